@@ -58,7 +58,7 @@ impl Call<'_> {
             worker: self.core.id,
             token: self.session.token.to_u64(),
             id: self.session.id(),
-            protocol: self.session.protocol,
+            protocol: self.session.protocol(),
         }
     }
 

@@ -56,7 +56,7 @@ fn one_line(core: &Core, record: &ClientRecord, own: Option<&Own>, command: &str
 
 impl Own {
     fn new(core: &Core, session: &Session, args: &Args<'_>, reply_bytes: u64) -> Own {
-        let mut traffic = session.traffic;
+        let mut traffic = session.accounting.traffic();
         traffic.commands += core.accounting.ran();
         Own {
             id: session.id(),

@@ -376,17 +376,17 @@ impl Core {
     /// that part is stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
-        let output = unsent + session.held.len() as u64;
-        if session.replica.is_none() && self.limits.admits_any(output) {
-            session.over_soft_limit_since = None;
+        let output = unsent + session.output.held_len() as u64;
+        if !session.replication.is_replica() && self.limits.admits_any(output) {
+            session.output.note_within_soft_limit();
             return false;
         }
         self.exceeds_limit_of_class(session, unsent)
     }
 
     fn exceeds_limit_of_class(&self, session: &mut Session, unsent: u64) -> bool {
-        let held = session.held.len() as u64;
-        let counted = match session.replica.as_mut().filter(|replica| replica.follows()) {
+        let held = session.output.held_len() as u64;
+        let counted = match session.replication.replica_mut().filter(|replica| replica.follows()) {
             Some(replica) => self.shared.replication.counted_output(replica, unsent, held),
             None => unsent + held,
         };
@@ -404,29 +404,30 @@ impl Core {
     /// output). Evicts clients if all together use too much.
     #[inline]
     pub fn weigh(&self, output: usize, session: &mut Session) {
-        session.set_unread_aside();
+        session.output.set_unread_aside();
         // The stream is counted once for all replicas.
-        let stream = session.replica.as_ref().map_or(0, |replica| replica.stream_unsent as usize);
+        let stream =
+            session.replication.replica().map_or(0, |replica| replica.stream_unsent() as usize);
         let bytes = session.memory(output.saturating_sub(stream));
         let input = session.input_memory() as u64;
-        if bytes != session.weight || input != session.input_weight {
+        if bytes != session.accounting.weight() || input != session.accounting.input_weight() {
             self.change_weight(session, bytes, input);
         }
     }
 
     #[cold]
     fn change_weight(&self, session: &mut Session, bytes: u64, input: u64) {
-        if bytes != session.weight {
-            let grows = bytes > session.weight;
-            session.weight = bytes;
+        if bytes != session.accounting.weight() {
+            let grows = bytes > session.accounting.weight();
+            session.accounting.set_weight(bytes);
             self.shared.clients.weights.weigh(&session.record, bytes);
             if grows && self.limits.bounds_clients() {
                 self.evict_clients();
             }
         }
-        if input != session.input_weight {
-            let grows = input > session.input_weight;
-            session.input_weight = input;
+        if input != session.accounting.input_weight() {
+            let grows = input > session.accounting.input_weight();
+            session.accounting.set_input_weight(input);
             self.shared.clients.input_weights.weigh(&session.record, input);
             if grows {
                 self.bound_inputs();
@@ -440,7 +441,7 @@ impl Core {
     #[cold]
     pub fn weigh_before_execution(&self, output: usize, input: &Bytes, session: &mut Session) {
         let bytes = session.memory(output) + (input.capacity() + input.len()) as u64;
-        session.weight = bytes;
+        session.accounting.set_weight(bytes);
         self.shared.clients.weights.weigh(&session.record, bytes);
         self.evict_clients();
     }
@@ -484,17 +485,16 @@ impl Core {
     /// Publishes how much output a session has: `unsent` bytes and its held replies.
     #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
-        let output = (unsent + session.unlogged.len() + session.held.len()) as i64;
-        if output != session.counted_output {
+        let output = (unsent + session.output.unlogged().len() + session.output.held_len()) as i64;
+        if output != session.accounting.counted_output() {
             self.change_output(session, output);
         }
     }
 
     #[cold]
     fn change_output(&self, session: &mut Session, output: i64) {
-        let change = output - session.counted_output;
+        let change = session.accounting.replace_counted_output(output);
         self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
-        session.counted_output = output;
         session.record.output_bytes.store(output as u64, Ordering::Relaxed);
         self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
@@ -510,7 +510,7 @@ impl Core {
 fn class_of(session: &Session) -> ClientClass {
     if session.record.has(flag::REPLICA) {
         ClientClass::Replica
-    } else if session.listens {
+    } else if session.push.listens() {
         ClientClass::Pubsub
     } else {
         ClientClass::Normal

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Sends the line for the command that just ran to all monitors.
 #[cold]
 pub fn show_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
-    if session.is_replay {
+    if session.source.is_replay() {
         return;
     }
     let record = &session.record;
@@ -38,7 +38,7 @@ fn show_to_monitors_as(
     words: &Args<'_>,
 ) {
     let shown = core.accounting.shown_words(row, words).into_iter();
-    let line = crate::monitor::line(unix_us(), session.db.number(), client, shown);
+    let line = crate::monitor::line(unix_us(), session.db().number(), client, shown);
     let line = Arc::new(OutputBytes::from(line));
     for worker in 0..core.shared.workers() {
         if core.shared.conditions.has_monitors(worker) {

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::core::session::Session;
-use crate::pubsub::{Member, Space, Subscriptions};
+use crate::pubsub::{Member, Space};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     let name = core.topics.name(space, name);
     let since = core.shared.pubsub.add(space, &name, core.id);
     let member = Member { token, since };
-    let is_new = core.topics.add(member, &mut session.subscriptions, space, &name);
+    let is_new = core.topics.add(member, session.push.subscriptions_mut(), space, &name);
     debug_assert!(is_new, "it was not subscribed");
     session.record.note_topic(space, &name);
     note_subscriptions(core, session, space);
@@ -24,7 +24,7 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
 
 /// Unsubscribes a session; false if it was not subscribed.
 pub fn unsubscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
-    let own = &mut session.subscriptions;
+    let own = session.push.subscriptions_mut();
     let removed = core.topics.remove(session.token, own, space, name);
     let Some((name, at)) = removed else { return false };
     session.record.forget_topic(space, at);
@@ -35,7 +35,7 @@ pub fn unsubscribe(core: &mut Core, session: &mut Session, space: Space, name: &
 
 /// Ends the session's last subscription of this kind, and returns its name.
 pub fn unsubscribe_one(core: &mut Core, session: &mut Session, space: Space) -> Option<Arc<[u8]>> {
-    let own = &mut session.subscriptions;
+    let own = session.push.subscriptions_mut();
     let (name, at) = core.topics.pop(session.token, own, space)?;
     session.record.forget_topic(space, at);
     core.shared.pubsub.remove(space, &name, core.id);
@@ -45,7 +45,7 @@ pub fn unsubscribe_one(core: &mut Core, session: &mut Session, space: Space) -> 
 
 /// Ends all subscriptions of a session. O(their number).
 pub fn unsubscribe_all(core: &mut Core, session: &mut Session) {
-    if session.listens {
+    if session.push.listens() {
         for space in Space::ALL {
             while unsubscribe_one(core, session, space).is_some() {}
         }
@@ -53,13 +53,9 @@ pub fn unsubscribe_all(core: &mut Core, session: &mut Session) {
 }
 
 fn note_subscriptions(core: &Core, session: &mut Session, space: Space) {
-    let Session { subscriptions, record, listens, .. } = session;
-    let count = Subscriptions::count(subscriptions, space) as u32;
-    record.subscriptions[space.index()].store(count, Ordering::Relaxed);
-    let any = !subscriptions.is_empty();
-    if *listens != any {
-        *listens = any;
-        core.shared.clients.set_subscribed(record, any);
-        session.update_gets_messages();
+    let count = session.push.subscriptions().count(space) as u32;
+    session.record.subscriptions[space.index()].store(count, Ordering::Relaxed);
+    if let Some(any) = session.push.note_subscriptions() {
+        core.shared.clients.set_subscribed(&session.record, any);
     }
 }

@@ -32,8 +32,8 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
     let replica = make_handle(core, session, true);
     let progress = Arc::clone(&replica.progress);
     let Some(lacking) = shared.replication.resume(replica, place) else {
-        if let Some(replica) = &mut session.replica {
-            replica.progress = None;
+        if let Some(replica) = session.replication.replica_mut() {
+            replica.end();
         }
         return None;
     };
@@ -47,17 +47,17 @@ fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> Replic
     let progress = Arc::new(ReplicaProgress::default());
     let peer = session.record.addr.tcp().map(|address| address.ip());
     let now_ms = core.env.now().0;
-    let replica = session.replica.get_or_insert_default();
-    replica.progress = Some(Arc::clone(&progress));
-    replica.acknowledges = acknowledges;
     // The stream waits for the append-only file only. Otherwise it would wait for itself.
-    session.asked = RequestedDurability::default();
+    *session.replication.durability_mut() = RequestedDurability::default();
+    let replica = session.replication.announce_replica();
+    replica.begin(Arc::clone(&progress), acknowledges);
+    let options = *replica.options();
     ReplicaHandle {
-        ip: replica.ip.or(peer),
-        port: replica.port,
-        takes_unknown_length: replica.takes_unknown_length,
-        compares: replica.compares,
-        filter: replica.filter,
+        ip: options.ip.or(peer),
+        port: options.port,
+        takes_unknown_length: options.takes_unknown_length,
+        compares: options.compares,
+        filter: options.filter,
         ..ReplicaHandle::new(Arc::clone(&session.record), progress, now_ms)
     }
 }
@@ -88,9 +88,9 @@ pub fn begin_stream(core: &Core) -> Result<()> {
 
 /// Notes that a replica's output contains its whole snapshot. The stream follows.
 pub fn note_synchronised(core: &Core, session: &mut Session) {
-    let Some(replica) = &mut session.replica else { return };
-    replica.has_reply = false;
-    let Some(progress) = &replica.progress else { return };
+    let Some(replica) = session.replication.replica_mut() else { return };
+    replica.set_has_reply(false);
+    let Some(progress) = replica.progress() else { return };
     let is_streamed = progress.transfer().is_some_and(|transfer| transfer.pipe().is_some());
     progress.set_awaits_ack(is_streamed);
     progress.leave();
@@ -105,8 +105,8 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
 
 /// Removes a disconnected session from the replicas.
 pub fn detach_replica(core: &mut Core, session: &mut Session) {
-    let Some(replica) = &mut session.replica else { return };
-    let Some(progress) = replica.progress.take() else { return };
+    let Some(replica) = session.replication.replica_mut() else { return };
+    let Some(progress) = replica.end() else { return };
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
     core.followers.remove(session.token);

@@ -12,35 +12,92 @@ use std::sync::{Arc, Mutex};
 /// worker.
 #[derive(Default)]
 pub struct ReplicaSession {
+    options: ReplicaOptions,
+    /// `None` for a session that has only announced itself.
+    progress: Option<Arc<ReplicaProgress>>,
+    /// It acknowledges its offset about once a second, since it used PSYNC.
+    acknowledges: bool,
+    /// Its output contains the reply after which the stream follows. It gets no other reply.
+    has_reply: bool,
+    /// How much of its snapshot it was sent.
+    pub snapshot: SnapshotSending,
+    /// Bytes of the stream in its output, after those of the snapshot. The backlog holds them.
+    stream_unsent: u64,
+    /// Bytes that are held for it in addition to the stream, as counted in the sum of all replicas.
+    pub(super) held: u64,
+}
+
+/// The options of a replica, which it has announced by REPLCONF.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReplicaOptions {
     pub port: u16,
     pub ip: Option<IpAddr>,
-    /// `None` for a session that has only announced itself.
-    pub progress: Option<Arc<ReplicaProgress>>,
-    /// It acknowledges its offset about once a second, since it used PSYNC.
-    pub acknowledges: bool,
-    /// Its output contains the reply after which the stream follows. It gets no other reply.
-    pub has_reply: bool,
-    /// It has received the position at which its snapshot ends.
-    pub has_position: bool,
-    /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
-    pub snapshot_sent: Option<u64>,
-    /// Bytes of the snapshot in its output. No limit counts them.
-    pub snapshot_unsent: u64,
-    /// Bytes of the stream in its output, after those of the snapshot. The backlog holds them.
-    pub stream_unsent: u64,
-    /// For a snapshot that is sent while it is written: the bytes that the kernel had taken, and since when it
-    /// has taken no more, in Unix ms.
-    pub taken: (u64, u64),
-    /// It announced `capa psync2`: it wants the id of the history with which it continues.
+    /// `capa psync2`: it wants the id of the history with which it continues.
     pub wants_id: bool,
-    /// It announced `capa eof`.
+    /// `capa eof`.
     pub takes_unknown_length: bool,
-    /// It announced that it supports comparisons.
+    /// It supports comparisons.
     pub compares: bool,
     /// The parts of the dataset that it requested.
     pub filter: Option<ReplicaFilter>,
-    /// Bytes that are held for it in addition to the stream, as counted in the sum of all replicas.
-    pub(super) held: u64,
+}
+
+/// How much of its snapshot a replica was sent.
+#[derive(Default)]
+pub struct SnapshotSending {
+    /// It has received the position at which the snapshot ends.
+    has_position: bool,
+    /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
+    sent: Option<u64>,
+    /// Bytes of the snapshot in its output. No limit counts them.
+    unsent: u64,
+    /// For a snapshot that is sent while it is written: the bytes that the kernel had taken, and since when it
+    /// has taken no more, in Unix ms.
+    taken: (u64, u64),
+}
+
+impl SnapshotSending {
+    /// Notes that it receives the position at which the snapshot ends. False if it has received that before.
+    pub fn begin_position(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_position, true)
+    }
+
+    /// Notes that the snapshot is about to be sent.
+    pub fn begin(&mut self, now_ms: u64) {
+        self.sent = Some(0);
+        self.taken = (0, now_ms);
+    }
+
+    /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
+    pub fn sent(&self) -> Option<u64> {
+        self.sent
+    }
+
+    /// Counts bytes that were added to its output.
+    pub fn count_sent(&mut self, bytes: usize) {
+        self.sent = Some(self.sent.unwrap_or(0) + bytes as u64);
+        self.unsent += bytes as u64;
+    }
+
+    /// Bytes of the snapshot in its output.
+    pub fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Notes that at most `unsent` bytes of its output belong to the snapshot.
+    pub fn bound_unsent(&mut self, unsent: u64) {
+        self.unsent = self.unsent.min(unsent);
+    }
+
+    /// Returns for how long the kernel has taken nothing, in ms, although output was available. `unsent` is the
+    /// number of bytes of its output. `None` before the first byte.
+    pub fn stuck_ms(&mut self, unsent: u64, now_ms: u64) -> Option<u64> {
+        let taken = self.sent? - self.unsent.min(unsent);
+        if unsent == 0 || self.taken.0 != taken {
+            self.taken = (taken, now_ms);
+        }
+        Some(now_ms.saturating_sub(self.taken.1))
+    }
 }
 
 /// The parts of the dataset that a replica wants (`REPLCONF rdb-filter-only`). Keys are not among them.
@@ -57,15 +114,68 @@ impl ReplicaFilter {
 }
 
 impl ReplicaSession {
+    /// The options that it has announced.
+    pub fn options(&self) -> &ReplicaOptions {
+        &self.options
+    }
+
+    /// The options, for REPLCONF.
+    pub fn options_mut(&mut self) -> &mut ReplicaOptions {
+        &mut self.options
+    }
+
+    /// Makes it a replica.
+    pub(super) fn begin(&mut self, progress: Arc<ReplicaProgress>, acknowledges: bool) {
+        self.progress = Some(progress);
+        self.acknowledges = acknowledges;
+    }
+
+    /// Ends its part as a replica. Returns its progress.
+    pub(super) fn end(&mut self) -> Option<Arc<ReplicaProgress>> {
+        self.progress.take()
+    }
+
+    /// Its progress. `None` for a session that has only announced itself.
+    #[inline]
+    pub fn progress(&self) -> Option<&Arc<ReplicaProgress>> {
+        self.progress.as_ref()
+    }
+
     /// True if it requested the stream.
     pub fn follows(&self) -> bool {
         self.progress.is_some()
     }
 
+    /// True if it acknowledges its offset, since it used PSYNC.
+    pub fn acknowledges(&self) -> bool {
+        self.acknowledges
+    }
+
+    /// Sets whether its output contains the reply after which the stream follows.
+    pub fn set_has_reply(&mut self, has_reply: bool) {
+        self.has_reply = has_reply;
+    }
+
+    /// Reports once whether the present reply is the one after which the stream follows.
+    pub fn take_has_reply(&mut self) -> bool {
+        std::mem::take(&mut self.has_reply)
+    }
+
+    /// Bytes of the stream in its output.
+    #[inline]
+    pub fn stream_unsent(&self) -> u64 {
+        self.stream_unsent
+    }
+
+    /// Counts bytes of the stream that were added to its output.
+    pub fn count_stream(&mut self, bytes: u64) {
+        self.stream_unsent += bytes;
+    }
+
     /// Notes the bytes of its output that the kernel has not taken.
     pub fn note_unsent(&mut self, unsent: u64) {
         self.stream_unsent = self.stream_unsent.min(unsent);
-        self.snapshot_unsent = self.snapshot_unsent.min(unsent - self.stream_unsent);
+        self.snapshot.bound_unsent(unsent - self.stream_unsent);
         if let Some(progress) = &self.progress
             && let Some(handed) = progress.handed()
         {

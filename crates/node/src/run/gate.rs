@@ -13,6 +13,7 @@ use crate::persistence::bgsave;
 use crate::replication::failover::FailoverPhase;
 use crate::run::permission;
 use crate::run::repeated;
+use crate::script::invoked;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
@@ -35,6 +36,24 @@ pub struct RequestFacts<'a> {
     pub flags: Flags,
     pub keys: &'a [PreparedKey],
     pub words: &'a Args<'a>,
+}
+
+/// Collects the facts that the checks need about a request.
+#[cold]
+pub(crate) fn facts<'a>(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    keys: &'a [PreparedKey],
+    args: &'a Args<'_>,
+) -> RequestFacts<'a> {
+    let flags = session.flags_of(row);
+    let flags = if row.has(Flags::RUNS_SCRIPT) {
+        invoked::flags_of_script(core, flags, row, args)
+    } else {
+        flags
+    };
+    RequestFacts { flags, keys, words: args }
 }
 
 type Check = fn(&mut Core, &Session, &Row, &RequestFacts<'_>) -> Verdict;
@@ -71,8 +90,8 @@ pub fn is_armed(conditions: ConditionSet, session: &Session, row: &Row) -> bool 
     (!conditions.is_empty() && concerns(conditions, session, row))
         || session.is_restricted()
         || session.in_transaction()
-        || session.listens
-        || session.replica.is_some()
+        || session.push.listens()
+        || session.replication.is_replica()
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
@@ -83,17 +102,17 @@ pub fn is_armed(conditions: ConditionSet, session: &Session, row: &Row) -> bool 
 fn concerns(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
     conditions.concern_reads()
         || (row.spec.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT))
-            && !session.is_primary)
+            && !session.source.is_primary())
 }
 
 /// Runs all checks in order.
 #[cold]
 pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
-    if session.is_replay {
+    if session.source.is_replay() {
         // It has been executed once and is repeated, whatever rules apply now.
         return Verdict::Pass;
     }
-    if session.is_primary {
+    if session.source.is_primary() {
         return ask(core, session, row, facts, CHECKS_OF_PRIMARY.iter());
     }
     ask(core, session, row, facts, CHECKS.iter().map(|(_, check)| check))
@@ -157,7 +176,7 @@ fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>
 
 /// Reports whether the session must authenticate before it may do anything else.
 pub fn must_authenticate(core: &Core, session: &Session) -> bool {
-    !session.authenticated && !core.shared.accounts.default_is_open()
+    !session.is_authenticated() && !core.shared.accounts.default_is_open()
 }
 
 fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
@@ -280,7 +299,7 @@ fn read_only(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) ->
 }
 
 fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if !session.listens && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
+    if !session.push.listens() && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
         let name = full_name(row.parent, row.spec);
         let text = format!("NOSUB '{name}' command executed not in subscribed mode");
         return Verdict::Refuse(CommandError::text(text));
@@ -351,9 +370,9 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
         return Verdict::Pass;
     }
     let scripting = &core.shared.scripting.running;
-    let refusal = match &session.transaction {
+    let refusal = match session.transaction.queued() {
         Some(transaction) if row.spec.in_multi == InMulti::Executes => {
-            let watched = session.watches.iter().flat_map(|watches| watches.places());
+            let watched = session.transaction.watched_slots();
             let places = transaction.places(watched).filter(|places| !places.is_empty());
             let mut places = places.map(Vec::into_iter);
             scripting.refusal(places.as_mut().map(|places| places as _))
@@ -361,7 +380,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
         _ if row.has(Flags::ALLOW_BUSY) => None,
         _ if facts.keys.is_empty() || row.spec.scope != Scope::Keys => scripting.refusal(None),
         _ => {
-            let mut places = facts.keys.iter().map(|key| (session.db, key.slot));
+            let mut places = facts.keys.iter().map(|key| (session.db(), key.slot));
             scripting.refusal(Some(&mut places))
         }
     };

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::core::long::{Asker, Job, Outcome};
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::session::Session;
-use crate::run::dispatch;
+use crate::run::count;
 use crate::run::waiting;
 use brisk_engine::finish::{FinishResult, finish};
 use brisk_engine::table::Row;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) {
     let Some(long) = core.env.take_long() else { return };
     let ns = core.accounting.charge(core.clock);
-    dispatch::note_last(core, session, row);
+    count::note_last(core, session, row);
     let asker = Asker { record: Arc::clone(&session.record), row, ns };
     send_long(core, Box::new(Job { asker, long }));
     // FLUSHALL has changed keys that other clients wait for.
@@ -49,10 +49,10 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     };
     core.stats().changes.add(over.dirty);
     if let Some(error) = &over.error {
-        dispatch::count_error(core, error);
+        count::count_error(core, error);
     }
     over.with_args(&shared.keyspace, |args| {
-        dispatch::count_late_command(
+        count::count_late_command(
             core,
             &asker.record,
             asker.row,

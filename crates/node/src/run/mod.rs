@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `batch` | up to 32 requests, parsed from the input before the first is executed |
 //! | `dispatch` | one request: looked up, checked, run, counted |
+//! | `malformed` | requests that are no valid command |
 //! | `gate` | the checks before it runs, in the order that clients can observe |
+//! | `invoke` | calls the function of a command that has passed the gate |
+//! | `count` | statistics of commands that ran, and of errors |
 //! | `permission` | whether a session may run a command |
 //! | `release` | releases everything that a session has registered when it ends |
 //! | `repeated` | commands of the primary, or of a file, that fail |
@@ -12,9 +15,12 @@
 //! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
 
 pub mod batch;
+pub mod count;
 pub mod dispatch;
 pub mod gate;
+pub(crate) mod invoke;
 pub mod long;
+mod malformed;
 pub mod permission;
 pub mod release;
 pub mod repeated;

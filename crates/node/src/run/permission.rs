@@ -13,47 +13,7 @@ use crate::core::session::Session;
 use brisk_acl::{Context, Denied, Entry, Reason, check, reads_every_key};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-impl Session {
-    /// Reports whether commands of this session must be checked.
-    #[inline]
-    pub fn is_restricted(&self) -> bool {
-        self.restricted
-    }
-
-    /// Makes the session act as this user from now on.
-    pub fn act_as(&mut self, account: &Arc<Account>, authenticated: bool) {
-        if !Arc::ptr_eq(&self.account, account) {
-            self.account.leave(&self.record);
-            self.account = Arc::clone(account);
-            self.account.join(&self.record);
-            let name = if account.is_default() {
-                "".into()
-            } else {
-                String::from_utf8_lossy(&account.name)
-            };
-            self.record.edit_texts(|texts| texts.user = name.into_owned());
-        }
-        self.authenticated = authenticated;
-        self.renew_user();
-    }
-
-    /// Loads the current version of its user.
-    #[cold]
-    pub fn renew_user(&mut self) {
-        self.record.set(flag::USER_CHANGED, false);
-        self.user = self.account.user();
-        self.restricted = !self.authenticated || !self.user.is_unrestricted();
-    }
-
-    /// Reports whether its user was changed since the last check.
-    #[inline]
-    pub fn has_old_user(&self) -> bool {
-        self.record.has(flag::USER_CHANGED)
-    }
-}
 
 impl ClientRecord {
     /// Reports whether a user may keep all subscriptions of this client.
@@ -81,7 +41,7 @@ pub fn permit(
     context: Context,
 ) -> Result<(), Denied> {
     let word = |at: usize| words.argument(at);
-    let checked = check(&session.user, row, words.argc(), &word);
+    let checked = check(session.user(), row, words.argc(), &word);
     if let Err(denied) = checked {
         note_denied(core, session, row, words, denied, context);
     }
@@ -102,7 +62,7 @@ pub fn note_denied(
         Reason::Command | Reason::Auth => row.full_name().as_bytes(),
         Reason::Key | Reason::Channel => words.argument(denied.word),
     };
-    let user = &session.account.name;
+    let user = &session.account().name;
     note_denial(core, session, row, words, denied.reason, context, object, user);
 }
 
@@ -115,7 +75,7 @@ pub(crate) fn permit_client(
 ) -> Result<(), CommandError> {
     let context = if session.in_transaction() { Context::Multi } else { Context::TopLevel };
     permit(core, session, row, words, context).map_err(|denied| {
-        let text = denied.text(&session.account.name, row, None);
+        let text = denied.text(&session.account().name, row, None);
         CommandError::text_with("NOPERM ", &text)
     })
 }
@@ -140,7 +100,7 @@ pub(crate) fn permit_queued(
 /// permissions of its user. The caller calls [`forget_limits`] afterwards.
 pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     if row.looks_up_keys && session.is_restricted() {
-        let may = reads_every_key(&session.user, row, words.argc(), &|at| words.argument(at));
+        let may = reads_every_key(session.user(), row, words.argc(), &|at| words.argument(at));
         core.env.lookups_denied.set(!may);
     }
 }

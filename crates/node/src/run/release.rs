@@ -16,7 +16,7 @@ pub fn release(core: &mut Core, session: &mut Session) {
     execute::end_transaction(core, session);
     subscribe::unsubscribe_all(core, session);
     follow::detach_replica(core, session);
-    session.account.leave(&session.record);
+    session.account().leave(&session.record);
     session::end_tracking(core, session);
     if session.record.has(flag::MONITOR) {
         core.shared.conditions.remove_monitor(core.id);

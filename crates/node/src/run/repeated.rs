@@ -19,7 +19,7 @@ pub(crate) fn note_failed(
     row: Option<&Row>,
     error: &CommandError,
 ) {
-    session.ran_nothing = true;
+    session.source.note_ran_nothing();
     tell_of_failed(core, session, row, error);
 }
 
@@ -32,14 +32,14 @@ pub(crate) fn tell_of_failed(
     row: Option<&Row>,
     error: &CommandError,
 ) {
-    if session.is_replay && row.is_none() {
+    if session.source.is_replay() && row.is_none() {
         // The loader of the file reports an unknown command with its position, and exits.
         return;
     }
     let primary = core.shared.primary_words().lower;
-    let (this, whose) = if session.is_replay {
+    let (this, whose) = if session.source.is_replay() {
         ("server", "AOF-loading-client")
-    } else if session.is_primary {
+    } else if session.source.is_primary() {
         ("replica", primary)
     } else if session.record.has(flag::REPLICA) {
         (primary, "replica")
@@ -56,7 +56,9 @@ pub(crate) fn tell_of_failed(
     let replication = &core.config.replication;
     let ends = match replication.propagation_error_behavior {
         PropagationError::Ignore => false,
-        PropagationError::Panic => session.is_replay || is_read_only_replica(core, session),
+        PropagationError::Panic => {
+            session.source.is_replay() || is_read_only_replica(core, session)
+        }
         PropagationError::PanicOnReplicas => is_read_only_replica(core, session),
     };
     if ends {
@@ -68,7 +70,7 @@ pub(crate) fn tell_of_failed(
 /// does not exist here. Running it in another database would change unrelated data.
 #[inline]
 pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
-    session.lacks_db.is_some() && works_on_selected(row)
+    session.source.lacks_db() && works_on_selected(row)
 }
 
 /// Reports whether a command uses the selected database. FLUSHALL and SWAPDB do not.
@@ -88,7 +90,7 @@ pub fn note_skipped(core: &Core) {
 
 /// A replica that clients write to is expected to differ from its primary.
 fn is_read_only_replica(core: &Core, session: &Session) -> bool {
-    session.is_primary && core.config.replication.replica_read_only
+    session.source.is_primary() && core.config.replication.replica_read_only
 }
 
 /// A command of the primary cannot be persisted: it is executed with a log line, or the process

@@ -28,7 +28,7 @@ pub fn new(core: &Core, peer: PeerAddr) -> Session {
 /// A session that may run every command, for a client that has a record.
 pub fn with_record(core: &Core, record: Arc<ClientRecord>) -> Session {
     let mut session = Session::new(record, core.shared.accounts.default_account());
-    (session.authenticated, session.restricted) = (true, false);
+    session.trust();
     session
 }
 

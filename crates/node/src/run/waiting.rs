@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::core::mailbox::{Delivery, Message};
-use crate::run::dispatch;
+use crate::run::count;
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::serve::{self, ServedWaiter};
 use brisk_reactor::Token;
@@ -27,7 +27,7 @@ pub fn serve_waiters(core: &mut Core) {
     for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
-            dispatch::count_error(core, error);
+            count::count_error(core, error);
         }
         // Counted before its client can observe it.
         book_wait(core, &waiter, error.is_some(), ns);
@@ -50,6 +50,6 @@ pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
     let Some(record) = shared.clients.find(waiter.client.id) else { return };
     let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
     waiter.with_args(&shared.keyspace, |words| {
-        dispatch::count_late_command(core, &record, row, failed, ns, words)
+        count::count_late_command(core, &record, row, failed, ns, words)
     });
 }

@@ -9,7 +9,7 @@ use crate::core::session::Session;
 use crate::monitor::lines;
 use crate::persistence::bgsave;
 use crate::pubsub::publish;
-use crate::run::dispatch;
+use crate::run::count;
 use crate::run::gate;
 use crate::run::permission;
 use brisk_acl::{Context, Denied, check};
@@ -45,7 +45,7 @@ pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> 
 pub(super) fn permit_script(session: &Session, row: &Row, words: &Words) -> Result<(), Denied> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
-    check(&session.user, row, list.len(), &word)
+    check(session.user(), row, list.len(), &word)
 }
 
 /// The error for a command that the script's user may not run. The rejection is logged.
@@ -57,7 +57,7 @@ fn refuse_script(
     words: &Words,
     denied: Denied,
 ) -> String {
-    let text = denied.text(&session.account.name, row, None);
+    let text = denied.text(&session.account().name, row, None);
     let list = words.spans.as_slice();
     let args = Args::new(&words.bytes, &words.spans, list, &[]);
     permission::note_denied(core, session, row, &args, denied, Context::Script);
@@ -85,9 +85,9 @@ pub(super) fn call_from_script(
     }
     let Some(row) = row else { return Called::Replied };
     let keys = keys_of_script(core, runner, row, words);
-    if !covers(core, session.db, &keys, row.spec.scope) {
+    if !covers(core, session.db(), &keys, row.spec.scope) {
         runner.used_undeclared_keys.set(true);
-        match lock_everything(core, runner, session.db, &keys, row.spec.scope) {
+        match lock_everything(core, runner, session.db(), &keys, row.spec.scope) {
             Widened::Yes => {}
             Widened::NotYet if runner.parkable.get() => return Called::Wait,
             Widened::NotYet | Widened::No => {
@@ -112,7 +112,7 @@ pub(super) fn call_from_script(
         }
         runner.wrote.set(true);
     }
-    session.protocol = protocol;
+    session.reply_to_script_in(protocol);
     run_from_script(core, session, runner, row, &keys, words, out);
     Called::Replied
 }
@@ -289,12 +289,12 @@ fn run_from_script(
     }
     let mut replies = runner.replies.borrow_mut();
     let replies = &mut *replies;
-    let reply = Reply::new(replies, session.protocol);
+    let reply = Reply::new(replies, session.protocol());
     core.env.in_script.set(true);
     permission::limit_lookups(core, session, row, &args);
     let result = match row.run {
         Run::Data(run) => {
-            let (spec, parent, db) = (row.spec, row.parent, session.db);
+            let (spec, parent, db) = (row.spec, row.parent, session.db());
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
             let unit = core.unit.current().expect("a script runs within a unit");
             let done = unit.run(&core.env, &call, keys, &mut args, reply);
@@ -331,12 +331,12 @@ fn run_from_script(
             }
         }
         Err(error) => {
-            dispatch::count_error(core, error);
+            count::count_error(core, error);
             brisk_resp::reply::encode::error(out, &error.wire());
         }
     }
     replies.clear();
-    dispatch::count_command(core, session, row, result.is_err(), &args);
+    count::count_command(core, session, row, result.is_err(), &args);
     if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }

@@ -10,7 +10,7 @@ use crate::core::mailbox::Delivery;
 use crate::core::memory_limit;
 use crate::core::session::Session;
 use crate::monitor::lines;
-use crate::run::dispatch;
+use crate::run::count;
 use crate::run::gate;
 use crate::run::waiting;
 use crate::script::calls;
@@ -128,8 +128,7 @@ pub fn evaluate(
         runner.begin_slice();
         core.shared.scripting.running.show_next(core.id, target.is_eval, shown());
     }
-    let (began, db, protocol) =
-        (core.accounting.last_ticks(), call.session.db, call.session.protocol);
+    let (began, db, protocol) = (core.accounting.last_ticks(), call.session.db(), call.session.protocol());
     let out = call.reply.buffer().bytes_mut();
     let words = || args.arguments().skip(COUNT_AT + 1);
     let session = &mut *call.session;
@@ -240,8 +239,8 @@ impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> ExactSizeIterator for Words<I> {
 
 /// Restores the session's state as its client knows it.
 fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_resp::Protocol) {
-    session.protocol = protocol;
-    if session.db != db {
+    session.reply_to_script_in(protocol);
+    if session.db() != db {
         session.select(db);
     }
 }
@@ -249,8 +248,7 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
 /// Shows a script to monitors once, even if it is restarted because something blocks it.
 fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
     let watched = core.shared.conditions.has(Condition::Monitor);
-    if watched && !session.script_shown {
-        session.script_shown = true;
+    if watched && session.note_script_shown() {
         lines::show_to_monitors(core, session, row, args);
     }
 }
@@ -281,7 +279,7 @@ fn begin_script_unit(
     if acts && !calls::allow_undeclared_keys(core) {
         return Err(in_the_way(core, CommandError::SlotBusy));
     }
-    let places = keys.iter().map(|key| (session.db, key.slot));
+    let places = keys.iter().map(|key| (session.db(), key.slot));
     match Unit::holding(keyspace, &core.env, places) {
         Ok(unit) => core.unit.begin(unit, None),
         Err(error) => {
@@ -364,7 +362,7 @@ fn park(
         remembers: session::remembers(core),
         row,
         name: target.name.to_vec(),
-        protocol: session.protocol,
+        protocol: session.protocol(),
         request: Request::of(args),
         ns,
         logged: false,
@@ -467,16 +465,16 @@ fn conclude(
         error => error,
     });
     let failed = verdict.is_err();
-    parked.session.protocol = parked.protocol;
+    parked.session.reply_to_script_in(parked.protocol);
     if let Err(error) = verdict {
         if !matches!(error, CommandError::Reported(_)) {
-            dispatch::count_error(core, &error);
+            count::count_error(core, &error);
         }
         Reply::new(replies, parked.protocol).error(&error);
     }
     let (record, row, ns) = (Arc::clone(&parked.session.record), parked.row, parked.ns);
     parked.request.with_args(core, |core, args| {
-        dispatch::count_late_command(core, &record, row, failed, ns, args)
+        count::count_late_command(core, &record, row, failed, ns, args)
     });
 }
 
@@ -509,7 +507,7 @@ fn go_on_after_script(
     let record = Arc::clone(&parked.session.record);
     let exec = Request::of_words(&[b"EXEC"]);
     exec.with_args(core, |core, args| {
-        dispatch::count_late_command(core, &record, execution.row, false, ns, args)
+        count::count_late_command(core, &record, execution.row, false, ns, args)
     });
     core.accounting.charge_from_now(core.clock);
     Some(std::mem::take(&mut execution.replies))

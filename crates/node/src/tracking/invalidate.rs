@@ -10,6 +10,14 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Reports whether invalidations must be sent before the present command, and were not sent yet.
+#[cold]
+pub(crate) fn must_precede_command(core: &mut Core) -> bool {
+    let sent = std::mem::take(&mut core.invalidations_sent);
+    core.invalidations_sent = !sent && core.env.hooks.get().contains(Hooks::INVALIDATE);
+    core.invalidations_sent
+}
+
 /// Sends the invalidations that the engine recorded since the last call, in order.
 #[cold]
 pub fn send_invalidations(core: &mut Core) {

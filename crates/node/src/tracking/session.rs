@@ -15,22 +15,20 @@ pub fn begin_tracking<'p>(
     prefixes: impl Iterator<Item = &'p [u8]>,
 ) {
     let id = session.id();
-    if session.tracker.is_none() {
+    if !session.push.is_tracking() {
         core.tracking.add(id, session.token);
         core.shared.keyspace.begin_tracking(id);
     }
-    let Tracker { mode, noloop, redirect, .. } = tracker;
-    let own = session.tracker.get_or_insert_with(|| Box::new(tracker));
-    // CLIENT CACHING still applies if it was called before.
-    (own.mode, own.noloop, own.redirect, own.broken) = (mode, noloop, redirect, false);
+    let (mode, noloop, redirect) = (tracker.mode(), tracker.noloop(), tracker.redirect());
+    let own = session.push.begin_tracking(tracker);
+    own.change(mode, noloop, redirect);
     for prefix in prefixes {
-        if own.prefixes.insert(prefix.into()) {
+        if own.add_prefix(prefix) {
             core.tracking.add_prefix(prefix, session.token);
             let tracking = core.shared.keyspace.tracking();
             core.shared.tracking.add(prefix, core.id, |any| tracking.set_broadcasts(any));
         }
     }
-    session.update_gets_messages();
     session.publish_tracking();
     remember_for(core, session);
 }
@@ -38,15 +36,14 @@ pub fn begin_tracking<'p>(
 /// Ends tracking. O(its prefixes): entries for it in the table of keys are removed when they are
 /// next found.
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
-    let Some(tracker) = session.tracker.take() else { return };
+    let Some(tracker) = session.push.end_tracking() else { return };
     core.tracking.remove(session.id());
-    for prefix in &tracker.prefixes {
+    for prefix in tracker.prefixes() {
         core.tracking.remove_prefix(prefix, session.token);
         let tracking = core.shared.keyspace.tracking();
         core.shared.tracking.remove(prefix, core.id, |any| tracking.set_broadcasts(any));
     }
     core.shared.keyspace.tracking().leave(session.id());
-    session.update_gets_messages();
     session.publish_tracking();
     remember_for(core, session);
 }
@@ -54,9 +51,9 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
 /// From now on commands run for this session.
 #[inline]
 pub fn act_for(core: &Core, session: &Session) {
-    core.env.touch.set(!session.no_touch);
+    core.env.touch.set(session.touches_keys());
     core.env.client.set(session.id());
-    if session.tracker.is_some() {
+    if session.push.is_tracking() {
         remember_for(core, session);
     }
 }
@@ -83,7 +80,7 @@ pub fn clear_acting_session(core: &Core) {
 
 /// Sets whether the keys that the session's next command reads are remembered.
 pub fn remember_for(core: &Core, session: &Session) {
-    let remembers = session.tracker.as_ref().is_some_and(|tracker| tracker.remembers());
+    let remembers = session.push.tracker().is_some_and(|tracker| tracker.remembers());
     core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));
     core.env.set_hooks(Hooks::REMEMBER, remembers);
 }

@@ -10,9 +10,9 @@ use crate::core::call::Call;
 use crate::core::conditions::Condition;
 use crate::core::session::Session;
 use crate::monitor::lines;
-use crate::run::dispatch;
-use crate::run::dispatch::Flow;
+use crate::run::count;
 use crate::run::gate::RequestFacts;
+use crate::run::invoke;
 use crate::run::permission;
 use crate::run::repeated;
 use crate::script::run;
@@ -26,12 +26,12 @@ use std::sync::atomic::Ordering;
 
 /// MULTI: the following commands are queued.
 pub fn begin_transaction(core: &mut Core, session: &mut Session) {
-    session.transaction = Some(core.transactions.begin(session.db));
+    session.transaction.open(core.transactions.begin(session.db()));
 }
 
 /// Drops a session's queued commands and watches. O(1). The caller holds no slots.
 pub fn end_transaction(core: &mut Core, session: &mut Session) {
-    session.transaction = None;
+    drop(session.transaction.take_queued());
     unwatch(core, session);
     session.publish_transaction();
 }
@@ -39,7 +39,7 @@ pub fn end_transaction(core: &mut Core, session: &mut Session) {
 /// Drops a session's watches, and the note that a watched key was changed. O(1). The caller holds
 /// no slots.
 pub fn unwatch(core: &mut Core, session: &mut Session) {
-    if let Some(watches) = &mut session.watches {
+    if let Some(watches) = session.transaction.watches_mut() {
         core.transactions.unwatch(&core.shared.keyspace, watches);
         session.record.watched.store(0, Ordering::Relaxed);
     }
@@ -53,8 +53,8 @@ pub(crate) fn queue(
     row: &'static Row,
     facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
-) -> Flow {
-    if let Some(transaction) = &mut session.transaction {
+) {
+    if let Some(transaction) = session.transaction.queued_mut() {
         let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
     }
@@ -62,12 +62,11 @@ pub(crate) fn queue(
     session.record.last_command.store(row.id as u32, Ordering::Relaxed);
     core.accounting.note_last(row);
     if session.wants_reply() {
-        Reply::new(replies, session.protocol).word("QUEUED");
+        Reply::new(replies, session.protocol()).word("QUEUED");
     }
     session.after_command();
     // The next command is not charged for this.
     core.accounting.charge_from_now(core.clock);
-    Flow::Next
 }
 
 /// A command was rejected: if the session is in a transaction, EXEC will be rejected too. A
@@ -80,7 +79,7 @@ pub(crate) fn refuse_in_transaction(
     error: &CommandError,
     args: &Args<'_>,
 ) -> Option<CommandError> {
-    if let Some(transaction) = &mut session.transaction {
+    if let Some(transaction) = session.transaction.queued_mut() {
         transaction.refused = true;
     }
     let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
@@ -110,7 +109,7 @@ pub fn execute_transaction(
     reply: &mut Reply<'_>,
 ) -> Result<Outcome> {
     let shared = core.shared;
-    let Some(transaction) = session.transaction.take() else {
+    let Some(transaction) = session.transaction.take_queued() else {
         return Err(CommandError::text("ERR EXEC without MULTI"));
     };
     if transaction.refused {
@@ -124,7 +123,7 @@ pub fn execute_transaction(
     // If a SELECT were rejected, the following commands would hold slots of another database.
     let may_be_refused = session.is_restricted() || transaction.changes_user;
     let is_certain = !(transaction.selects && may_be_refused);
-    let watched = session.watches.iter().flat_map(|watches| watches.places());
+    let watched = session.transaction.watched_slots();
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
         None => core
@@ -135,11 +134,11 @@ pub fn execute_transaction(
     let (mut unit, quiesced) = match unit {
         Ok(begun) => begun,
         Err(error) => {
-            session.transaction = Some(transaction);
+            session.transaction.open(transaction);
             return Err(error);
         }
     };
-    let watches = session.watches.as_ref();
+    let watches = session.transaction.watches();
     if watches.is_none_or(|watches| unit.settle(&core.env, watches)) {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
         let began = core.accounting.last_ticks();
@@ -155,7 +154,7 @@ pub fn execute_transaction(
         core.accounting.charge_from(began);
     } else {
         core.unit.begin(unit, quiesced);
-        session.ran_nothing = true;
+        session.source.note_ran_nothing();
         reply.null_array();
     }
     run::end_unit(core);
@@ -175,7 +174,7 @@ fn execute_scripts(
 ) -> Result<Outcome> {
     let began = core.accounting.last_ticks();
     let mut replies = ReplyBuffer::new();
-    Reply::new(&mut replies, session.protocol).array(transaction.len());
+    Reply::new(&mut replies, session.protocol()).array(transaction.len());
     let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
     let Some(mut execution) = go_on_executing(core, session, Box::new(execution)) else {
         end_transaction(core, session);
@@ -199,7 +198,7 @@ pub(crate) fn go_on_executing(
         let Execution { transaction, next, replies, .. } = &mut *execution;
         let command = &transaction.commands[*next];
         *next += 1;
-        if session.db != command.db {
+        if session.db() != command.db {
             // The session stands for a client that has disconnected.
             session.select(command.db);
         }
@@ -232,7 +231,7 @@ fn run_queued(
     }
     if session.is_restricted() {
         if let Err(error) = permission::permit_queued(core, session, row, &args) {
-            dispatch::write_error(core, session, &error, replies);
+            count::write_error(core, session, &error, replies);
             if !is_heard {
                 replies.truncate(mark);
             }
@@ -240,10 +239,10 @@ fn run_queued(
         }
         permission::limit_lookups(core, session, row, &args);
     }
-    let reply = Reply::new(replies, session.protocol);
+    let reply = Reply::new(replies, session.protocol());
     let result = match row.run {
         Run::Data(run) => {
-            let (spec, parent, db) = (row.spec, row.parent, session.db);
+            let (spec, parent, db) = (row.spec, row.parent, session.db());
             let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
             let unit = core.unit.current().expect("EXEC has begun a unit");
             let done = unit.run(&core.env, &call, prepared, &mut args, reply);
@@ -254,7 +253,7 @@ fn run_queued(
             core.accounting.forget_redacted();
             let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
-            let done = done.map(|_| dispatch::propagate_server(core, row, session.db, &args));
+            let done = done.map(|_| invoke::propagate_server(core, row, session.db(), &args));
             done.map_err(|error| match error {
                 CommandError::UndeclaredKey(_) => {
                     CommandError::UndeclaredKey(row.full_name().to_owned().into())
@@ -271,10 +270,10 @@ fn run_queued(
     if let Err(error) = &result {
         replies.truncate(mark);
         repeated::tell_of_failed(core, session, Some(row), error);
-        dispatch::write_error(core, session, error, replies);
+        count::write_error(core, session, error, replies);
     }
     replies.finish();
-    dispatch::count_command(core, session, row, result.is_err(), &args);
+    count::count_command(core, session, row, result.is_err(), &args);
     if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }

@@ -445,7 +445,9 @@ fn start_workers(
                 Ok((mut worker, reactor)) => {
                     let _ = ready.send(Ok(()));
                     gate.wait();
-                    worker.loading = inbox.map(WorkerLoading::new);
+                    if let Some(inbox) = inbox {
+                        worker.begin_loading(WorkerLoading::new(inbox));
+                    }
                     wait_for_data(&mut worker);
                     work(shared, worker, reactor, &log);
                 }
@@ -514,7 +516,7 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
-        if !worker.listening.is_empty() {
+        if worker.listeners.has_changes() {
             crate::worker::listening::take_over(&mut worker, &mut reactor, log);
         }
         if shared.process.shutdown.is_asked() {

@@ -84,13 +84,13 @@ impl Node {
         let addresses = (nowhere(), nowhere());
         let record = ClientRecord::new(id, 0, token, -1, true, true, addresses, unix_ms());
         let mut session = Session::new(Arc::new(record), shared.accounts.default_account());
-        (session.authenticated, session.restricted) = (true, false);
+        session.trust();
         session
     }
 
     fn primary(&self) -> Session {
         let mut session = self.session();
-        session.is_primary = true;
+        session.source.follow_primary();
         session.record.set(flag::PRIMARY, true);
         session
     }
@@ -103,11 +103,11 @@ impl Node {
         let look = Look {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
-            database: shared.keyspace.database(session.db),
+            database: shared.keyspace.database(session.db()),
             participant: None,
         };
         let limits = self.core.limits.requests(true);
-        self.batch.fill(&data, 1, &mut session.decoder, &limits, &look);
+        self.batch.fill(&data, 1, session.connection.decoder_mut(), &limits, &look);
         let request = *self.batch.request(0);
         let mut replies = ReplyBuffer::new();
         let (core, batch) = (&mut self.core, &self.batch);

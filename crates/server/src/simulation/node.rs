@@ -185,7 +185,7 @@ impl Machine {
         let reader = trusted_session::new(&core, PeerAddr::Unix);
         let mut worker = Worker::new(core, participant, Vec::new());
         let (steps, inbox) = steps::pair(shared);
-        worker.loading = Some(WorkerLoading::new(inbox));
+        worker.begin_loading(WorkerLoading::new(inbox));
         worker.resumed();
         worker.waiting();
         group.spawn(move || load::load(shared, &steps).expect("a valid snapshot"));
@@ -297,7 +297,7 @@ impl Machine {
         self.worker.core.read_clocks();
         let mut shown = Vec::new();
         for db in 0..DATABASES {
-            self.reader.db = database(db);
+            self.reader.select(database(db));
             let mget: Vec<String> = ["MGET".to_owned()].into_iter().chain(strings(db)).collect();
             shown.push(self.ask(&mget));
             for n in 0..LISTS {
@@ -311,7 +311,7 @@ impl Machine {
 
     fn read_deadlines(&mut self) -> Vec<String> {
         let all = keys().map(|(db, key)| {
-            self.reader.db = database(db);
+            self.reader.select(database(db));
             self.ask(&["PEXPIRETIME".to_owned(), key])
         });
         all.collect()
@@ -324,11 +324,11 @@ impl Machine {
         let prefetch = Prefetch {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
-            database: shared.keyspace.database(self.reader.db),
+            database: shared.keyspace.database(self.reader.db()),
             participant: None,
         };
         let limits = core.limits.requests(true);
-        self.batch.fill(&data, 1, &mut self.reader.decoder, &limits, &prefetch);
+        self.batch.fill(&data, 1, self.reader.connection.decoder_mut(), &limits, &prefetch);
         let request = *self.batch.request(0);
         let mut replies = ReplyBuffer::new();
         let (reader, batch) = (&mut self.reader, &self.batch);

@@ -146,7 +146,7 @@ impl Cron {
         let clock = worker.core.clock;
         let begin = clock.ticks();
         let now = clock.ns(begin);
-        if worker.has_paused() && worker.pause_left_ns() == 0 {
+        if worker.stalled.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
         if worker.core.shared.settings.debug.is_cron_paused() {
@@ -205,7 +205,7 @@ impl Cron {
         let end = clock.ns(clock.ticks());
         worker.core.stats().background_ns.add(end - now);
         let mut wait = self.next();
-        if worker.has_paused() {
+        if worker.stalled.has_paused() {
             wait = wait.min(end.saturating_add(worker.pause_left_ns()));
         }
         Duration::from_nanos(wait.saturating_sub(end))
@@ -367,7 +367,7 @@ impl Cron {
     /// Checks a share of the sessions, so that all are checked once a second. Closes idle sessions,
     /// and sessions that take too long for their handshake.
     fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
-        let slots = worker.session_slots();
+        let slots = worker.sessions.len();
         if slots == 0 {
             return;
         }
@@ -387,17 +387,18 @@ impl Cron {
             self.session_cursor = (self.session_cursor + 1) % slots;
             let cursor = self.session_cursor;
             worker.look_at(io, cursor, now);
-            let Some(session) = worker.session_at(cursor) else { continue };
+            let Some(session) = worker.sessions.at(cursor) else { continue };
             let token: Token = session.token;
-            let (input, output) = (session.published_input, session.counted_output);
+            let (input, output) =
+                (session.accounting.published_input(), session.accounting.counted_output());
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
             let spared =
                 flag::MONITOR | flag::REPLICA | flag::PRIMARY | flag::BLOCKED | flag::PUBSUB;
-            let exempt = session.record.has(spared) || session.stall == Stall::Elsewhere;
-            let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
+            let exempt = session.record.has(spared) || session.stall() == Stall::Elsewhere;
+            let shaking = session.connection.tls().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
             let replica =
-                session.replica.as_ref().is_some_and(|replica| replica.must_acknowledge());
+                session.replication.replica().is_some_and(|replica| replica.must_acknowledge());
             let lost = replica && idle > repl_timeout_ms;
             if late || lost || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);

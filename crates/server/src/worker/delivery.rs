@@ -97,7 +97,7 @@ impl Worker {
         if !inbox.is_filled() {
             return;
         }
-        let mut messages = std::mem::take(&mut self.messages);
+        let mut messages = self.spare.take_messages();
         let (first, was_full) = inbox.take(&mut messages);
         if was_full {
             shared.note_full_inboxes(0, 1);
@@ -109,8 +109,7 @@ impl Worker {
                 Mail::Notice(notice) => self.deliver_notice(io, &notice, current),
             }
         }
-        messages.shrink_to(MESSAGES_KEPT_MAX);
-        self.messages = messages;
+        self.spare.put_messages(messages);
     }
 
     fn deliver_message(
@@ -123,15 +122,15 @@ impl Worker {
         let Worker { core, sessions, replies, .. } = self;
         let mut to_members = |members: &[Member], framed: Framed<'_>| {
             for member in members.iter().filter(|member| member.since <= number) {
-                let session = match &mut current {
+                match &mut current {
                     Some(session) if session.token == member.token => {
                         push_to_current(framed, session, replies);
-                        continue;
                     }
-                    _ => sessions.get_mut(member.token.index()).and_then(Option::as_deref_mut),
-                };
-                if let Some(session) = session.filter(|session| session.token == member.token) {
-                    push(core, io, session, framed);
+                    _ => {
+                        if let Some(session) = sessions.get_mut(member.token) {
+                            push(core, io, session, framed);
+                        }
+                    }
                 }
             }
         };
@@ -148,15 +147,12 @@ impl Worker {
     }
 }
 
-/// The buffer is freed if it has room for more messages than this.
-const MESSAGES_KEPT_MAX: usize = 1024;
-
 /// Appends a message to the session whose turn it is, after the replies that it has so far.
 fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
-    let protocol = session.protocol;
-    session.pushed += framed.len();
+    let protocol = session.protocol();
+    session.output.count_pushed(framed.len());
     if session.holds_messages() || replies.has_stream() {
-        framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
+        framed.pieces(protocol, |piece| session.output.hold(piece));
     } else {
         framed.pieces(protocol, |piece| replies.bytes_mut().extend_from_slice(piece));
     }
@@ -166,12 +162,12 @@ fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut Repl
 #[inline]
 fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>) {
     let token = session.token;
-    let protocol = session.protocol;
-    session.pushed += framed.len();
+    let protocol = session.protocol();
+    session.output.count_pushed(framed.len());
     if session.holds_messages() {
-        framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
+        framed.pieces(protocol, |piece| session.output.hold(piece));
     } else {
-        session.traffic.bytes_out += framed.len() as u64;
+        session.accounting.count_sent(framed.len());
         let shown = wait::shown_to_all(core);
         if wait::must_wait(core, session, shown) {
             wait::keep(core, session, shown, |out| {
@@ -179,7 +175,7 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
             });
             return check_output(core, io, session, token);
         }
-        if let Some(stream) = &mut session.tls {
+        if let Some(stream) = session.connection.tls_mut() {
             // Each call makes a TLS record.
             let mut whole = Vec::with_capacity(framed.len());
             framed.pieces(protocol, |piece| whole.extend_from_slice(piece));
@@ -197,12 +193,12 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
 #[inline]
 pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
     let unsent = io.unsent(token);
-    let all = session.unread(unsent);
-    session.pushed = session.pushed.min(all);
+    let all = session.output.unread(unsent);
+    session.output.bound_pushed(all);
     if !core.limits.watches_subscriber(all) || session.is_closing() {
         return;
     }
-    let queued = unsent + session.unlogged.len();
+    let queued = unsent + session.output.unlogged().len();
     if core.limits.exceeds_total(all as u64) || core.exceeds_output_limit(session, queued as u64) {
         session.close_at_once();
         io.close(token, Close::Now);

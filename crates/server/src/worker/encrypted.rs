@@ -8,9 +8,6 @@ use brisk_reactor::{Control, Output, PeerAddr};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-/// A plaintext buffer above this size is freed.
-const PLAIN_KEPT_MAX: usize = 128 * 1024;
-
 /// Encrypts replies to the end of `output`.
 pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &mut Output) {
     let sink = RefCell::new((stream, output));
@@ -57,8 +54,8 @@ impl Worker {
         session: &mut Session,
         bytes: &[u8],
     ) {
-        let Some(stream) = &mut session.tls else { return };
-        let mut plain = std::mem::take(&mut self.plain);
+        let Some(stream) = session.connection.tls_mut() else { return };
+        let mut plain = self.spare.take_plain();
         let shaking = stream.is_handshaking();
         let token = session.token;
         let output = io.output(session.token);
@@ -77,13 +74,11 @@ impl Worker {
         if !plain.is_empty() {
             self.take_input(io, session, &plain);
         }
-        plain.clear();
-        plain.shrink_to(PLAIN_KEPT_MAX);
-        self.plain = plain;
+        self.spare.put_plain(plain);
         match received {
             Ok(Received { finished: true, .. }) => {
-                session.finished = true;
-                if session.stall == Stall::None {
+                session.connection.finish();
+                if session.stall() == Stall::None {
                     session.close_after_reply();
                 }
             }

@@ -1,7 +1,7 @@
 //! The worker's handlers for events of the event loop: connections open, send, and close.
 
 use super::Worker;
-use super::turn::close_flushed;
+use super::sending::close_flushed;
 use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
 use brisk_node::clients::address::Address;
@@ -19,7 +19,7 @@ const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
 impl Handler for Worker {
     fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept {
         self.core.refresh_config();
-        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
+        let purpose = self.listeners.purpose(listener);
         let shared = &self.core.shared;
         let config = &self.core.config;
         let figures = &shared.observe.figures;
@@ -69,14 +69,10 @@ impl Handler for Worker {
         record.set(flag::ADMIN, admin);
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
-        let index = token.index();
-        if self.sessions.len() <= index {
-            self.sessions.resize_with(index + 1, || None);
-        }
         let mut session = Box::new(Session::new(record, shared.accounts.default_account()));
-        session.tls = tls;
+        session.connection.begin_tls(tls);
         self.core.weigh(0, &mut session);
-        self.sessions[index] = Some(session);
+        self.sessions.add(session);
         Accept::Keep
     }
 
@@ -88,44 +84,44 @@ impl Handler for Worker {
             return;
         }
         self.run_staged(io);
-        let Some(mut session) = self.take(token) else { return };
+        let Some(mut session) = self.sessions.take(token) else { return };
         self.begin_turn();
-        if session.tls.is_some() {
+        if session.connection.is_encrypted() {
             self.receive_encrypted(io, &mut session, bytes);
         } else {
             self.take_input(io, &mut session, bytes);
         }
         self.after_turn(io, &mut session);
-        self.put(session);
+        self.sessions.put(session);
         self.close_connections(io);
         self.end_of_turns(io);
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
         self.run_staged(io);
-        let Some(session) = self.session_at(token.index()) else { return };
-        session.finished = true;
+        let Some(session) = self.sessions.at(token.index()) else { return };
+        session.connection.finish();
         if session.synchronises() {
             // A replica that is gone needs no snapshot.
             io.close(token, Close::Now);
-        } else if session.stall == Stall::None {
+        } else if session.stall() == Stall::None {
             close_flushed(io, session);
-        } else if session.stall.ends_with_the_client() {
+        } else if session.stall().ends_with_the_client() {
             io.close(token, Close::Now);
         }
     }
 
     fn closed(&mut self, io: &mut Control, token: Token, _: CloseReason) {
         let _ = io;
-        let Some(mut session) = self.take(token) else { return };
+        let Some(mut session) = self.sessions.take(token) else { return };
         self.abandon_wait(&mut session);
         release::release(&mut self.core, &mut session);
-        if let Some(stream) = session.stream.take() {
+        if let Some(stream) = session.output.take_stream() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
         let stats = self.core.stats();
-        stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
-        self.monitors.remove(&token);
+        stats.output_bytes.fetch_sub(session.accounting.counted_output(), Ordering::Relaxed);
+        self.monitors.remove(token);
         self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.clients.weights.forget(&session.record);
         self.core.shared.clients.input_weights.forget(&session.record);
@@ -133,8 +129,8 @@ impl Handler for Worker {
     }
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
-        let Some(session) = self.session_at(token.index()) else { return };
-        if session.stall.ends_with_the_client() {
+        let Some(session) = self.sessions.at(token.index()) else { return };
+        if session.stall().ends_with_the_client() {
             io.close(token, Close::Now);
         }
     }
@@ -154,20 +150,24 @@ impl Handler for Worker {
         let shared = self.core.shared;
         let mailbox = &shared.mailboxes.of(self.core.id);
         if mailbox.take_overflow() {
-            self.drop_monitors(io);
+            self.monitors.close_all(io);
         }
         for message in mailbox.take() {
             match message {
                 Message::Kill { token, id } => {
                     let is_it = |session: &mut Session| session.id() == id;
-                    if self.session_at(token.index()).is_some_and(is_it) {
+                    if self.sessions.at(token.index()).is_some_and(is_it) {
                         io.close(token, Close::Now);
                     }
                 }
-                Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
+                Message::MonitorLine(line) => {
+                    self.monitors.deliver_line(&self.core, &mut self.sessions, io, &line);
+                }
                 Message::Synchronise => self.synchronise(io),
-                Message::Monitor(token) => self.add_monitor(token),
-                Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
+                Message::Monitor(token) => self.monitors.add(token),
+                Message::Listen(_) | Message::Keepalive(_) => {
+                    self.listeners.request_change(message)
+                }
                 Message::Unpause => self.resume_paused(io),
                 Message::Run(Work(work)) => {
                     self.core.read_clocks();
@@ -186,7 +186,7 @@ impl Handler for Worker {
     }
 
     fn waiting(&mut self) {
-        self.note_round();
+        self.rounds.record(&self.core);
         self.participant.offline();
         self.core.shared.quiesce.leave(self.core.id);
     }
@@ -194,8 +194,7 @@ impl Handler for Worker {
     fn resumed(&mut self) {
         self.core.shared.quiesce.enter(self.core.id);
         self.participant.online();
-        self.round_began = self.core.clock.ticks();
-        self.resumed_at = self.round_began;
+        self.rounds.resume(self.core.clock.ticks());
         self.staged.open = true;
     }
 

@@ -44,22 +44,16 @@ impl Worker {
             number += 1;
         }
         if !waits {
-            self.stream_waits_since = None;
+            self.waits.note_stream_sent();
         }
-    }
-
-    /// True if replicas wait until more of the stream is in the append-only file.
-    #[inline]
-    pub(super) fn stream_waits(&self) -> bool {
-        self.stream_waits_since.is_some()
     }
 
     /// Sends more of the stream to a session if it is a replica that receives it.
     pub(super) fn continue_stream(&mut self, io: &mut Control, token: Token) {
-        let Some(session) = self.session_at(token.index()).filter(|one| one.token == token) else {
+        let Some(session) = self.sessions.get_mut(token) else {
             return;
         };
-        let replica = session.replica.as_ref().and_then(|replica| replica.progress.as_ref());
+        let replica = session.replication.replica().and_then(|replica| replica.progress());
         if replica.is_some_and(|progress| progress.stage() == ReplicaStage::Online) {
             self.send_stream(io, token);
         }
@@ -68,10 +62,11 @@ impl Worker {
     /// Closes a replica that would get a reply. Within the stream the reply would count as a part of it.
     #[cold]
     pub(super) fn reject_reply(&mut self, session: &mut Session) {
-        let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) else {
+        let Some(replica) = session.replication.replica_mut().filter(|replica| replica.follows())
+        else {
             return;
         };
-        if self.replies.is_empty() || std::mem::take(&mut replica.has_reply) {
+        if self.replies.is_empty() || replica.take_has_reply() {
             return;
         }
         self.replies.clear();
@@ -88,12 +83,11 @@ impl Worker {
 
     fn send_stream(&mut self, io: &mut Control, token: Token) -> StreamSent {
         let now = self.core.clock.ns(self.core.clock.ticks());
-        let waited = now.saturating_sub(self.stream_waits_since.unwrap_or(now));
-        let (core, session) = self.core_and_session(token.index());
-        let Some(session) = session.filter(|session| session.token == token) else {
-            return StreamSent::Enough;
-        };
-        let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+        let waited = self.waits.stream_waited_ns(now);
+        let core = &self.core;
+        let Some(session) = self.sessions.get_mut(token) else { return StreamSent::Enough };
+        let progress =
+            session.replication.replica().and_then(|replica| replica.progress().cloned());
         let Some(progress) = progress.filter(|_| !session.is_closing()) else {
             return StreamSent::Enough;
         };
@@ -104,7 +98,7 @@ impl Worker {
         while stream.has_more(&progress) {
             if has_replies_left(session) {
                 // Replies come first. One of them may be the reply after which the stream follows.
-                if !session.unlogged.is_empty() {
+                if !session.output.unlogged().is_empty() {
                     sent = StreamSent::WaitsForFile;
                 }
                 break;
@@ -137,10 +131,7 @@ impl Worker {
                 core.shared.persistence.aof.hasten(level);
             }
             // If some of it was sent, the disk is not stuck.
-            self.stream_waits_since = match self.stream_waits_since {
-                Some(since) if !has_sent => Some(since),
-                _ => Some(now),
-            };
+            self.waits.note_stream_waits(now, has_sent);
         }
         self.check_replica(io, token);
         sent
@@ -148,10 +139,10 @@ impl Worker {
 
     /// Closes a replica that does not read.
     pub(super) fn check_replica(&mut self, io: &mut Control, token: Token) {
-        let (core, session) = self.core_and_session(token.index());
-        let Some(session) = session.filter(|session| session.token == token) else { return };
+        let core = &self.core;
+        let Some(session) = self.sessions.get_mut(token) else { return };
         let unsent = io.unsent(token);
-        let queued = unsent + session.unlogged.len();
+        let queued = unsent + session.output.unlogged().len();
         if core.exceeds_output_limit(session, queued as u64) {
             let log = &core.shared.log;
             log.warning(format_args!(
@@ -170,16 +161,16 @@ impl Worker {
 
 /// Adds a part of the stream to the output.
 fn push(io: &mut Control, session: &mut Session, bytes: u64, pieces: &mut Vec<StreamPiece>) {
-    session.traffic.bytes_out += bytes;
+    session.accounting.count_sent(bytes as usize);
     let output = io.output(session.token);
     for piece in pieces.drain(..) {
-        match &mut session.tls {
+        match session.connection.tls_mut() {
             Some(stream) => stream.send(piece.as_slice(), output),
             None => output.push_shared(piece.bytes, piece.range),
         }
     }
-    if let Some(replica) = &mut session.replica {
-        replica.stream_unsent += bytes;
+    if let Some(replica) = session.replication.replica_mut() {
+        replica.count_stream(bytes);
     }
     io.send(session.token);
 }

@@ -2,7 +2,7 @@
 //! for that leaves.
 
 use super::Worker;
-use super::turn::close_flushed;
+use super::sending::close_flushed;
 use super::waiting::ROLE_CHANGED;
 use brisk_engine::CommandError;
 use brisk_engine::effect::Hooks;
@@ -14,7 +14,7 @@ use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::persistence::aof::writer::Written;
 use brisk_node::replication::acks::GETACK_REQUEST;
-use brisk_node::run::dispatch;
+use brisk_node::run::count;
 use brisk_reactor::Control;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Worker {
         // The flag is set first, so that progress after the check wakes this worker.
         shared.persistence.aof.set_waiting(id, true);
         self.send_logged(io);
-        if self.stream_waits() {
+        if self.waits.stream_waits() {
             self.deliver_stream(io);
         }
         self.answer_acknowledged(io);
@@ -88,7 +88,7 @@ impl Worker {
 
     /// True if replies or parts of the stream wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
-        self.core.pending.has_held() || !self.awaits_acks.is_empty() || self.stream_waits()
+        self.core.pending.has_held() || self.waits.has_acks_or_stream()
     }
 
     /// The time for which this worker may sleep while output waits.
@@ -99,17 +99,17 @@ impl Worker {
     fn send_logged(&mut self, io: &mut Control) {
         let tokens = self.core.pending.take_held();
         for token in tokens {
-            let Some(mut session) = self.take(token) else { continue };
+            let Some(mut session) = self.sessions.take(token) else { continue };
             self.send_logged_of(io, &mut session);
-            session.set_unread_aside();
-            if !session.unlogged.is_empty() {
+            session.output.set_unread_aside();
+            if !session.output.unlogged().is_empty() {
                 self.core.pending.hold(token);
-            } else if session.stall == Stall::Output {
+            } else if session.stall() == Stall::Output {
                 self.go_on_when_drained(io, &mut session);
-            } else if session.unlogged.take_close() {
+            } else if session.output.unlogged_mut().take_close() {
                 close_flushed(io, &mut session);
             }
-            self.put(session);
+            self.sessions.put(session);
         }
     }
 
@@ -121,18 +121,15 @@ impl Worker {
         let aof = &core.shared.persistence.aof;
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
-        let waited = now.saturating_sub(session.unlogged.since_ns());
+        let waited = now.saturating_sub(session.output.unlogged().since_ns());
         // The output may wait for replicas only.
-        let lacks_file = session.unlogged.first() > Some(aof.reached(level));
+        let lacks_file = session.output.unlogged().first() > Some(aof.reached(level));
         let file = if lacks_file { reached_by(core, session, waited) } else { aof.reached(level) };
         let reached = file.min(wait::acknowledged(core, session));
         let mut sends = false;
-        while let Some(bytes) = session.unlogged.pop(reached, now) {
+        while let Some(bytes) = session.output.unlogged_mut().pop(reached, now) {
             let output = io.output(session.token);
-            match &mut session.tls {
-                Some(stream) => stream.send(&bytes, output),
-                None => output.extend_from_slice(&bytes),
-            }
+            session.connection.write(&bytes, output);
             sends = true;
         }
         if sends {
@@ -140,9 +137,10 @@ impl Worker {
         } else if level == Level::Disk && lacks_file {
             aof.hasten(level);
         }
-        let timeout_ms = session.asked.replicas().and_then(|asked| asked.timeout_ms);
-        if session.unlogged.is_empty() {
-            session.asked.forget_before();
+        let timeout_ms =
+            session.replication.durability().replicas().and_then(|asked| asked.timeout_ms);
+        if session.output.unlogged().is_empty() {
+            session.replication.durability_mut().forget_before();
         } else if !sends && timeout_ms.is_some_and(|most| waited / 1_000_000 >= most) {
             self.give_up_waiting(io, session, NOT_ACKNOWLEDGED);
         }
@@ -152,17 +150,14 @@ impl Worker {
     /// disconnected, since its other replies will not be sent either.
     fn give_up_waiting(&self, io: &mut Control, session: &mut Session, text: &'static str) {
         let error = CommandError::text(text);
-        dispatch::count_error(&self.core, &error);
-        session.unlogged.clear();
-        if let Some(stream) = session.stream.take() {
+        count::count_error(&self.core, &error);
+        session.output.unlogged_mut().clear();
+        if let Some(stream) = session.output.take_stream() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
         let line = format!("-{error}\r\n");
         let output = io.output(session.token);
-        match &mut session.tls {
-            Some(stream) => stream.send(line.as_bytes(), output),
-            None => output.extend_from_slice(line.as_bytes()),
-        }
+        session.connection.write(line.as_bytes(), output);
         io.send(session.token);
         session.close_after_reply();
         close_flushed(io, session);
@@ -173,15 +168,15 @@ impl Worker {
     #[cold]
     pub(super) fn keep_replies(&mut self, session: &mut Session) -> bool {
         let shown = self.core.env.take_shown();
-        session.shown = session.shown.max(shown);
+        session.replication.note_shown(shown);
         if !wait::must_wait(&self.core, session, shown) {
-            session.asked.forget_before();
+            session.replication.durability_mut().forget_before();
             return false;
         }
         if self.replies.is_empty() {
             return false;
         }
-        if self.replies.has_shared() && session.unlogged.is_empty() {
+        if self.replies.has_shared() && session.output.unlogged().is_empty() {
             // Large replies: writing now costs less than copying them.
             let shared = self.core.shared;
             shared.dispatch_changes(self.core.id);
@@ -191,7 +186,7 @@ impl Worker {
             }
         }
         let replies = &mut self.replies;
-        session.traffic.bytes_out += replies.len() as u64;
+        session.accounting.count_sent(replies.len());
         wait::keep(&self.core, session, shown, |out| {
             let out = std::cell::RefCell::new(out);
             replies.drain(
@@ -204,10 +199,10 @@ impl Worker {
 
     /// Returns true if output is kept back. The connection then closes after the output has left.
     pub(super) fn closes_later(io: &mut Control, session: &mut Session) -> bool {
-        if session.unlogged.is_empty() {
+        if session.output.unlogged().is_empty() {
             return false;
         }
-        session.unlogged.close_behind();
+        session.output.unlogged_mut().close_behind();
         io.pause_reading(session.token);
         true
     }

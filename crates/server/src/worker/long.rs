@@ -1,12 +1,12 @@
-//! Sessions whose commands are computed by other threads, and sessions that wait because their
-//! command would write to data that such a computation reads.
+//! Commands that end outside of their session's turn: those that other threads compute, and slow scripts.
+//! Between two slices of a slow script, the worker serves its sessions.
 
 use super::Worker;
 use brisk_engine::env::Garbage;
 use brisk_node::core::long::Outcome;
 use brisk_node::core::mailbox::Delivery;
-use brisk_node::core::session::Stall;
 use brisk_node::run::long;
+use brisk_node::script::run;
 use brisk_reactor::Control;
 
 impl Worker {
@@ -14,34 +14,37 @@ impl Worker {
     pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
         if outcome.computed.writes() && self.core.data_must_not_change() {
             // The data must not change until the pause is over.
-            self.held_back.push(*outcome);
+            self.stalled.hold_back(*outcome);
             return;
         }
         match long::finish_long(&mut self.core, *outcome) {
             Ok(Some(delivery)) => self.deliver(io, delivery),
             Ok(None) => {}
-            Err(outcome) => self.held_back.push(*outcome),
+            Err(outcome) => self.stalled.hold_back(*outcome),
         }
         self.core.free_garbage();
-    }
-
-    /// Finishes computations whose results could not be stored during CLIENT PAUSE.
-    pub(super) fn take_held_back(&mut self, io: &mut Control) {
-        for outcome in std::mem::take(&mut self.held_back) {
-            self.take_computed(io, Box::new(outcome));
-        }
-    }
-
-    /// Resumes sessions that waited for frozen slots, after slots were released.
-    pub(super) fn resume_frozen(&mut self, io: &mut Control) {
-        self.core.read_clocks();
-        for token in std::mem::take(&mut self.frozen) {
-            self.go_on(io, token, Stall::Frozen);
-        }
     }
 
     /// Discards a reply whose client is gone.
     pub(super) fn discard_answer(&self, delivery: Delivery) {
         self.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(delivery.replies)));
+    }
+
+    /// Continues the script for one slice, if one is running.
+    pub(super) fn go_on_with_script(&mut self, io: &mut Control) {
+        if self.core.scripts.parked.is_none() {
+            return;
+        }
+        self.core.shared.quiesce.checkpoint(self.core.id);
+        let client = self.core.scripts.parked.as_ref().and_then(|parked| parked.client());
+        let mut client = client.and_then(|token| self.sessions.take(token));
+        let delivery = run::go_on_with_script(&mut self.core, client.as_deref_mut());
+        if let Some(session) = client {
+            self.sessions.put(session);
+        }
+        if let Some(delivery) = delivery {
+            self.deliver(io, delivery);
+        }
+        self.core.free_garbage();
     }
 }

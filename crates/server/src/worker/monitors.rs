@@ -1,31 +1,47 @@
 //! A worker's monitors: sessions that receive a line for each command.
 
-use super::Worker;
-use super::turn::append;
+use super::sending::append;
+use super::sessions::Sessions;
 use brisk_node::clients::flag;
+use brisk_node::core::Core;
 use brisk_reactor::{Close, Control, Token};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-impl Worker {
+/// The sessions that run MONITOR.
+#[derive(Default)]
+pub(super) struct Monitors {
+    tokens: HashSet<Token>,
+}
+
+impl Monitors {
     /// Adds a session to the monitors.
-    pub fn add_monitor(&mut self, token: Token) {
-        self.monitors.insert(token);
+    pub(super) fn add(&mut self, token: Token) {
+        self.tokens.insert(token);
+    }
+
+    pub(super) fn remove(&mut self, token: Token) {
+        self.tokens.remove(&token);
     }
 
     /// Appends a line to the output of the monitors, and closes monitors with too much unread output.
-    pub(super) fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
-        let limit = self.core.limits.of_monitor();
-        let Worker { core, sessions, monitors, .. } = self;
+    pub(super) fn deliver_line(
+        &mut self,
+        core: &Core,
+        sessions: &mut Sessions,
+        io: &mut Control,
+        line: &[u8],
+    ) {
+        let limit = core.limits.of_monitor();
         // A session that was reset is no longer a monitor.
-        monitors.retain(|&token| {
-            let slot = sessions.get_mut(token.index());
-            let Some(Some(session)) = slot else { return false };
-            let is_one = session.token == token && session.record.has(flag::MONITOR);
+        self.tokens.retain(|&token| {
+            let Some(session) = sessions.get_mut(token) else { return false };
+            let is_one = session.record.has(flag::MONITOR);
             if is_one {
                 append(core, io, session, line);
-                session.pushed += line.len();
-                let unread = session.unread(io.unsent(token));
-                session.pushed = session.pushed.min(unread);
+                session.output.count_pushed(line.len());
+                let unread = session.output.unread(io.unsent(token));
+                session.output.bound_pushed(unread);
                 if unread as u64 > limit && !session.is_closing() {
                     let figures = &core.shared.observe.figures;
                     figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
@@ -38,8 +54,8 @@ impl Worker {
     }
 
     /// Closes all monitors, because lines for them were lost.
-    pub(super) fn drop_monitors(&mut self, io: &mut Control) {
-        for token in self.monitors.drain() {
+    pub(super) fn close_all(&mut self, io: &mut Control) {
+        for token in self.tokens.drain() {
             io.close(token, Close::Now);
         }
     }

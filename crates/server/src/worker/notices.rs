@@ -6,6 +6,7 @@
 
 use super::Worker;
 use super::delivery::check_output;
+use super::sessions::Sessions;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::TrackingClient;
@@ -25,7 +26,7 @@ const NULL_RESP2: &[u8] = b"$-1\r\n";
 /// Gives access to sessions while messages are delivered.
 struct NoticeDelivery<'w> {
     core: &'w mut Core,
-    sessions: &'w mut [Option<Box<Session>>],
+    sessions: &'w mut Sessions,
     replies: &'w mut ReplyBuffer,
     /// The session whose turn it is, which is not in the list of sessions.
     current: Option<&'w mut Session>,
@@ -61,17 +62,14 @@ impl Worker {
             self.deliver_messages(io, None);
         }
     }
-}
 
-impl Worker {
     /// Sends an invalidation about all keys to a session that missed invalidations, if it has read
     /// enough of its output.
     pub(super) fn make_up_invalidations(&mut self, io: &mut Control, token: Token) {
-        let (core, session) = self.core_and_session(token.index());
-        if let Some(session) = session.filter(|session| session.token == token)
-            && session.lacks_invalidations
+        if let Some(session) = self.sessions.get_mut(token)
+            && session.push.lacks_invalidations()
         {
-            make_up(core, io, session);
+            make_up(&self.core, io, session);
         }
     }
 }
@@ -88,8 +86,8 @@ impl NoticeDelivery<'_> {
                 Some(act(self.core, session, Some(self.replies)))
             }
             _ => {
-                let session = self.sessions.get_mut(token.index())?.as_deref_mut()?;
-                (session.token == token).then(|| act(self.core, session, None))
+                let session = self.sessions.get_mut(token)?;
+                Some(act(self.core, session, None))
             }
         }
     }
@@ -97,8 +95,8 @@ impl NoticeDelivery<'_> {
     fn tell_reader(&mut self, io: &mut Control, client: u64, keys: &Arc<Vec<u8>>, by: u64) {
         let Some(token) = self.core.tracking.find(client) else { return };
         let concerned = self.with(token, |_, session, _| {
-            let tracker = session.tracker.as_deref();
-            tracker.is_some_and(|t| t.mode != Mode::Broadcast && !(t.noloop && by == client))
+            let tracker = session.push.tracker();
+            tracker.is_some_and(|t| t.mode() != Mode::Broadcast && !(t.noloop() && by == client))
         });
         if concerned == Some(true) {
             self.tell(io, token, keys);
@@ -109,7 +107,7 @@ impl NoticeDelivery<'_> {
         let tokens = self.core.tracking.all();
         let (resp3, resp2) = (Arc::new(NULL_RESP3.to_vec()), Arc::new(NULL_RESP2.to_vec()));
         for token in tokens {
-            let protocol = self.with(token, |_, session, _| session.protocol);
+            let protocol = self.with(token, |_, session, _| session.protocol());
             let null = if protocol == Some(Protocol::Resp3) { &resp3 } else { &resp2 };
             self.tell(io, token, null);
         }
@@ -118,7 +116,7 @@ impl NoticeDelivery<'_> {
     fn broadcast(&mut self, io: &mut Control, broadcast: &Broadcast) {
         for token in self.core.tracking.with_prefix(&broadcast.prefix) {
             let keys = self.with(token, |_, session, _| {
-                let noloop = session.tracker.as_ref().is_some_and(|tracker| tracker.noloop);
+                let noloop = session.push.tracker().is_some_and(|tracker| tracker.noloop());
                 if noloop {
                     broadcast.without(session.id())
                 } else {
@@ -134,7 +132,7 @@ impl NoticeDelivery<'_> {
     /// Sends an invalidation to a tracking session, or to the session that it redirects to.
     fn tell(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
         let redirected = self.with(token, |core, session, replies| {
-            let redirect = session.tracker.as_ref().map_or(0, |tracker| tracker.redirect);
+            let redirect = session.push.tracker().map_or(0, |tracker| tracker.redirect());
             if redirect == 0 {
                 send_keys(core, io, session, replies, keys, false);
             }
@@ -174,11 +172,11 @@ impl NoticeDelivery<'_> {
     fn break_redirection(&mut self, io: &mut Control, of: u64) {
         let Some(token) = self.core.tracking.find(of) else { return };
         self.with(token, |core, session, replies| {
-            let Some(tracker) = &mut session.tracker else { return };
-            tracker.broken = true;
-            let wire = redirection_broken(tracker.redirect);
+            let Some(tracker) = session.push.tracker_mut() else { return };
+            tracker.note_broken();
+            let wire = redirection_broken(tracker.redirect());
             session.publish_tracking();
-            if session.protocol == Protocol::Resp3 {
+            if session.protocol() == Protocol::Resp3 {
                 send(core, io, session, replies, &[&wire]);
             }
         });
@@ -196,14 +194,14 @@ fn send_keys(
     keys: &[u8],
     redirected: bool,
 ) {
-    if session.lacks_invalidations {
+    if session.push.lacks_invalidations() {
         return;
     }
-    let hears = session.protocol == Protocol::Resp3 || (redirected && session.listens);
-    if hears && session.pushed >= core.limits.output_watch_bytes() {
-        session.unread_replies(io.unsent(session.token));
-        if session.pushed >= core.soft_limit() {
-            session.lacks_invalidations = true;
+    let hears = session.protocol() == Protocol::Resp3 || (redirected && session.push.listens());
+    if hears && session.output.pushed() >= core.limits.output_watch_bytes() {
+        session.output.unread_replies(io.unsent(session.token));
+        if session.output.pushed() >= core.soft_limit() {
+            session.push.drop_invalidations();
             return make_up(core, io, session);
         }
     }
@@ -214,12 +212,12 @@ fn send_keys(
 /// Otherwise this is done later, after the session has read more.
 pub(super) fn make_up(core: &Core, io: &mut Control, session: &mut Session) {
     let (token, low_water) = (session.token, core.soft_limit() / 2);
-    session.unread_replies(io.unsent(token));
-    if session.pushed > low_water {
+    session.output.unread_replies(io.unsent(token));
+    if session.output.pushed() > low_water {
         return io.when_drained(token, low_water);
     }
-    session.lacks_invalidations = false;
-    let null = if session.protocol == Protocol::Resp3 { NULL_RESP3 } else { NULL_RESP2 };
+    session.push.make_up_invalidations();
+    let null = if session.protocol() == Protocol::Resp3 { NULL_RESP3 } else { NULL_RESP2 };
     put_keys(core, io, session, None, null, true);
 }
 
@@ -231,9 +229,9 @@ fn put_keys(
     keys: &[u8],
     redirected: bool,
 ) {
-    if session.protocol == Protocol::Resp3 {
+    if session.protocol() == Protocol::Resp3 {
         send(core, io, session, replies, &[HEAD_RESP3, keys]);
-    } else if redirected && session.listens {
+    } else if redirected && session.push.listens() {
         send(core, io, session, replies, &[HEAD_RESP2, keys]);
     }
 }
@@ -246,17 +244,18 @@ fn send(
     pieces: &[&[u8]],
 ) {
     let token = session.token;
-    session.pushed += pieces.iter().map(|piece| piece.len()).sum::<usize>();
+    let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+    session.output.count_pushed(len);
     let answered_later = session.holds_messages()
-        || session.stall == Stall::Elsewhere
-        || session.waiter.as_ref().is_some_and(|waiter| waiter.is_over())
+        || session.stall() == Stall::Elsewhere
+        || session.blocked.waiter().is_some_and(|waiter| waiter.is_over())
         || replies.as_ref().is_some_and(|replies| replies.has_stream());
     if answered_later {
-        pieces.iter().for_each(|piece| session.held.extend_from_slice(piece));
+        pieces.iter().for_each(|piece| session.output.hold(piece));
     } else if let Some(replies) = replies {
         pieces.iter().for_each(|piece| replies.bytes_mut().extend_from_slice(piece));
     } else {
-        session.traffic.bytes_out += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        session.accounting.count_sent(len);
         let shown = wait::shown_to_all(core);
         if wait::must_wait(core, session, shown) {
             wait::keep(core, session, shown, |out| {
@@ -265,7 +264,7 @@ fn send(
             return check_output(core, io, session, token);
         }
         let output = io.output(token);
-        if let Some(stream) = &mut session.tls {
+        if let Some(stream) = session.connection.tls_mut() {
             stream.send(&pieces.concat(), output);
         } else {
             pieces.iter().for_each(|piece| output.extend_from_slice(piece));

@@ -55,14 +55,11 @@ impl Worker {
             return false;
         }
         let core = &self.core;
-        let Some(session) = self.sessions.get(token.index()).and_then(Option::as_ref) else {
-            return false;
-        };
-        let ready = session.token == token
-            && session.stall == Stall::None
-            && session.input.is_empty()
+        let Some(session) = self.sessions.get(token) else { return false };
+        let ready = session.stall() == Stall::None
+            && session.connection.input().is_empty()
             && !session.is_closing()
-            && session.tls.is_none()
+            && !session.connection.is_encrypted()
             && !gate::must_authenticate(core, session);
         if ready {
             let begin = self.staged.bytes.len();
@@ -81,10 +78,10 @@ impl Worker {
         let mut connections = std::mem::take(&mut self.staged.connections);
         let mut bytes = std::mem::take(&mut self.staged.bytes);
         if let [(token, _)] = connections[..] {
-            if let Some(mut session) = self.take(token) {
+            if let Some(mut session) = self.sessions.take(token) {
                 self.take_input(io, &mut session, &bytes);
                 self.after_turn(io, &mut session);
-                self.put(session);
+                self.sessions.put(session);
             }
             connections.clear();
         } else {
@@ -107,9 +104,8 @@ impl Worker {
         let mut batches = std::mem::take(&mut self.staged.batches);
         batches.resize_with(connections.len().max(batches.len()), Box::default);
         for ((token, range), batch) in connections.iter().zip(&mut batches) {
-            let session = self.sessions.get_mut(token.index()).and_then(Option::as_deref_mut);
-            let cut = session.filter(|session| session.token == *token).map(|session| {
-                session.traffic.bytes_in += range.len() as u64;
+            let cut = self.sessions.get_mut(*token).map(|session| {
+                session.accounting.count_received(range.len());
                 cut(&self.core, &self.participant, batch, session, &bytes[range.clone()])
             });
             cuts.push(cut);
@@ -118,16 +114,16 @@ impl Worker {
         self.note_parsing();
         let staged = connections.drain(..).zip(&mut batches).zip(cuts.drain(..));
         for (((token, range), batch), cut) in staged {
-            let (Some(cut), Some(mut session)) = (cut, self.take(token)) else { continue };
+            let (Some(cut), Some(mut session)) = (cut, self.sessions.take(token)) else { continue };
             let data = &bytes[range];
             std::mem::swap(&mut self.batch, batch);
             let used = self.execute_from(io, &mut session, data, cut);
             std::mem::swap(&mut self.batch, batch);
             if used < data.len() {
-                session.input.keep(&data[used..]);
+                session.connection.input_mut().keep(&data[used..]);
             }
             self.after_turn(io, &mut session);
-            self.put(session);
+            self.sessions.put(session);
         }
         (self.staged.batches, self.staged.cuts) = (batches, cuts);
     }
@@ -136,8 +132,8 @@ impl Worker {
         let keyspace = &self.core.shared.keyspace;
         let databases = || {
             connections.iter().zip(batches).filter_map(|((token, _), batch)| {
-                let session = self.sessions.get(token.index())?.as_ref()?;
-                Some((keyspace.database(session.db), batch))
+                let session = self.sessions.get(*token)?;
+                Some((keyspace.database(session.db()), batch))
             })
         };
         for (database, batch) in databases() {

@@ -3,7 +3,8 @@
 //!
 //! Until then a replica's output gets nothing else (see `Session::holds_messages`), and its commands wait.
 
-use super::{Worker, append};
+use super::Worker;
+use super::sending::append;
 use brisk_engine::keyspace::Ticket;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
@@ -41,18 +42,18 @@ impl Worker {
     /// Also closes replicas that block the writer of their snapshot.
     pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
         for token in self.core.followers.waiting() {
-            let (core, session) = self.core_and_session(token.index());
-            let Some(session) = session else { continue };
-            if session.token == token && blocks_writer(core, io.unsent(token), session) {
+            let core = &self.core;
+            let Some(session) = self.sessions.get_mut(token) else { continue };
+            if blocks_writer(core, io.unsent(token), session) {
                 let addr = &session.record.addr;
                 let log = &core.shared.log;
                 log.warning(format_args!("Disconnecting timedout replica (full sync): {addr}"));
                 io.close(token, Close::Now);
                 continue;
             }
-            let replica = session.replica.as_ref();
-            let is_sent = replica.is_some_and(|replica| replica.snapshot_sent.is_some());
-            if session.token == token && !is_sent && !has_replies_left(session) {
+            let replica = session.replication.replica();
+            let is_sent = replica.is_some_and(|replica| replica.snapshot.sent().is_some());
+            if !is_sent && !has_replies_left(session) {
                 put(io, session, b"\n");
             }
         }
@@ -60,9 +61,9 @@ impl Worker {
 
     /// Continues with a session if it is a replica that does not have its snapshot.
     pub(super) fn synchronise_one(&mut self, io: &mut Control, token: Token) {
-        let (core, session) = self.core_and_session(token.index());
-        let Some(session) = session else { return };
-        if session.token != token || !session.synchronises() || session.is_closing() {
+        let core = &self.core;
+        let Some(session) = self.sessions.get_mut(token) else { return };
+        if !session.synchronises() || session.is_closing() {
             return;
         }
         match step(core, io, session) {
@@ -71,8 +72,8 @@ impl Worker {
             Step::Synchronised => {
                 follow::note_synchronised(core, session);
                 let (log, addr) = (&core.shared.log, &session.record.addr);
-                let replica = session.replica.as_ref();
-                let progress = replica.and_then(|replica| replica.progress.as_ref());
+                let replica = session.replication.replica();
+                let progress = replica.and_then(|replica| replica.progress());
                 if progress.is_some_and(|progress| progress.awaits_ack()) {
                     log.notice(format_args!(
                         "Streamed replica resync with replica {addr} (socket) succeeded. Waiting for \
@@ -81,7 +82,7 @@ impl Worker {
                 } else {
                     log.notice(format_args!("Synchronization with replica {addr} succeeded"));
                 }
-                let held = std::mem::take(&mut session.held);
+                let held = session.output.take_held();
                 put_held(core, io, session, held);
                 self.continue_stream(io, token);
                 self.core.read_clocks();
@@ -93,14 +94,14 @@ impl Worker {
 
 /// True if replies to earlier commands have not reached the output.
 pub(super) fn has_replies_left(session: &Session) -> bool {
-    session.stream.is_some() || !session.unlogged.is_empty()
+    session.output.has_stream() || !session.output.unlogged().is_empty()
 }
 
 fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
     if has_replies_left(session) {
         return Step::Wait;
     }
-    let progress = session.replica.as_ref().and_then(|replica| replica.progress.clone());
+    let progress = session.replication.replica().and_then(|replica| replica.progress().cloned());
     let Some(progress) = progress else { return Step::Wait };
     let Some(transfer) = progress.transfer() else { return Step::Wait };
     send_position(core, io, session, &transfer);
@@ -125,8 +126,8 @@ fn send_position(
     session: &mut Session,
     transfer: &SnapshotTransfer,
 ) {
-    let Some(replica) = &mut session.replica else { return };
-    if !std::mem::replace(&mut replica.has_position, true) && replica.acknowledges {
+    let Some(replica) = session.replication.replica_mut() else { return };
+    if replica.snapshot.begin_position() && replica.acknowledges() {
         let history = &core.shared.replication.history;
         let (id, offset) = (history.ids().id, history.offset(Ticket(transfer.from)));
         put(io, session, format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
@@ -136,21 +137,17 @@ fn send_position(
 /// True if a replica has taken nothing for `repl-timeout` of a snapshot that is sent while it is written, though
 /// bytes were available.
 fn blocks_writer(core: &Core, unsent: usize, session: &mut Session) -> bool {
-    let Some(replica) = &mut session.replica else { return false };
-    let transfer = replica.progress.as_ref().and_then(|progress| progress.transfer());
+    let Some(replica) = session.replication.replica_mut() else { return false };
+    let transfer = replica.progress().and_then(|progress| progress.transfer());
     let is_streamed = transfer.is_some_and(|transfer| transfer.pipe().is_some());
-    let Some(sent) = replica.snapshot_sent.filter(|_| is_streamed) else { return false };
-    let (taken, now_ms) = (sent - replica.snapshot_unsent.min(unsent as u64), unix_ms());
-    if unsent == 0 || replica.taken.0 != taken {
-        replica.taken = (taken, now_ms);
-    }
     let timeout_ms = core.config.replication.repl_timeout_s.max(0).unsigned_abs() * 1000;
-    now_ms.saturating_sub(replica.taken.1) > timeout_ms
+    is_streamed
+        && replica.snapshot.stuck_ms(unsent as u64, unix_ms()).is_some_and(|ms| ms > timeout_ms)
 }
 
 /// Begins to send the snapshot, if that was not done. Returns true if it has begun.
 fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: &str) -> bool {
-    let sent = |session: &Session| session.replica.as_ref()?.snapshot_sent;
+    let sent = |session: &Session| session.replication.replica()?.snapshot.sent();
     if sent(session).is_some() {
         return true;
     }
@@ -165,9 +162,8 @@ fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: 
         let _ = set_tcp_nodelay(socket, false);
     }
     put(io, session, head.as_bytes());
-    if let Some(replica) = &mut session.replica {
-        replica.snapshot_sent = Some(0);
-        replica.taken = (0, unix_ms());
+    if let Some(replica) = session.replication.replica_mut() {
+        replica.snapshot.begin(unix_ms());
     }
     true
 }
@@ -175,19 +171,18 @@ fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: 
 /// The bytes of the snapshot that were sent, if the replica takes more now.
 fn room(io: &mut Control, session: &mut Session) -> Option<u64> {
     let unsent = io.unsent(session.token);
-    let replica = session.replica.as_mut()?;
-    replica.snapshot_unsent = replica.snapshot_unsent.min(unsent as u64);
+    let replica = session.replication.replica_mut()?;
+    replica.snapshot.bound_unsent(unsent as u64);
     if unsent >= AHEAD_BYTES_MAX {
         io.when_drained(session.token, AHEAD_BYTES_MAX / 2);
         return None;
     }
-    replica.snapshot_sent
+    replica.snapshot.sent()
 }
 
 fn note_sent(session: &mut Session, bytes: usize) {
-    if let Some(replica) = &mut session.replica {
-        replica.snapshot_sent = Some(replica.snapshot_sent.unwrap_or(0) + bytes as u64);
-        replica.snapshot_unsent += bytes as u64;
+    if let Some(replica) = session.replication.replica_mut() {
+        replica.snapshot.count_sent(bytes);
     }
 }
 
@@ -251,12 +246,9 @@ fn send_written(
 
 /// Adds bytes to the output.
 fn put(io: &mut Control, session: &mut Session, bytes: &[u8]) {
-    session.traffic.bytes_out += bytes.len() as u64;
+    session.accounting.count_sent(bytes.len());
     let output = io.output(session.token);
-    match &mut session.tls {
-        Some(stream) => stream.send(bytes, output),
-        None => output.extend_from_slice(bytes),
-    }
+    session.connection.write(bytes, output);
     io.send(session.token);
 }
 
@@ -267,10 +259,10 @@ fn put_owned(io: &mut Control, session: &mut Session, bytes: Vec<u8>) {
 
 fn put_shared(io: &mut Control, session: &mut Session, bytes: Arc<Vec<u8>>) {
     let len = bytes.len();
-    if session.tls.is_some() || len < SHARED_BYTES_MIN {
+    if session.connection.is_encrypted() || len < SHARED_BYTES_MIN {
         return put(io, session, &bytes);
     }
-    session.traffic.bytes_out += len as u64;
+    session.accounting.count_sent(len);
     io.output(session.token).push_shared(bytes, 0..len);
     io.send(session.token);
 }

@@ -1,49 +1,35 @@
 //! A session's turn: its input is cut into batches and executed as far as the session may proceed,
-//! and the replies are handed to its connection.
+//! and `sending` hands the replies to its connection.
 //!
 //! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read meanwhile.
 //! Fairness: a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and
 //! turns become short in a long round.
 
-use super::{LINGER, Worker, encrypted};
+use super::Worker;
+use super::sending::FLUSH_BYTES;
 use brisk_engine::command::Flags;
-use brisk_engine::effect::Hooks;
-use brisk_engine::env::Garbage;
-use brisk_engine::reply::ReplyBytes;
 use brisk_engine::table::Row;
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
-use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::publish;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
 use brisk_node::tracking::session;
-use brisk_reactor::{Close, Control, SharedBytes, Token};
+use brisk_reactor::Control;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
 
 /// How long one session may execute before the others have their turn.
 const TURN_NS_MAX: u64 = 2_000_000;
-/// The same limit after the round has taken longer than [`ROUND_NS_MAX`]. With thousands of busy
-/// pipelines, each would otherwise wait for the long turns of all others.
+/// The same limit in a long round. With thousands of busy pipelines, each would otherwise wait for
+/// the long turns of all others.
 const SHORT_TURN_NS_MAX: u64 = 50_000;
-const ROUND_NS_MAX: u64 = 4_000_000;
-/// Replies are moved to the connection's output at this size, so that the reply buffer stays small
-/// and in the cache.
-const FLUSH_BYTES: usize = 64 * 1024;
 /// Accumulated input of at least this size is checked against the limit before one of its requests
 /// is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
-/// The most input that is held for a session that is read although it is stalled.
-const LISTENING_INPUT_MAX: usize = 64 * 1024;
-
-/// How long replies that wait for replicas are kept for a client that has shut down its sending
-/// side, in ms. The client may still read them, or be gone.
-const HELD_FOR_LEFT_MS: u64 = 1000;
-
 /// A batch that was cut: the number of bytes it takes, and why it ends.
 pub(super) struct Cut {
     pub(super) len: usize,
@@ -54,19 +40,19 @@ impl Worker {
     /// Executes requests that arrived, and keeps those that cannot be executed yet.
     #[inline]
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
-        session.traffic.bytes_in += bytes.len() as u64;
-        if session.stall != Stall::None {
-            session.input.append(bytes);
-        } else if session.input.is_empty() {
+        session.accounting.count_received(bytes.len());
+        if session.stall() != Stall::None {
+            session.connection.input_mut().append(bytes);
+        } else if session.connection.input().is_empty() {
             let used = self.execute(io, session, bytes);
             if used < bytes.len() {
-                session.input.keep(&bytes[used..]);
+                session.connection.input_mut().keep(&bytes[used..]);
             }
         } else {
-            session.input.append(bytes);
+            session.connection.input_mut().append(bytes);
             // Input above the limit is not executed, even if the request is complete by now.
             if !self.exceeds_query_limit(session) {
-                let bytes = session.input.take();
+                let bytes = session.connection.input_mut().take();
                 let cut = self.cut(session, &bytes);
                 let is_weighed =
                     self.core.limits.bounds_clients() && bytes.len() >= WEIGHED_INPUT_MIN;
@@ -75,24 +61,24 @@ impl Worker {
                     self.core.weigh_before_execution(output, &bytes, session);
                 }
                 let used = self.execute_from(io, session, &bytes, cut);
-                session.input.put_back(bytes, used);
+                session.connection.input_mut().put_back(bytes, used);
             }
         }
     }
 
     /// True if a client has sent more unexecuted input than its limit allows.
-    fn exceeds_query_limit(&self, session: &Session) -> bool {
+    pub(super) fn exceeds_query_limit(&self, session: &Session) -> bool {
         session.unexecuted_bytes() > self.core.config.clients.client_query_buffer_limit
     }
 
     /// Executes the input that the session holds.
     pub(super) fn execute_input(&mut self, io: &mut Control, session: &mut Session) {
-        if session.input.is_empty() {
+        if session.connection.input().is_empty() {
             return;
         }
-        let bytes = session.input.take();
+        let bytes = session.connection.input_mut().take();
         let used = self.execute(io, session, &bytes);
-        session.input.put_back(bytes, used);
+        session.connection.input_mut().put_back(bytes, used);
     }
 
     /// Executes the complete requests at the beginning of `data`, as far as the session may
@@ -144,21 +130,21 @@ impl Worker {
         mut cut: Cut,
     ) -> usize {
         let begin = self.core.accounting.last_ticks();
-        session.input.set_missing(0);
+        session.connection.input_mut().set_missing(0);
         let mut at = 0;
         loop {
             let before = self.core.accounting.last_ticks();
             let stopped = self.run_batch(io, session, &data[at..]);
             self.note_batch(session, before);
             if let Some(rest) = stopped {
-                session.decoder.reset();
+                session.connection.decoder_mut().reset();
                 return at + rest;
             }
             at += cut.len;
             match cut.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
-                    session.input.set_missing(missing);
+                    session.connection.input_mut().set_missing(missing);
                     return at;
                 }
                 Stop::Broken(error) => {
@@ -191,13 +177,7 @@ impl Worker {
 
     /// Returns the time limit of a session's turn in this round.
     pub(super) fn turn_ns_max(&self) -> u64 {
-        if self.round_is_long() { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
-    }
-
-    /// True if the other sessions have waited long enough in this round.
-    pub(super) fn round_is_long(&self) -> bool {
-        let round = self.core.accounting.last_ticks().wrapping_sub(self.round_began);
-        self.core.clock.ns(round) > ROUND_NS_MAX
+        if self.rounds.is_long(&self.core) { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
     }
 
     /// Runs the requests of the batch. Returns `Some(n)` if the session must stop after `n` bytes.
@@ -220,7 +200,7 @@ impl Worker {
             let request = *self.batch.request(at);
             if at >= asked {
                 let keyspace = &self.core.shared.keyspace;
-                asked = self.batch.prefetch_elements(at, data, keyspace, session.db);
+                asked = self.batch.prefetch_elements(at, data, keyspace, session.db());
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
             if session.needs_attention()
@@ -228,7 +208,7 @@ impl Worker {
             {
                 return Some(stop);
             }
-            if session.gets_messages && publish::has_messages(&self.core) {
+            if session.push.gets_messages() && publish::has_messages(&self.core) {
                 // Messages that arrived before a command precede its reply, and precede
                 // UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
@@ -250,14 +230,14 @@ impl Worker {
             if publish::has_messages(&self.core) {
                 self.hear_after(io, session, flow);
             }
-            if session.tracker.as_ref().is_some_and(|tracker| tracker.caching) {
+            if session.push.tracker().is_some_and(|tracker| tracker.is_caching()) {
                 self.end_caching(session, request.row, flow);
             }
             match flow {
                 Flow::InvalidationsFirst => debug_assert!(false, "told twice before one command"),
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
-                        session.stream = Some(stream);
+                        session.output.set_stream(Some(stream));
                         if !self.write_on(io, session) {
                             return Some(request.end);
                         }
@@ -285,20 +265,6 @@ impl Worker {
             }
         }
         None
-    }
-
-    /// Flushes replies in the middle of a batch. Returns false if the session is stalled, because
-    /// another flush of this size would exceed `soft_limit`.
-    #[cold]
-    fn flush_large(&mut self, io: &mut Control, session: &mut Session, soft_limit: usize) -> bool {
-        self.flush(io, session);
-        self.core.memory.end_reply();
-        let unread = session.unread_replies(io.unsent(session.token));
-        let fits = unread + soft_limit.min(FLUSH_BYTES) <= soft_limit;
-        if !fits {
-            self.stall_for_output(io, session);
-        }
-        fits
     }
 
     /// Handles special states of a session before a request that begins at `start`. Returns the
@@ -337,7 +303,7 @@ impl Worker {
     fn prefetch_tracked(&self, session: &Session) {
         let (keys, tracking) = (self.batch.all_keys(), self.core.shared.keyspace.tracking());
         if keys.len() > 1 {
-            if session.tracker.as_ref().is_some_and(|tracker| tracker.remembers()) {
+            if session.push.tracker().is_some_and(|tracker| tracker.remembers()) {
                 tracking.prefetch_tracked(keys);
             } else {
                 tracking.prefetch_counters(keys);
@@ -350,10 +316,10 @@ impl Worker {
     #[cold]
     fn end_caching(&self, session: &mut Session, row: Option<&Row>, flow: Flow) {
         let keeps = row.is_some_and(|row| row.has(Flags::KEEPS_CACHING));
-        if let Some(tracker) = &mut session.tracker
-            && !(keeps || session.transaction.is_some() || matches!(flow, Flow::Later(_)))
+        if let Some(tracker) = session.push.tracker_mut()
+            && !(keeps || session.transaction.is_open() || matches!(flow, Flow::Later(_)))
         {
-            tracker.caching = false;
+            tracker.set_caching(false);
             session::remember_for(&self.core, session);
         }
     }
@@ -363,121 +329,16 @@ impl Worker {
     fn hear_after(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
         if flow == Flow::Elsewhere {
             // The reply is still to come.
-            session.stall = Stall::Elsewhere;
+            session.set_stall(Stall::Elsewhere);
         }
         self.deliver_messages(io, Some(session));
-    }
-
-    /// Continues to write a large reply. Returns true when it is complete; false if its client has
-    /// enough to read, and the session is now stalled.
-    #[cold]
-    pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
-        let Some(mut stream) = session.stream.take() else { return true };
-        if wait::has_ended(&self.core, session) {
-            // The header may have been sent: an error can no longer follow it.
-            self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-            session.unlogged.clear();
-            session.close_at_once();
-            return true;
-        }
-        let soft_limit = self.core.soft_limit();
-        loop {
-            let more = stream.write(&mut self.replies, soft_limit.min(FLUSH_BYTES));
-            self.flush(io, session);
-            if !more {
-                // It may hold the last reference to a huge value.
-                self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-                self.replies.bytes_mut().append(&mut session.held);
-                return true;
-            }
-            if queued(io, session) >= soft_limit {
-                session.stream = Some(stream);
-                self.stall_for_output(io, session);
-                return false;
-            }
-        }
-    }
-
-    /// Stalls the session until its client has read enough.
-    fn stall_for_output(&mut self, io: &mut Control, session: &mut Session) {
-        self.core.stats().output_stalls.add(1);
-        self.stall(session, Stall::Output);
-        self.go_on_when_drained(io, session);
-    }
-
-    /// Continues a session that is stalled for its output after its client has read enough of the
-    /// replies to its own requests.
-    pub(super) fn go_on_when_drained(&self, io: &mut Control, session: &mut Session) {
-        // Held replies go to the output later; this function is called again then.
-        if session.unlogged.is_empty() {
-            let token = session.token;
-            session.unread_replies(io.unsent(token));
-            io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
-        }
-    }
-
-    /// Called before and after a session executes: stalls it if its unread replies reach the limit.
-    /// `unsent` bytes are in the connection's output. Replies too small to be flushed during a turn are
-    /// checked only here.
-    #[inline]
-    pub(super) fn stall_if_unread(
-        &mut self,
-        io: &mut Control,
-        session: &mut Session,
-        unsent: usize,
-    ) {
-        let unread = session.unread(unsent);
-        if session.pushed > unread {
-            session.pushed = unread;
-        }
-        if unread >= self.core.limits.output_watch_bytes() {
-            self.look_at_unread(io, session);
-        }
-    }
-
-    #[cold]
-    fn look_at_unread(&mut self, io: &mut Control, session: &mut Session) {
-        io.count_orphans(session.token);
-        let executes = matches!(session.stall, Stall::None | Stall::NextRound);
-        // A replica is sent no replies, and its acknowledgements must be read.
-        if !executes || session.is_closing() || session.record.has(flag::REPLICA) {
-            return;
-        }
-        let soft_limit = self.core.soft_limit();
-        let flush_at = soft_limit.min(FLUSH_BYTES);
-        // At least half of the limit, below which a stalled session continues.
-        let most = (soft_limit - flush_at).max(flush_at);
-        if session.unread_replies(io.unsent(session.token)) > most {
-            self.stall_for_output(io, session);
-        }
-    }
-
-    pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
-        session.stall = stall;
-        match stall {
-            Stall::None | Stall::Output | Stall::Elsewhere | Stall::Synchronises => {}
-            Stall::Frozen => hold(&mut self.frozen, session.token, &self.sessions),
-            Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
-            Stall::NextRound => self.again.push_back(session.token),
-            Stall::Paused => {
-                self.core.shared.clients.set_blocked(&session.record, true);
-                hold(&mut self.paused, session.token, &self.sessions);
-            }
-        }
-    }
-
-    pub(super) fn unstall(&mut self, session: &mut Session) {
-        if matches!(session.stall, Stall::Paused | Stall::Waiting) {
-            self.core.shared.clients.set_blocked(&session.record, false);
-        }
-        session.stall = Stall::None;
     }
 
     #[inline]
     pub(super) fn note_batch(&mut self, session: &mut Session, began: u64) {
         let ran = self.core.accounting.take_ran();
         if ran > 0 {
-            session.traffic.commands += ran;
+            session.accounting.count_commands(ran);
             session.record.last_command.store(self.core.accounting.last_row(), Ordering::Relaxed);
         }
         let clock = self.core.clock;
@@ -490,157 +351,6 @@ impl Worker {
         self.core.free_garbage();
         self.batch.shrink();
     }
-
-    /// Moves replies to the connection's output.
-    pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
-        let is_logged = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
-        if is_logged && session.record.has(flag::REPLICA) {
-            self.reject_reply(session);
-        }
-        let is_kept = !session.unlogged.is_empty() || session.asked.replicas().is_some();
-        if (is_logged || is_kept) && self.keep_replies(session) {
-            return;
-        }
-        if self.replies.is_empty() {
-            return;
-        }
-        session.traffic.bytes_out += self.replies.len() as u64;
-        let output = io.output(session.token);
-        if let Some(stream) = &mut session.tls {
-            encrypted::flush(&mut self.replies, stream, output);
-        } else if self.replies.has_shared() {
-            let output = std::cell::RefCell::new(output);
-            self.replies.drain(
-                |bytes| output.borrow_mut().extend_from_slice(bytes),
-                |data, range| match data {
-                    ReplyBytes::Chunk(bytes) => {
-                        output.borrow_mut().push_shared(SharedBytes::Counted(bytes), range);
-                    }
-                    ReplyBytes::Own(bytes) => output.borrow_mut().push_shared(bytes, range),
-                },
-            );
-        } else {
-            output.extend_from_slice(self.replies.bytes());
-            self.replies.clear();
-        }
-        io.send(session.token);
-    }
-
-    /// Runs after a session's turn: sends replies, publishes metrics, and may close the session.
-    pub(super) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
-        let token = session.token;
-        // Excludes the replies of this turn, which the kernel has not been offered yet.
-        let mut unsent = io.unsent(token);
-        self.flush(io, session);
-        let mut queued = io.unsent(token);
-        self.stall_if_unread(io, session, queued);
-        if session.is_closing() {
-            if !session.record.has(flag::CLOSE_ASAP) {
-                close_flushed(io, session);
-                queued = io.unsent(token);
-            } else if !self.core.shared.process.shutdown.is_asked() {
-                // After SHUTDOWN, the process exit closes it, when no listener is open any more.
-                io.close(token, Close::Now);
-            }
-        } else if session.stall != Stall::None {
-            if listens_for_the_end(session) {
-                io.resume_reading(token);
-            } else {
-                io.pause_reading(token);
-            }
-            unsent = queued;
-            let gone = session.finished || io.has_hung_up(token);
-            if gone && session.stall.ends_with_the_client() {
-                // The client left while its requests waited for another reason, or shut down its
-                // sending side after them.
-                io.close(token, Close::Now);
-            }
-        } else if self.exceeds_query_limit(session) {
-            let figures = &self.core.shared.observe.figures;
-            figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
-            io.close(token, Close::Now);
-        }
-        let waiting = queued + session.unlogged.len();
-        if self.core.exceeds_output_limit(session, waiting as u64) {
-            // As in Redis, excess output is not sent, and no other client is evicted because of it.
-            session.unlogged.clear();
-            io.output(token).clear();
-            io.close(token, Close::Now);
-            unsent = 0;
-        } else if waiting >= self.core.limits.output_watch_bytes() {
-            // Output of this size counts even before it is offered to the kernel.
-            unsent = queued;
-        }
-        let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
-        self.publish((unsent, memory), session);
-    }
-
-    /// Checks a session for the timers: trims its input buffer, and publishes how much of its
-    /// output the kernel has not taken.
-    pub fn look_at(&mut self, io: &mut Control, index: usize, now_ms: u64) {
-        let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
-            return;
-        };
-        let token = session.token;
-        session.input.trim(now_ms);
-        let unsent = io.unsent(token);
-        if unsent >= self.core.limits.output_watch_bytes() {
-            io.count_orphans(token);
-        }
-        self.core.publish_output(unsent, session);
-        self.core.weigh(io.output_memory(token), session);
-        session.publish_traffic();
-        let queued = unsent + session.unlogged.len();
-        if self.core.exceeds_output_limit(session, queued as u64)
-            || has_left_for_long(io, session, now_ms)
-        {
-            io.close(token, Close::Now);
-        }
-        if session.stall == Stall::Output && session.pushed > 0 && session.unlogged.is_empty() {
-            // Messages that arrived in the meantime follow its replies.
-            session.unread_replies(unsent);
-            io.when_drained(token, self.core.soft_limit() / 2 + session.pushed);
-        }
-    }
-
-    /// Publishes the metrics of a session for CLIENT LIST and INFO.
-    fn publish(&self, (unsent, memory): (usize, usize), session: &mut Session) {
-        self.core.publish_output(unsent, session);
-        self.core.weigh(memory, session);
-        session.publish_traffic();
-        let input = session.input.len();
-        if input != session.published_input {
-            session.published_input = input;
-            let understood = session.decoder.understood().min(input) as u64;
-            session.record.argument_bytes.store(understood, Ordering::Relaxed);
-            session.record.query_bytes.store(input as u64 - understood, Ordering::Relaxed);
-            self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
-        }
-        session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
-    }
-
-    pub(super) fn close_connections(&mut self, io: &mut Control) {
-        while let Some(token) = self.core.pending.next_to_close() {
-            io.close(token, Close::Now);
-        }
-    }
-}
-
-/// Returns the bytes of output that have not left: those that wait for the append-only file, and
-/// those that the kernel has not taken.
-fn queued(io: &Control, session: &Session) -> usize {
-    io.unsent(session.token) + session.unlogged.len()
-}
-
-/// True if a client has shut down its sending side, and its replies have waited for replicas for
-/// [`HELD_FOR_LEFT_MS`] since. Replies that wait for the disk need no such limit.
-fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
-    let waits = !session.unlogged.is_empty() && session.asked.replicas().is_some();
-    if !waits || !(session.finished || io.has_hung_up(session.token)) {
-        session.left_ms = None;
-        return false;
-    }
-    now_ms.saturating_sub(*session.left_ms.get_or_insert(now_ms)) >= HELD_FOR_LEFT_MS
 }
 
 /// Cuts a batch out of `data`. [`Worker::note_parsing`] records the time, after one or several
@@ -661,56 +371,9 @@ pub(super) fn cut(
     let look = Look {
         table: shared.table,
         hasher: shared.keyspace.hasher(),
-        database: shared.keyspace.database(session.db),
+        database: shared.keyspace.database(session.db()),
         participant: Some(participant),
     };
-    let (len, stop) = batch.fill(data, max, &mut session.decoder, &limits, &look);
+    let (len, stop) = batch.fill(data, max, session.connection.decoder_mut(), &limits, &look);
     Cut { len, stop }
-}
-
-/// True if a stalled session is read nevertheless. The end of an encrypted stream is a record
-/// within the stream, so the kernel does not report it.
-fn listens_for_the_end(session: &Session) -> bool {
-    session.tls.is_some()
-        && session.stall.ends_with_the_client()
-        && session.input.len() < LISTENING_INPUT_MAX
-}
-
-/// Adds a session to a list of waiting sessions. Sessions that were closed meanwhile leave their
-/// tokens in the list: at most one for each open session.
-fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) {
-    if list.len() > 2 * sessions.len() {
-        list.retain(|token| {
-            let session = sessions.get(token.index());
-            session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
-        });
-    }
-    list.push(token);
-}
-
-/// Sends bytes outside of a client's turn, about an event that has already happened.
-pub fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]) {
-    session.traffic.bytes_out += bytes.len() as u64;
-    let shown = wait::shown_to_all(core);
-    if wait::must_wait(core, session, shown) {
-        return wait::keep(core, session, shown, |out| out.extend_from_slice(bytes));
-    }
-    let output = io.output(session.token);
-    match &mut session.tls {
-        Some(stream) => stream.send(bytes, output),
-        None => output.extend_from_slice(bytes),
-    }
-    io.send(session.token);
-}
-
-/// Closes a connection after its client has read its queued output.
-pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
-    if Worker::closes_later(io, session) {
-        return;
-    }
-    if let Some(stream) = &mut session.tls {
-        stream.close(io.output(session.token));
-        io.send(session.token);
-    }
-    io.close(session.token, Close::Flush { linger: LINGER });
 }

@@ -16,7 +16,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::persistence::ending;
-use brisk_node::run::dispatch;
+use brisk_node::run::count;
 use brisk_node::run::permission;
 use brisk_node::run::waiting;
 use brisk_reactor::{Control, Token};
@@ -30,35 +30,30 @@ impl Worker {
     /// Handles a command that has begun to wait.
     pub(super) fn begin_wait(&mut self, session: &mut Session) {
         self.stall(session, Stall::Waiting);
-        let Some(waiter) = &session.waiter else { return };
-        if session.acks.is_some() {
-            self.awaits_acks.push(session.token);
+        let Some(waiter) = session.blocked.waiter() else { return };
+        if session.blocked.acks().is_some() {
+            self.waits.await_acks(session.token);
         }
         *session.record.waiter() = Some(waiter.clone());
         if let Some(deadline_ms) = waiter.deadline_ms {
-            let timer = self.wait_timers.insert(deadline_ms, session.token);
-            session.wait_timer = Some(timer);
+            let timer = self.waits.start_timer(deadline_ms, session.token);
+            session.blocked.set_timer(timer);
         }
     }
 
     /// Ends waits whose timeout has passed.
     pub(super) fn end_late_waits(&mut self, io: &mut Control) {
         let now_ms = self.core.env.now().0;
-        while let Some(token) = self.wait_timers.pop_expired(now_ms) {
-            let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
+        while let Some(token) = self.waits.pop_expired(now_ms) {
+            let Some(session) = self.sessions.get_mut(token) else {
                 continue;
             };
-            session.wait_timer = None;
+            session.blocked.forget_timer();
             let id = session.id();
-            if session.waiter.as_ref().is_some_and(|waiter| waiter.end()) {
+            if session.blocked.waiter().is_some_and(|waiter| waiter.end()) {
                 self.answer_unserved(io, token, id, Unblocked::Timeout);
             }
         }
-    }
-
-    /// Returns the time until the next timeout, in ms from now.
-    pub(super) fn next_wait_ms(&self) -> Option<u64> {
-        Some(self.wait_timers.next_ms()?.saturating_sub(super::unix_ms()))
     }
 
     /// Replies to a command whose wait ended before it was served.
@@ -69,10 +64,10 @@ impl Worker {
         client: u64,
         how: Unblocked,
     ) {
-        let is_it = |session: &&mut Session| session.token == token && session.id() == client;
-        let Some(session) = self.session_at(token.index()).filter(is_it) else { return };
-        let Some(waiter) = session.waiter.clone() else { return };
-        let (account, acks) = (Arc::clone(&session.account), session.acks);
+        let is_it = |session: &&mut Session| session.id() == client;
+        let Some(session) = self.sessions.get_mut(token).filter(is_it) else { return };
+        let Some(waiter) = session.blocked.waiter().cloned() else { return };
+        let (account, acks) = (Arc::clone(session.account()), session.blocked.acks());
         self.core.shared.keyspace.forget_waiter(&waiter);
         let mut delivery = Delivery { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
@@ -89,22 +84,22 @@ impl Worker {
             }
             Unblocked::Error => {
                 let error = CommandError::text(UNBLOCKED);
-                dispatch::count_error(&self.core, &error);
+                count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
                 reply.error(&error)
             }
             Unblocked::RoleChanged => {
                 let error = CommandError::text(ROLE_CHANGED);
-                dispatch::count_error(&self.core, &error);
+                count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
-                if let Some(session) = self.session_at(token.index()) {
+                if let Some(session) = self.sessions.get_mut(token) {
                     session.close_after_reply();
                 }
                 reply.error(&error)
             }
             Unblocked::EndGivenUp => {
                 let error = ending::refusal();
-                dispatch::count_error(&self.core, &error);
+                count::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
                 reply.error(&error)
             }
@@ -130,7 +125,7 @@ impl Worker {
             Some(row) => {
                 self.core.stats().commands[row.id].rejected.add(1);
                 let text = denied.text(&account.name, row, None);
-                if let Some(session) = self.take(token) {
+                if let Some(session) = self.sessions.take(token) {
                     waiter.with_args(&shared.keyspace, |words| {
                         let context = Context::TopLevel;
                         permission::note_denied(
@@ -142,39 +137,41 @@ impl Worker {
                             context,
                         );
                     });
-                    self.put(session);
+                    self.sessions.put(session);
                 }
                 CommandError::text_with("NOPERM ", &text)
             }
         };
-        dispatch::count_error(&self.core, &error);
+        count::count_error(&self.core, &error);
         error
     }
 
     /// Delivers a command's reply to the session that waited for it, and resumes the session.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
-        let Some(mut session) = self.take(token) else { return self.discard_answer(delivery) };
-        let stall = session.stall;
+        let Some(mut session) = self.sessions.take(token) else {
+            return self.discard_answer(delivery);
+        };
+        let stall = session.stall();
         let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
         if !waits || session.id() != delivery.client {
-            self.put(session);
+            self.sessions.put(session);
             return self.discard_answer(delivery);
         }
         self.forget_wait(&mut session);
         if session.wants_reply() {
             self.replies = delivery.replies;
-            session.stream = self.replies.take_stream();
+            session.output.set_stream(self.replies.take_stream());
         } else {
             self.discard_answer(delivery);
         }
-        if session.stream.is_none() {
-            self.replies.bytes_mut().append(&mut session.held);
+        if !session.output.has_stream() {
+            session.output.release_held(self.replies.bytes_mut());
         }
         session.after_command();
         // The change that it reports was made for another client, or in another thread.
         self.core.env.note_shown(wait::shown_to_all(&self.core));
-        self.put(session);
+        self.sessions.put(session);
         self.go_on(io, token, stall);
     }
 
@@ -189,11 +186,13 @@ impl Worker {
     /// Replies to WAIT and WAITAOF commands whose condition is met.
     pub(super) fn answer_acknowledged(&mut self, io: &mut Control) {
         let shared = self.core.shared;
-        for token in std::mem::take(&mut self.awaits_acks) {
-            let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
+        for token in self.waits.take_for_acks() {
+            let Some(session) = self.sessions.get_mut(token) else {
                 continue;
             };
-            let (Some(wait), Some(waiter)) = (session.acks, session.waiter.clone()) else {
+            let (Some(wait), Some(waiter)) =
+                (session.blocked.acks(), session.blocked.waiter().cloned())
+            else {
                 continue;
             };
             let over = wait.is_over(&shared.replication, &shared.persistence.aof);
@@ -201,7 +200,7 @@ impl Worker {
                 if wait.wants_disk() {
                     shared.persistence.aof.hasten(Level::Disk);
                 }
-                self.awaits_acks.push(token);
+                self.waits.await_acks(token);
                 continue;
             }
             if !waiter.end() {
@@ -214,7 +213,7 @@ impl Worker {
             match over {
                 Ok(_) => wait.answer(&shared.replication, &shared.persistence.aof, &mut reply),
                 Err(error) => {
-                    dispatch::count_error(&self.core, &error);
+                    count::count_error(&self.core, &error);
                     reply.error(&error)
                 }
             };
@@ -223,20 +222,19 @@ impl Worker {
     }
 
     fn forget_wait(&mut self, session: &mut Session) {
-        session.acks = None;
-        session.waiter = None;
+        let timer = session.blocked.end();
         *session.record.waiter() = None;
         if session.record.has(flag::AWAITS_END) {
             session.record.set(flag::AWAITS_END, false);
         }
-        if let Some(timer) = session.wait_timer.take() {
-            self.wait_timers.cancel(timer);
+        if let Some(timer) = timer {
+            self.waits.cancel_timer(timer);
         }
     }
 
     /// Cleans up after a connection that closes during a wait.
     pub(super) fn abandon_wait(&mut self, session: &mut Session) {
-        if let Some(waiter) = session.waiter.clone() {
+        if let Some(waiter) = session.blocked.waiter().cloned() {
             if waiter.end() {
                 self.core.shared.keyspace.forget_waiter(&waiter);
             }

@@ -12,9 +12,10 @@ use brisk_engine::keyspace::Ticket;
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.persistence.aof;
     // Held output is sent first, also when the file was switched off meanwhile.
-    !session.unlogged.is_empty()
+    !session.output.unlogged().is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
-        || (session.asked.replicas().is_some() && lacks_replicas(core, session, shown))
+        || (session.replication.durability().replicas().is_some()
+            && lacks_replicas(core, session, shown))
 }
 
 #[cold]
@@ -27,37 +28,41 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
 /// long time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();
-    session.asked.replicas().is_some_and(|asked| asked.ack_epoch != ack_epoch)
+    session.replication.durability().replicas().is_some_and(|asked| asked.ack_epoch != ack_epoch)
 }
 
 /// The position up to which enough replicas have acknowledged the stream for the session; the
 /// maximum if it requested none.
 pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
     let replicas = &core.shared.replication.replicas;
-    let by = session.asked.replicas().map(|asked| replicas.acknowledged_by(asked.count));
+    let by = session
+        .replication
+        .durability()
+        .replicas()
+        .map(|asked| replicas.acknowledged_by(asked.count));
     by.unwrap_or(Ticket(u64::MAX))
 }
 
 /// Sets the durability that the session requests from now on.
 pub fn ask(core: &Core, session: &mut Session, wanted: Durability) {
-    session.asked.change(wanted, core.shared.persistence.aof.level());
+    session.replication.durability_mut().change(wanted, core.shared.persistence.aof.level());
 }
 
 /// The level that a change must reach before the session is shown it.
 #[inline]
 pub fn level(core: &Core, session: &Session) -> Level {
-    session.asked.level(core.shared.persistence.aof.level())
+    session.replication.durability().level(core.shared.persistence.aof.level())
 }
 
 /// Holds output back; [`must_wait`] returned true for it.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
-    if session.unlogged.is_empty() {
+    if session.output.unlogged().is_empty() {
         core.pending.hold(session.token);
     }
-    if session.asked.replicas().is_some() {
+    if session.replication.durability().replicas().is_some() {
         core.pending.request_acks();
     }
-    session.unlogged.push(shown, core.clock.ns(core.clock.ticks()), write);
+    session.output.unlogged_mut().push(shown, core.clock.ns(core.clock.ticks()), write);
 }
 
 /// The position that any client may have been shown by now: for messages, which report a change

@@ -65,7 +65,7 @@ pub(super) struct Replay {
 /// The file is the server's own, so no access rules apply.
 fn new_session(core: &Core) -> Session {
     let mut session = trusted_session::new(core, PeerAddr::Unix);
-    session.is_replay = true;
+    session.source.begin_replay();
     session
 }
 
@@ -142,12 +142,12 @@ impl Replay {
         let look = Look {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
-            database: shared.keyspace.database(session.db),
+            database: shared.keyspace.database(session.db()),
             participant,
         };
         // The reader has found the command complete, so present limits do not apply.
         let limits = core.limits.accepted_requests();
-        let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
+        let (len, _) = batch.fill(data, most, session.connection.decoder_mut(), &limits, &look);
         let unknown = |what: Unreplayable| ReplayError { what, position: part.end };
         for at in 0..batch.len() {
             let request = *batch.request(at);
@@ -166,7 +166,7 @@ impl Replay {
                 return Err(unknown(Unreplayable::Command(name)));
             }
             // A transaction may have selected an existing database after the missing one.
-            if let Some(DbNumber(number)) = session.first_lacked {
+            if let Some(DbNumber(number)) = session.source.first_missing_db() {
                 let count = shared.keyspace.database_count();
                 return Err(unknown(Unreplayable::Database { number, count }));
             }

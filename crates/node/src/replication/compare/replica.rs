@@ -25,7 +25,7 @@ use brisk_structures::poison::EvenPoisoned;
 pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
     let Some(marker) = Marker::read(message) else { return Ok(()) };
     if let Marker::Keep { .. } = marker
-        && session.is_primary
+        && session.source.is_primary()
         && !core.unit.is_running()
         && core.pause_in_force().is_some()
     {
@@ -46,7 +46,7 @@ fn obey(core: &Core, session: &Session, marker: Marker) {
     }
     let replication = &core.shared.replication;
     // Without a receiver for the report there is no need to compare.
-    if !session.is_primary || !replication.upstream.compares() {
+    if !session.source.is_primary() || !replication.upstream.compares() {
         return;
     }
     let mut observed = replication.observed.lock().even_poisoned();
@@ -168,13 +168,13 @@ fn tell(shared: &Shared, report: &Report) {
 /// Receives a report from a replica of this server. The replica reports its own differences, or
 /// those of one of its own replicas.
 pub fn hear(core: &Core, session: &Session, text: &[u8]) {
-    let Some(replica) = session.replica.as_ref().filter(|replica| replica.follows()) else {
+    let Some(replica) = session.replication.replica().filter(|replica| replica.follows()) else {
         return;
     };
     let Some(report) = Report::read(text) else { return };
     let replication = &core.shared.replication;
-    let ip = replica.ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
-    let own_name = replicas::name_of(ip, replica.port, &session.record);
+    let ip = replica.options().ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
+    let own_name = replicas::name_of(ip, replica.options().port, &session.record);
     // The names of other servers are prefixed with the sender's name: it can only speak for its own
     // replicas.
     let who = match &report.who {

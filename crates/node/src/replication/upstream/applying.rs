@@ -146,7 +146,7 @@ impl Applier {
         match core.shared.keyspace.db(number_of_db) {
             Some(db) => self.session.select(db),
             None => {
-                self.session.select_missing(number_of_db);
+                self.session.source.select_missing(number_of_db);
                 core.shared.log.warning(format_args!(
                     "The primary's stream is about database {}, and this server has {} ('databases'): the \
                      commands that follow are skipped until another database is selected",
@@ -227,11 +227,12 @@ impl Applier {
         let look = Look {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
-            database: shared.keyspace.database(session.db),
+            database: shared.keyspace.database(session.db()),
             participant: Some(participant),
         };
         let limits = core.limits.accepted_requests();
-        let (len, stop) = batch.fill(data, REQUESTS_MAX, &mut session.decoder, &limits, &look);
+        let (len, stop) =
+            batch.fill(data, REQUESTS_MAX, session.connection.decoder_mut(), &limits, &look);
         for in_batch in 0..batch.len() {
             let request = *batch.request(in_batch);
             shared.quiesce.checkpoint(core.id);
@@ -245,7 +246,7 @@ impl Applier {
                 if !(search.take_found() || ends) {
                     // The transaction begins when all of it has arrived.
                     search.begin();
-                    session.decoder.reset();
+                    session.connection.decoder_mut().reset();
                     return None;
                 }
             }
@@ -254,12 +255,12 @@ impl Applier {
             let has_file = shared.persistence.aof.is_on();
             // Requests of a transaction that were not checked must be rewritten.
             *is_encoded &= has_file
-                && session.lacks_db.is_none()
+                && !session.source.lacks_db()
                 && !(was_in_transaction && request.row.is_some_and(fails_in_transaction))
                 && is_for_file(shared, &request, &batch.args(data, &request), &input[*at..end]);
             let may_be_whole = !was_in_transaction || executes(&request);
             let rewritten = (has_file && may_be_whole && !*is_encoded).then(|| {
-                let is_left_out = not_executed(shared, session.lacks_db.is_some());
+                let is_left_out = not_executed(shared, session.source.lacks_db());
                 encoded(part, &limits, is_left_out)
             });
             if may_be_whole {
@@ -270,7 +271,7 @@ impl Applier {
                 Flow::Later(stall) => {
                     core.env.aftermath.borrow_mut().end_relay(journal, None);
                     // The decoder may have read a part of a later request.
-                    session.decoder.reset();
+                    session.connection.decoder_mut().reset();
                     return Some(ApplyProgress::until_over(stall));
                 }
                 Flow::Elsewhere => trusted_session::finish_script(core, session),
@@ -278,7 +279,7 @@ impl Applier {
             }
             *at = end;
             // Commands that were not executed are part of the stream, but not of the file.
-            let has_run = !session.ran_nothing && was_in_transaction == executes(&request);
+            let has_run = !session.source.ran_nothing() && was_in_transaction == executes(&request);
             let instead = if has_run { rewritten.as_deref() } else { Some(&[][..]) };
             let is_done = !session.in_transaction();
             let done = is_done.then_some((part, instead));
@@ -321,11 +322,11 @@ fn run(
     (batch, request, data): (&Batch, &Request, &[u8]),
     replies: &mut ReplyBuffer,
 ) -> Flow {
-    session.ran_nothing = false;
+    session.source.begin_command();
     let is_skipped = !session.in_transaction()
         && request.row.is_some_and(|row| repeated::lacks_its_database(session, row));
     if is_skipped {
-        session.ran_nothing = true;
+        session.source.note_ran_nothing();
         repeated::note_skipped(core);
         return Flow::Next;
     }
@@ -345,6 +346,6 @@ fn new_session(core: &Core, upstream: &Upstream) -> Session {
         None => trusted_session::new(core, peer.unwrap_or(PeerAddr::Unknown)),
     };
     session.record.set(flag::PRIMARY, true);
-    session.is_primary = true;
+    session.source.follow_primary();
     session
 }

@@ -35,7 +35,7 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     Ok(match message {
         Some(message) => {
-            let is_repeated = call.session.is_primary || call.session.is_replay;
+            let is_repeated = call.session.source.is_primary() || call.session.source.is_replay();
             if is_repeated && !call.core.env.in_script.get() {
                 // Comparisons travel in the stream as messages. The argument of a script's PING is
                 // client data: primaries before Redis 7 replicate scripts verbatim.
@@ -92,7 +92,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let number =
                 args.arguments().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());
             let number = DbNumber(number.unwrap_or(u32::MAX));
-            call.session.select_missing(number);
+            call.session.source.select_missing(number);
             return Err(lacks_database(number, count));
         }
         Err(error) => return Err(error),

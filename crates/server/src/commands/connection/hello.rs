@@ -103,7 +103,7 @@ fn protocol_wanted(args: &mut Args<'_>) -> Result<Option<Protocol>> {
 }
 
 fn introduce(call: &mut Call<'_>) -> Outcome {
-    let version = if call.session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let version = if call.session.protocol() == Protocol::Resp3 { 3 } else { 2 };
     let reply = &mut call.reply;
     reply.map(7);
     reply.bulk(b"server");
@@ -205,7 +205,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     wait::ask(call.core, call.session, Durability::default());
     call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);
-    call.reply.set_protocol(call.session.protocol);
+    call.reply.set_protocol(call.session.protocol());
     Ok(call.reply.simple("RESET"))
 }
 

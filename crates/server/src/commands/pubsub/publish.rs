@@ -59,7 +59,7 @@ fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Out
     let name: &[u8] = if space == Space::ShardChannel { b"SPUBLISH" } else { b"PUBLISH" };
     let core = &call.core;
     let words = [name, channel, message];
-    core.shared.keyspace.propagate_without_keys(&core.env, call.session.db, &words);
+    core.shared.keyspace.propagate_without_keys(&core.env, call.session.db(), &words);
     Ok(call.reply.count(receivers))
 }
 

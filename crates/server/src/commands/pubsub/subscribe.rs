@@ -156,7 +156,7 @@ fn unsubscribe(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result
 }
 
 fn confirm(call: &mut Call<'_>, word: &str, space: Space, name: Option<&[u8]>) {
-    let own = &call.session.subscriptions;
+    let own = call.session.push.subscriptions();
     let count = match space {
         Space::Channel | Space::Pattern => own.count(Space::Channel) + own.count(Space::Pattern),
         Space::ShardChannel => own.count(Space::ShardChannel),

@@ -24,7 +24,7 @@ pub(super) fn no_script(core: &Core) -> CommandError {
 fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let outcome = run_once(call, args);
     let again = matches!(outcome, Err(CommandError::SlotBusy | CommandError::SlotFrozen));
-    call.session.script_shown &= again;
+    call.session.end_script_try(again);
     outcome
 }
 

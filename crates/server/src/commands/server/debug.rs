@@ -124,7 +124,7 @@ fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outc
 fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &*call.core;
     let words: Vec<&[u8]> = args.arguments().skip(2).collect();
-    core.shared.keyspace.propagate_without_keys(&core.env, call.session.db, &words);
+    core.shared.keyspace.propagate_without_keys(&core.env, call.session.db(), &words);
     core.shared.dispatch_changes(core.id);
     Ok(call.reply.ok())
 }

@@ -24,7 +24,7 @@ fn with_entry<R>(
     let shared = &call.core.shared;
     let key = shared.keyspace.hasher().key(key);
     let prepared = [exec::prepare(0, &key)];
-    let keys = Keys::lock(&shared.keyspace, &call.core.env, call.session.db, &prepared)?;
+    let keys = Keys::lock(&shared.keyspace, &call.core.env, call.session.db(), &prepared)?;
     let entry = keys.inspect(&key);
     Ok(look(&keys, entry))
 }
@@ -80,7 +80,7 @@ fn serialized_len(entry: &EntryRef<'_>) -> usize {
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let quiesced = call.core.stop_others()?;
-    let keys = call.core.keys_to_walk(call.session.db)?;
+    let keys = call.core.keys_to_walk(call.session.db())?;
     let digest = Digest::of_dataset(&keys);
     drop(quiesced);
     Ok(call.reply.simple(&digest.to_string()))
@@ -119,7 +119,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         restored.map_err(|error| error.to_string())?;
         let core = &*call.core;
         let keyspace = &core.shared.keyspace;
-        let mut keys = Keys::unlocked(keyspace, &core.env, call.session.db);
+        let mut keys = Keys::unlocked(keyspace, &core.env, call.session.db());
         for db in keyspace.databases().filter(|_| flush) {
             keys.flush(db);
         }
@@ -189,7 +189,7 @@ pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
     let longest = call.core.config.clients.proto_max_bulk_len;
     let size = usize::try_from(size.min(longest)).unwrap_or(usize::MAX);
     let shared = &call.core.shared;
-    let db = call.session.db;
+    let db = call.session.db();
     let mut name = Vec::new();
     for number in 0..count {
         name.clear();

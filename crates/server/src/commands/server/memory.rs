@@ -15,7 +15,7 @@ const TABLE_BYTES_PER_KEY: usize = size_of::<u64>();
 fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let options = take_samples(args);
-    let db = call.session.db;
+    let db = call.session.db();
     let bytes = call.with_keys(db, |keys| {
         // Invalid options are reported after the key was accessed.
         keys.remember(&key);

@@ -24,7 +24,7 @@ fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
         return Ok(call.reply.ok());
     }
-    if call.session.replica.as_ref().is_some_and(|replica| replica.follows()) {
+    if call.session.replication.follows() {
         // As in Redis, a replica of this server cannot make it a replica.
         let text = "ERR Command is not valid when client is a replica.";
         return Err(CommandError::text(text));

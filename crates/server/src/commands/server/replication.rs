@@ -26,11 +26,11 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     shared.mailboxes.wake(0);
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
-    let request = (call.session.db, &*words);
+    let request = (call.session.db(), &*words);
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, None);
     call.core.env.begin_wait(waiter);
-    let shown = call.session.shown.max(call.core.env.shown());
-    call.session.acks = Some(AckWait { shown, wanted: AckCondition::Comparison(number) });
+    let shown = call.session.replication.shown().max(call.core.env.shown());
+    call.session.blocked.await_acks(AckWait { shown, wanted: AckCondition::Comparison(number) });
     Ok(Outcome::Waiting)
 }
 

@@ -64,7 +64,7 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn wait(call: &mut Call<'_>, args: &Args<'_>) -> Outcome {
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
-    let request = (call.session.db, &*words);
+    let request = (call.session.db(), &*words);
     let keyspace = &call.core.shared.keyspace;
     let waiter = keyspace.waiter_without_keys(call.client(), command, request, None);
     call.core.env.begin_wait(waiter);

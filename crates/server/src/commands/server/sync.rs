@@ -53,10 +53,11 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     match resume(call, id, first) {
         Ok(()) => {
             call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
-            if let Some(replica) = &mut call.session.replica {
-                replica.has_reply = true;
+            if let Some(replica) = call.session.replication.replica_mut() {
+                replica.set_has_reply(true);
             }
-            if call.session.replica.as_ref().is_some_and(|replica| replica.wants_id) {
+            if call.session.replication.replica().is_some_and(|replica| replica.options().wants_id)
+            {
                 let id = call.core.shared.replication.history.ids().id;
                 return Ok(call.reply.simple(&format!("CONTINUE {id}")));
             }
@@ -168,7 +169,7 @@ fn must_reply(call: &Call<'_>) -> Result<bool> {
     if shared.conditions.is_replica() && !shared.replication.upstream.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
     }
-    let replica = call.session.replica.as_ref();
+    let replica = call.session.replication.replica().map(|replica| replica.options());
     if replica.is_some_and(|one| one.filter.is_some() && !one.takes_unknown_length) {
         return Err(CommandError::text("ERR Filtered replica requires EOF capability"));
     }
@@ -178,7 +179,7 @@ fn must_reply(call: &Call<'_>) -> Result<bool> {
 
 /// True if the session has requested the stream.
 fn is_follower(call: &Call<'_>) -> bool {
-    call.session.replica.as_ref().is_some_and(|replica| replica.follows())
+    call.session.replication.follows()
 }
 
 /// Attaches the session as a replica that waits for a snapshot. The snapshot is the reply.
@@ -186,9 +187,9 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) {
     let shared = call.core.shared;
     shared.observe.figures.full_syncs.fetch_add(1, Ordering::Relaxed);
     follow::attach_replica(call.core, call.session, acknowledges);
-    if let Some(replica) = &mut call.session.replica {
+    if let Some(replica) = call.session.replication.replica_mut() {
         // Replies to earlier commands of the same batch.
-        replica.has_reply = !call.reply.buffer().is_empty();
+        replica.set_has_reply(!call.reply.buffer().is_empty());
     }
     if shared.keyspace.is_emitting() {
         shared.log.notice(format_args!(
@@ -210,7 +211,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         if is("listening-port") {
             let port = args.integer()?;
             // An invalid port counts as none.
-            call.session.replica.get_or_insert_default().port = u16::try_from(port).unwrap_or(0);
+            let replica = call.session.replication.announce_replica();
+            replica.options_mut().port = u16::try_from(port).unwrap_or(0);
         } else if is("ip-address") {
             let address = args.bytes()?;
             if address.len() > ADDRESS_LEN_MAX {
@@ -220,15 +222,15 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 )));
             }
             let ip = std::str::from_utf8(address).ok().and_then(|text| text.parse().ok());
-            call.session.replica.get_or_insert_default().ip = ip;
+            call.session.replication.announce_replica().options_mut().ip = ip;
         } else if is("capa") {
             // Other capabilities of a replica are ignored.
             let capability = args.bytes()?;
-            let replica = call.session.replica.get_or_insert_default();
-            replica.wants_id |= capability.eq_ignore_ascii_case(b"psync2");
-            replica.takes_unknown_length |= capability.eq_ignore_ascii_case(b"eof");
+            let options = call.session.replication.announce_replica().options_mut();
+            options.wants_id |= capability.eq_ignore_ascii_case(b"psync2");
+            options.takes_unknown_length |= capability.eq_ignore_ascii_case(b"eof");
             if capability == CAPABILITY.as_bytes() {
-                replica.compares = true;
+                options.compares = true;
                 sends_capability = true;
             }
         } else if is("ack") {
@@ -253,7 +255,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Ok(Outcome::Replied);
         } else if is("getack") {
             args.bytes()?;
-            if call.session.is_primary {
+            if call.session.source.is_primary() {
                 // The offset does not include this request.
                 let shared = call.core.shared;
                 upstream::acknowledge(shared, &shared.replication.upstream);
@@ -283,8 +285,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn filter(call: &mut Call<'_>, parts: &[u8]) -> Result<()> {
     let parts = split_words(parts)
         .ok_or_else(|| CommandError::text("ERR Missing rdb-filter-only values"))?;
-    let replica = call.session.replica.get_or_insert_default();
-    let filter = replica.filter.insert(ReplicaFilter { functions: false });
+    let options = call.session.replication.announce_replica().options_mut();
+    let filter = options.filter.insert(ReplicaFilter { functions: false });
     for part in parts {
         if !part.eq_ignore_ascii_case(b"functions") {
             let before = "ERR Unsupported rdb-filter-only option: ";

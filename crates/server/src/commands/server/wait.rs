@@ -57,7 +57,7 @@ fn begin(
     timeout_ms: u64,
 ) -> Result<Outcome> {
     let shared = call.core.shared;
-    let shown = call.session.shown.max(call.core.env.shown());
+    let shown = call.session.replication.shown().max(call.core.env.shown());
     let wait = AckWait { shown, wanted };
     if wait.is_over(&shared.replication, &shared.persistence.aof)?
         || call.in_exec()
@@ -68,10 +68,10 @@ fn begin(
     let deadline_ms = (timeout_ms > 0).then(|| call.now().0.saturating_add(timeout_ms));
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);
-    let request = (call.session.db, &*words);
+    let request = (call.session.db(), &*words);
     let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, deadline_ms);
     call.core.env.begin_wait(waiter);
-    call.session.acks = Some(wait);
+    call.session.blocked.await_acks(wait);
     if wait.wants_replicas() && shared.replication.replicas.following() > 0 {
         shared.keyspace.journal().append_request(GETACK_REQUEST);
     }

@@ -31,13 +31,13 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let watcher = call.session.record.watcher.get_or_init(Arc::default);
     let new = || Box::new(Watches::new(Arc::clone(watcher)));
-    let mut watches = call.session.watches.take().unwrap_or_else(new);
+    let mut watches = call.session.transaction.take_watches().unwrap_or_else(new);
     // After a watched key has changed, EXEC replies null regardless of further watches.
     let before = watches.len();
     let watched = if watches.watcher().is_broken() {
         Ok(())
     } else {
-        call.with_keys(call.session.db, |keys| {
+        call.with_keys(call.session.db(), |keys| {
             args.keys().for_each(|key| keys.watch(&key, &mut watches));
             Ok(())
         })
@@ -47,7 +47,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &mut *call.core;
     core.transactions.remove_ended_watches(&core.shared.keyspace, watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
-    call.session.watches = Some(watches);
+    call.session.transaction.put_watches(watches);
     watched?;
     Ok(call.reply.ok())
 }

@@ -5,7 +5,6 @@ use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
-use brisk_node::core::session::ReplyMode;
 use brisk_node::persistence::aof::state::{Level, Mode};
 use brisk_node::persistence::aof::wait;
 use brisk_node::replication::acks::{Acknowledged, Durability, REPLICAS_MAX};
@@ -36,16 +35,16 @@ pub(super) const REPLY: Command = Command {
 /// and ON applies to EXEC itself.
 fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
-    let (mode, in_exec) = (call.session.reply_mode, call.in_exec());
-    call.session.reply_mode = if word.eq_ignore_ascii_case(b"ON") {
-        ReplyMode::On
+    let in_exec = call.in_exec();
+    if word.eq_ignore_ascii_case(b"ON") {
+        call.session.turn_replies_on();
     } else if word.eq_ignore_ascii_case(b"OFF") {
-        mode.turned_off(in_exec)
+        call.session.turn_replies_off(in_exec);
     } else if word.eq_ignore_ascii_case(b"SKIP") {
-        mode.skipping(in_exec)
+        call.session.skip_next_reply(in_exec);
     } else {
         return Err(CommandError::Syntax);
-    };
+    }
     Ok(call.reply.ok())
 }
 
@@ -198,8 +197,7 @@ pub(super) const NO_TOUCH: Command = Command {
 
 fn no_touch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = on_or_off(args.bytes()?)?;
-    call.session.no_touch = on;
-    call.session.record.set(flag::NO_TOUCH, on);
+    call.session.set_no_touch(on);
     // The worker reads the session's mode once per batch, and this batch has already begun.
     call.core.env.touch.set(!on);
     Ok(call.reply.ok())

@@ -47,7 +47,7 @@ fn tracking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let switch = args.bytes()?;
     let wanted = Wanted::of_words(call, args)?;
     if on_or_off(switch)? {
-        let mode = wanted.mode(call.session.tracker.as_deref())?;
+        let mode = wanted.mode(call.session.push.tracker())?;
         let tracker = Tracker::new(mode, wanted.noloop, wanted.redirect);
         let mut prefixes = wanted.prefixes;
         if prefixes.is_empty() && mode == Mode::Broadcast {
@@ -92,7 +92,7 @@ impl<'a> Wanted<'a> {
     /// Validates the options in Redis's order, against each other and against the session's current
     /// mode.
     fn mode(&self, now: Option<&Tracker>) -> Result<Mode> {
-        let is = |mode| now.is_some_and(|tracker| tracker.mode == mode);
+        let is = |mode| now.is_some_and(|tracker| tracker.mode() == mode);
         let refuse = |text| Err(CommandError::text(text));
         if !self.broadcast && !self.prefixes.is_empty() {
             return refuse("ERR PREFIX option requires BCAST mode to be enabled");
@@ -138,7 +138,7 @@ impl<'a> Wanted<'a> {
             Err(CommandError::bytes(text))
         };
         for (at, prefix) in self.prefixes.iter().enumerate() {
-            let own = now.into_iter().flat_map(|tracker| &tracker.prefixes);
+            let own = now.into_iter().flat_map(|tracker| tracker.prefixes());
             if let Some(other) = own.into_iter().find(|other| overlap(other, prefix)) {
                 return refuse(prefix, "an existing", other);
             }
@@ -166,7 +166,7 @@ pub(super) const CACHING: Command = Command {
 
 fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
-    let Some(tracker) = &mut call.session.tracker else {
+    let Some(tracker) = call.session.push.tracker_mut() else {
         return Err(CommandError::text(
             "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
              or OPTOUT mode enabled",
@@ -181,10 +181,10 @@ fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     } else {
         return Err(CommandError::Syntax);
     };
-    if tracker.mode != mode {
+    if tracker.mode() != mode {
         return Err(CommandError::text(error));
     }
-    tracker.caching = true;
+    tracker.set_caching(true);
     // In a transaction, it applies to the commands that follow.
     session::remember_for(call.core, call.session);
     Ok(call.reply.ok())
@@ -199,7 +199,7 @@ pub(super) const GETREDIR: Command = Command {
         ..ROW
     },
     run: |call, _| {
-        let redirect = call.session.tracker.as_ref().map_or(-1, |t| t.redirect as i64);
+        let redirect = call.session.push.tracker().map_or(-1, |t| t.redirect() as i64);
         Ok(call.reply.integer(redirect))
     },
     subcommands: &[],
@@ -218,9 +218,9 @@ pub(super) const TRACKINGINFO: Command = Command {
 };
 
 fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let (tracker, reply) = (call.session.tracker.as_deref(), &mut call.reply);
-    let is = |mode| tracker.is_some_and(|tracker| tracker.mode == mode);
-    let caching = tracker.is_some_and(|tracker| tracker.caching);
+    let (tracker, reply) = (call.session.push.tracker(), &mut call.reply);
+    let is = |mode| tracker.is_some_and(|tracker| tracker.mode() == mode);
+    let caching = tracker.is_some_and(|tracker| tracker.is_caching());
     let flags = [
         (true, if tracker.is_some() { "on" } else { "off" }),
         (is(Mode::Broadcast), "bcast"),
@@ -228,8 +228,8 @@ fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         (is(Mode::OptIn) && caching, "caching-yes"),
         (is(Mode::OptOut), "optout"),
         (is(Mode::OptOut) && caching, "caching-no"),
-        (tracker.is_some_and(|tracker| tracker.noloop), "noloop"),
-        (tracker.is_some_and(|tracker| tracker.broken), "broken_redirect"),
+        (tracker.is_some_and(|tracker| tracker.noloop()), "noloop"),
+        (tracker.is_some_and(|tracker| tracker.is_broken()), "broken_redirect"),
     ];
     reply.map(3);
     reply.bulk(b"flags");
@@ -238,9 +238,9 @@ fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         reply.bulk(name.as_bytes());
     }
     reply.bulk(b"redirect");
-    reply.integer(tracker.map_or(-1, |tracker| tracker.redirect as i64));
+    reply.integer(tracker.map_or(-1, |tracker| tracker.redirect() as i64));
     reply.bulk(b"prefixes");
-    let prefixes = tracker.map(|tracker| &tracker.prefixes);
+    let prefixes = tracker.map(|tracker| tracker.prefixes());
     let mut outcome = reply.array(prefixes.map_or(0, |prefixes| prefixes.len()));
     for prefix in prefixes.into_iter().flatten() {
         outcome = reply.bulk(prefix);

@@ -55,7 +55,7 @@ const CATEGORY_SHOWN_MAX: usize = 128;
 
 pub(super) const WHOAMI: Command = Command {
     spec: Spec { name: "whoami", summary: "Tells the user of the connection.", arity: 2, ..ROW },
-    run: |call, _| Ok(call.reply.bulk(&call.session.account.name)),
+    run: |call, _| Ok(call.reply.bulk(&call.session.account().name)),
     subcommands: &[],
 };
 

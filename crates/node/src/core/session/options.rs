@@ -1,0 +1,158 @@
+//! The options that a client has set for its connection: database, protocol, CLIENT REPLY and CLIENT NO-TOUCH.
+
+use super::Session;
+use crate::clients::flag;
+use brisk_engine::DbIndex;
+use brisk_resp::Protocol;
+use std::sync::atomic::Ordering;
+
+/// The options of one connection.
+pub(super) struct ClientOptions {
+    db: DbIndex,
+    protocol: Protocol,
+    reply_mode: ReplyMode,
+    /// Its commands do not update access clocks (CLIENT NO-TOUCH).
+    no_touch: bool,
+}
+
+/// The mode that CLIENT REPLY selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReplyMode {
+    On,
+    Off,
+    /// The replies to CLIENT REPLY SKIP itself and to the next command are left out.
+    SkipNext,
+    Skipping,
+    /// The running transaction is replied to; the next reply is left out.
+    SkipBehindExec,
+    /// The running transaction is replied to; nothing after it is.
+    OffBehindExec,
+}
+
+impl ReplyMode {
+    /// Reports whether the present command is replied to.
+    #[inline]
+    fn answers(self) -> bool {
+        matches!(self, ReplyMode::On | ReplyMode::SkipBehindExec | ReplyMode::OffBehindExec)
+    }
+
+    /// The mode after CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients
+    /// expect the number of elements that its header announces.
+    fn turned_off(self, in_exec: bool) -> ReplyMode {
+        if in_exec && self.answers() { ReplyMode::OffBehindExec } else { ReplyMode::Off }
+    }
+
+    /// The mode after CLIENT REPLY SKIP.
+    fn skipping(self, in_exec: bool) -> ReplyMode {
+        match self {
+            ReplyMode::Off | ReplyMode::OffBehindExec => self,
+            _ if in_exec && self.answers() => ReplyMode::SkipBehindExec,
+            _ => ReplyMode::SkipNext,
+        }
+    }
+}
+
+impl Default for ClientOptions {
+    fn default() -> ClientOptions {
+        ClientOptions {
+            db: DbIndex::FIRST,
+            protocol: Protocol::Resp2,
+            reply_mode: ReplyMode::On,
+            no_touch: false,
+        }
+    }
+}
+
+impl ClientOptions {
+    /// The options of a second session that runs commands for the same client.
+    pub(super) fn standing_for(other: &ClientOptions) -> ClientOptions {
+        ClientOptions { db: other.db, no_touch: other.no_touch, ..ClientOptions::default() }
+    }
+
+    /// Called after each command: ends options that apply to one command.
+    #[inline]
+    pub(super) fn after_command(&mut self) {
+        match self.reply_mode {
+            ReplyMode::On | ReplyMode::Off => {}
+            ReplyMode::SkipNext | ReplyMode::SkipBehindExec => {
+                self.reply_mode = ReplyMode::Skipping;
+            }
+            ReplyMode::Skipping => self.reply_mode = ReplyMode::On,
+            ReplyMode::OffBehindExec => self.reply_mode = ReplyMode::Off,
+        }
+    }
+
+    /// Resets what RESET takes back and no other verb of the session resets.
+    pub(super) fn reset(&mut self) {
+        // The reply to RESET itself may be left out by CLIENT REPLY SKIP.
+        if self.reply_mode != ReplyMode::Skipping {
+            self.reply_mode = ReplyMode::On;
+        }
+        self.no_touch = false;
+    }
+}
+
+impl Session {
+    /// The selected database.
+    #[inline]
+    pub fn db(&self) -> DbIndex {
+        self.options.db
+    }
+
+    /// Changes the selected database.
+    pub fn select(&mut self, db: DbIndex) {
+        self.options.db = db;
+        self.source.found_db();
+        self.record.db.store(db.number(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.options.protocol
+    }
+
+    /// Changes the protocol for a client that requested it.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.options.protocol = protocol;
+        let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
+        self.record.resp.store(version, Ordering::Relaxed);
+    }
+
+    /// Changes the protocol of the replies to a script's commands. CLIENT LIST shows the client's own.
+    pub fn reply_to_script_in(&mut self, protocol: Protocol) {
+        self.options.protocol = protocol;
+    }
+
+    /// Reports whether replies to the present command are sent.
+    #[inline]
+    pub fn wants_reply(&self) -> bool {
+        self.options.reply_mode.answers()
+    }
+
+    /// CLIENT REPLY ON.
+    pub fn turn_replies_on(&mut self) {
+        self.options.reply_mode = ReplyMode::On;
+    }
+
+    /// CLIENT REPLY OFF. `in_exec` is true for a command of a transaction.
+    pub fn turn_replies_off(&mut self, in_exec: bool) {
+        self.options.reply_mode = self.options.reply_mode.turned_off(in_exec);
+    }
+
+    /// CLIENT REPLY SKIP. `in_exec` is true for a command of a transaction.
+    pub fn skip_next_reply(&mut self, in_exec: bool) {
+        self.options.reply_mode = self.options.reply_mode.skipping(in_exec);
+    }
+
+    /// Reports whether its commands update access clocks.
+    #[inline]
+    pub fn touches_keys(&self) -> bool {
+        !self.options.no_touch
+    }
+
+    /// CLIENT NO-TOUCH.
+    pub fn set_no_touch(&mut self, on: bool) {
+        self.options.no_touch = on;
+        self.record.set(flag::NO_TOUCH, on);
+    }
+}

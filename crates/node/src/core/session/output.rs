@@ -1,0 +1,159 @@
+//! Output of a session that has not reached its connection, and how much of its output is unread.
+
+use super::Session;
+use crate::persistence::aof::unlogged::Unlogged;
+use brisk_engine::reply::ReplyStream;
+use brisk_structures::alloc::SetAside;
+
+/// The memory of held output is published to other threads when it has changed by this many bytes.
+const SET_ASIDE_STEP: u64 = 16 * 1024;
+
+/// Output that waits, and the numbers by which unread output is limited.
+#[derive(Default)]
+pub struct SessionOutput {
+    /// A large reply that is written as the client reads it.
+    stream: Option<ReplyStream>,
+    /// Messages that arrived during that reply, or during a replica's snapshot, and follow it.
+    held: Vec<u8>,
+    /// Output that waits until the changes it shows are in the append-only file, or on replicas.
+    unlogged: Unlogged,
+    /// Upper bound of the bytes of unread output that no request of this client caused (published
+    /// messages, invalidations, lines for monitors).
+    pushed: usize,
+    /// The memory of `held` and `unlogged`, which does not count for eviction.
+    set_aside: SetAside,
+    /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
+    over_soft_limit_since: Option<u64>,
+    /// When the timers first noticed that the client has disconnected while replies wait for replicas,
+    /// in Unix ms.
+    left_ms: Option<u64>,
+}
+
+impl SessionOutput {
+    /// Reports whether a large reply is being written.
+    #[inline]
+    pub fn has_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Takes the large reply that is being written.
+    pub fn take_stream(&mut self) -> Option<ReplyStream> {
+        self.stream.take()
+    }
+
+    /// Sets the large reply that is written as the client reads it.
+    pub fn set_stream(&mut self, stream: Option<ReplyStream>) {
+        self.stream = stream;
+    }
+
+    /// Holds a part of a message back until the reply or snapshot before it is written.
+    pub fn hold(&mut self, bytes: &[u8]) {
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// Takes the messages that were held back.
+    pub fn take_held(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Moves the messages that were held back to the end of `to`.
+    pub fn release_held(&mut self, to: &mut Vec<u8>) {
+        to.append(&mut self.held);
+    }
+
+    /// Number of bytes of messages that are held back.
+    #[inline]
+    pub fn held_len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Output that waits until the changes it shows are in the append-only file, or on replicas.
+    #[inline]
+    pub fn unlogged(&self) -> &Unlogged {
+        &self.unlogged
+    }
+
+    #[inline]
+    pub fn unlogged_mut(&mut self) -> &mut Unlogged {
+        &mut self.unlogged
+    }
+
+    /// Bytes of memory. O(1).
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        self.held.capacity() + self.unlogged.memory()
+    }
+
+    /// Upper bound of the bytes of unread output that no request of this client caused.
+    #[inline]
+    pub fn pushed(&self) -> usize {
+        self.pushed
+    }
+
+    /// Counts bytes of output that no request of this client caused.
+    #[inline]
+    pub fn count_pushed(&mut self, bytes: usize) {
+        self.pushed += bytes;
+    }
+
+    /// Lowers the bound of unrequested output to `unread` bytes.
+    #[inline]
+    pub fn bound_pushed(&mut self, unread: usize) {
+        if self.pushed > unread {
+            self.pushed = unread;
+        }
+    }
+
+    /// Bytes of unread output. `unsent` of them are in the connection's output; the replies that are
+    /// held back are added. O(1).
+    #[inline]
+    pub fn unread(&self, unsent: usize) -> usize {
+        unsent + self.unlogged.memory() + self.held.len()
+    }
+
+    /// The part of [`SessionOutput::unread`] that the client's own requests caused, as a lower bound.
+    pub fn unread_replies(&mut self, unsent: usize) -> usize {
+        let unread = self.unread(unsent);
+        self.bound_pushed(unread);
+        unread - self.pushed
+    }
+
+    /// Excludes the memory of held output from the memory that triggers eviction.
+    #[inline]
+    pub fn set_unread_aside(&mut self) {
+        let bytes = self.memory() as u64;
+        let before = self.set_aside.bytes();
+        if bytes.abs_diff(before) >= SET_ASIDE_STEP || (bytes == 0 && before > 0) {
+            self.set_aside.resize(bytes);
+        }
+    }
+
+    /// Notes that unsent output is within the soft limit.
+    #[inline]
+    pub(crate) fn note_within_soft_limit(&mut self) {
+        self.over_soft_limit_since = None;
+    }
+
+    /// Notes that unsent output is above the soft limit. Returns since when, in Unix ms.
+    pub(crate) fn note_over_soft_limit(&mut self, now_ms: u64) -> u64 {
+        *self.over_soft_limit_since.get_or_insert(now_ms)
+    }
+
+    /// Notes that the client has not disconnected, or that no replies wait.
+    pub fn note_not_left(&mut self) {
+        self.left_ms = None;
+    }
+
+    /// Notes that the client has disconnected while replies wait. Returns since when, in Unix ms.
+    pub fn note_left(&mut self, now_ms: u64) -> u64 {
+        *self.left_ms.get_or_insert(now_ms)
+    }
+}
+
+impl Session {
+    /// Reports whether messages are held back, so that they do not interrupt a reply or a snapshot.
+    #[inline]
+    pub fn holds_messages(&self) -> bool {
+        self.output.has_stream() || self.synchronises()
+    }
+}

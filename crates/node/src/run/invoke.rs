@@ -1,0 +1,113 @@
+//! Calls the function of a command that has passed the gate.
+
+use crate::core::Core;
+use crate::core::call::Call;
+use crate::core::quiesce::Quiesced;
+use crate::core::session::Session;
+use crate::run::count;
+use crate::run::gate;
+use brisk_engine::args::PreparedKey;
+use brisk_engine::command::{Flags, Group, InMulti, Scope};
+use brisk_engine::ctx::Blocking;
+use brisk_engine::exec::{self, Invocation};
+use brisk_engine::keyspace::ClientRef;
+use brisk_engine::table::{Row, Run};
+use brisk_engine::{Args, DbIndex, Outcome, Reply, ReplyBuffer, Result};
+
+/// Runs a command that may run.
+#[inline]
+pub(crate) fn invoke(
+    core: &mut Core,
+    session: &mut Session,
+    row: &'static Row,
+    prepared: &[PreparedKey],
+    args: &mut Args<'_>,
+    replies: &mut ReplyBuffer,
+) -> Result<Outcome> {
+    let shared = core.shared;
+    let reply = Reply::new(replies, session.protocol());
+    let quiesced = match row.spec.scope {
+        Scope::Quiescent if gate::is_operator_request(session, row) => {
+            Some(core.stop_others_despite_scripts())
+        }
+        Scope::Quiescent => core.stop_others()?,
+        _ if session.was_refused_slots() => stop_others_if_starved(core, session, row)?,
+        _ => None,
+    };
+    if row.spec.scope == Scope::Quiescent {
+        gate::check_again_when_still(core, session, row)?;
+    }
+    let outcome = match row.run {
+        Run::Data(run) => {
+            let client = ClientRef {
+                worker: core.id,
+                token: session.token.to_u64(),
+                id: session.id(),
+                protocol: session.protocol(),
+            };
+            let call = Invocation {
+                spec: row.spec,
+                parent: row.parent,
+                run,
+                db: session.db(),
+                blocking: if session.repeats() {
+                    Blocking::Never
+                } else {
+                    Blocking::Client(client)
+                },
+            };
+            let done = exec::run(&shared.keyspace, &core.env, &call, prepared, args, reply)?;
+            core.stats().changes.add(done.dirty);
+            done.outcome
+        }
+        Run::Server(at) => {
+            let run = core.shared.handlers[usize::from(at)];
+            core.redacted.clear();
+            if row.has(Flags::RUNS_SCRIPT) {
+                // Its commands report it as the client's last command.
+                count::note_last(core, session, row);
+            }
+            let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
+            propagate_server(core, row, session.db(), args);
+            // A command that shows nothing of the dataset is replied to even while nothing can be
+            // written: INFO, MULTI, and the CONFIG SET that fixes the problem. The commands of
+            // scripts and transactions note what they show, but EXEC also shows whether other
+            // clients have changed something.
+            let shows_libraries =
+                row.spec.group == Group::Scripting && !row.has(Flags::RUNS_SCRIPT);
+            let executes = row.spec.in_multi == InMulti::Executes;
+            if shows_libraries || executes || row.has(Flags::WRITE) {
+                core.env.note_shown(shared.keyspace.journal().end());
+            }
+            outcome
+        }
+    };
+    drop(quiesced);
+    Ok(outcome)
+}
+
+/// Stops all other workers for a request that could not lock its slots for a long time. EXEC,
+/// scripts and functions do so themselves, since they lock the slots of the commands they run.
+#[cold]
+fn stop_others_if_starved(
+    core: &Core,
+    session: &Session,
+    row: &Row,
+) -> Result<Option<Quiesced<'static>>> {
+    let begins_unit = row.has(Flags::RUNS_SCRIPT) || row.spec.in_multi == InMulti::Executes;
+    if begins_unit || !session.is_starved() {
+        return Ok(None);
+    }
+    core.stop_others_for_starved()
+}
+
+/// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All
+/// other workers are quiesced for it, so the order of tickets is the order of the changes.
+#[inline]
+pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<'_>) {
+    if row.has(Flags::WRITE) {
+        debug_assert_eq!(row.spec.scope, Scope::Quiescent);
+        let words: Vec<&[u8]> = args.arguments().collect();
+        core.shared.keyspace.propagate_without_keys(&core.env, db, &words);
+    }
+}

@@ -1,0 +1,40 @@
+//! Buffers that a worker keeps between two uses.
+
+use brisk_node::pubsub::Mail;
+use std::collections::VecDeque;
+
+/// A plaintext buffer above this size is freed.
+const PLAIN_KEPT_MAX: usize = 128 * 1024;
+/// The queue of messages is freed if it has room for more than this.
+const MESSAGES_KEPT_MAX: usize = 1024;
+
+/// Empty buffers. Each is taken for a use and put back after it.
+#[derive(Default)]
+pub(super) struct SpareBuffers {
+    /// Swapped with the queue of the inbox.
+    messages: VecDeque<Mail>,
+    /// For decrypted input.
+    plain: Vec<u8>,
+}
+
+impl SpareBuffers {
+    pub(super) fn take_messages(&mut self) -> VecDeque<Mail> {
+        std::mem::take(&mut self.messages)
+    }
+
+    pub(super) fn put_messages(&mut self, mut messages: VecDeque<Mail>) {
+        messages.clear();
+        messages.shrink_to(MESSAGES_KEPT_MAX);
+        self.messages = messages;
+    }
+
+    pub(super) fn take_plain(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.plain)
+    }
+
+    pub(super) fn put_plain(&mut self, mut plain: Vec<u8>) {
+        plain.clear();
+        plain.shrink_to(PLAIN_KEPT_MAX);
+        self.plain = plain;
+    }
+}
