@@ -15,6 +15,7 @@
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `threads`, `background`, `long` | threads that free memory, and threads that compute long commands |
 //! | `conditions`, `pause` | the conditions that commands check; CLIENT PAUSE |
+//! | `network` | the listeners, and the TLS settings |
 //! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
 //! | `debug_switches` | behaviour that DEBUG switches off, for tests |
@@ -33,6 +34,7 @@ pub mod long;
 pub mod mailbox;
 pub mod memory;
 pub mod memory_limit;
+pub mod network;
 pub mod oom;
 pub mod pause;
 pub mod pending;

@@ -3,6 +3,7 @@
 use super::conditions::{Condition, Conditions};
 use super::debug_switches::DebugSwitches;
 use super::mailbox::{Mailboxes, Message};
+use super::network::Network;
 use super::pause::Hold;
 use super::persistence::Persistence;
 use super::process::Process;
@@ -23,8 +24,6 @@ use brisk_config::Config;
 use brisk_config::directives::replication::Replication as ReplicationSettings;
 use brisk_engine::table::CommandTable;
 use brisk_engine::{Keyspace, PrimaryWords};
-use brisk_net::listeners::OpenListeners;
-use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
 use brisk_observe::figures::Figures;
 use brisk_observe::latency::Latency;
@@ -59,10 +58,7 @@ pub struct Shared {
     pub scripting: Scripting,
     /// The threads to which workers leave work.
     pub threads: HelperThreads,
-    /// The TLS settings for new connections.
-    pub tls: TlsSettings,
-    /// The listeners of the workers, closed when the server shuts down.
-    pub listeners: OpenListeners,
+    pub network: Network,
 }
 
 /// The statistics and logs of the server.
@@ -142,8 +138,7 @@ impl Shared {
             persistence,
             scripting: Scripting::new(workers, dialect),
             threads: HelperThreads::default(),
-            tls: TlsSettings::default(),
-            listeners: OpenListeners::default(),
+            network: Network::default(),
         }
     }
 

@@ -177,7 +177,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     create_users(shared, &config)?;
     match TlsSettings::prepare(&config, log) {
         Ok(None) => {}
-        Ok(Some(settings)) => shared.tls.put(settings),
+        Ok(Some(settings)) => shared.network.set_tls(settings),
         Err(_) => {
             log.warning(format_args!("Failed to configure TLS. Check logs for more info."));
             return Ok(1);
@@ -185,7 +185,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
-    shared.listeners.note(listeners.iter().flatten().map(|(_, listener)| listener));
+    shared.network.note_listeners(listeners.iter().flatten().map(|(_, listener)| listener));
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
@@ -209,7 +209,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     service.stopping(log);
     shared.mailboxes.wake_all();
     join_workers(shared, threads);
-    shared.listeners.stop();
+    shared.network.close();
     if let Some(http) = http {
         http.stop();
     }

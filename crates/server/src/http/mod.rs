@@ -302,9 +302,9 @@ impl Handler for Server {
         self.events += 1;
         let mut tls = None;
         if self.shared.config().network.http_tls {
-            let stream = self.shared.tls.current().and_then(|it| TlsStream::new(it).ok());
+            let stream = self.shared.network.new_tls_stream().and_then(Result::ok);
             let Some(stream) = stream else { return Accept::Refuse(b"".as_slice().into()) };
-            tls = Some(Box::new(stream));
+            tls = Some(stream);
         }
         let connection = Connection {
             tls,

@@ -30,8 +30,8 @@ impl Worker {
     /// Creates the TLS stream of a new connection; `None` if TLS is not configured.
     pub(super) fn new_stream(&self) -> Option<Box<TlsStream>> {
         let shared = &self.core.shared;
-        match TlsStream::new(shared.tls.current()?) {
-            Ok(stream) => Some(Box::new(stream)),
+        match shared.network.new_tls_stream()? {
+            Ok(stream) => Some(stream),
             Err(error) => {
                 shared.log.verbose(format_args!("Error accepting a client connection: {error}"));
                 None

@@ -145,10 +145,10 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
         alloc::purge_in_background(new.process.jemalloc_bg_thread);
     }
     if let Some(settings) = prepared.tls {
-        shared.tls.put(settings);
+        shared.network.set_tls(settings);
     }
     for Reopened { purpose, each } in prepared.listeners {
-        shared.listeners.note(each.iter().flatten());
+        shared.network.note_listeners(each.iter().flatten());
         for (worker, listeners) in each.into_iter().enumerate() {
             shared.mailboxes.send(worker, Message::Listen(Replacement { purpose, listeners }));
         }
