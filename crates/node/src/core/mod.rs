@@ -393,7 +393,7 @@ impl Core {
             None => unsent + held,
         };
         let class = class_of(session);
-        let since = &mut session.over_soft_limit_since;
+        let since = session.output.over_soft_limit_since();
         let exceeds = self.limits.exceeds_class(class, counted, since, self.env.now().0);
         if exceeds {
             let figures = &self.shared.observe.figures;

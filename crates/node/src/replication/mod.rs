@@ -153,10 +153,10 @@ impl Replication {
     /// stored. The size of the snapshot does not count.
     pub fn counted_output(&self, replica: &mut ReplicaSession, unsent: u64, held: u64) -> u64 {
         replica.note_unsent(unsent);
-        let unsent = unsent - replica.stream_unsent;
+        let unsent = unsent - replica.stream_unsent();
         self.note_held(replica, unsent + held);
-        let lag = replica.progress.as_ref().map_or(0, |one| self.stream.counted_behind(one));
-        unsent - replica.snapshot_unsent + lag + held
+        let lag = replica.progress().map_or(0, |one| self.stream.counted_behind(one));
+        unsent - replica.snapshot.unsent() + lag + held
     }
 
     /// The offset of the history; 0 if no other server ever followed it.

@@ -16,11 +16,8 @@ pub(crate) fn count_command(
     failed: bool,
     words: &Args<'_>,
 ) {
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
-    core.ran += 1;
-    core.last_row = row.id as u32;
+    let ns = core.accounting.charge(core.clock);
+    core.accounting.note_ran(row);
     count_call(core, &session.record, row, failed, ns, words);
 }
 
@@ -53,10 +50,10 @@ fn count_call(
     if failed {
         own.failed.add(1);
     }
-    if core.latency_tracking {
+    if core.accounting.tracks_latency() {
         own.latency.record(ns);
     }
-    if ns >= core.slow_ns {
+    if core.accounting.is_slow(ns) {
         core.account_slow(client, row, ns, words);
     }
 }
@@ -64,9 +61,7 @@ fn count_call(
 /// Notes that the command waits; it is counted when the wait is over.
 #[cold]
 pub(crate) fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
-    let ticks = core.clock.ticks();
-    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
-    core.last_ticks = ticks;
+    let ns = core.accounting.charge(core.clock);
     note_last(core, session, row);
     session.blocked.begin(core.env.take_waiter());
     if let Some(waiter) = session.blocked.waiter() {
@@ -76,8 +71,8 @@ pub(crate) fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
 
 /// Sets the session's last command to one that is counted later.
 pub(crate) fn note_last(core: &mut Core, session: &Session, row: &Row) {
-    core.last_row = row.id as u32;
-    session.record.last_command.store(core.last_row, Ordering::Relaxed);
+    core.accounting.note_last(row);
+    session.record.last_command.store(core.accounting.last_row(), Ordering::Relaxed);
 }
 
 pub(crate) fn write_error(

@@ -19,7 +19,6 @@ use crate::tracking::invalidate;
 use crate::transactions::execute;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, ReplyBuffer};
-use std::sync::atomic::Ordering;
 
 /// The state of the connection's pipeline after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,7 @@ pub(crate) fn invoke(
         }
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
-            core.redacted.clear();
+            core.accounting.forget_redacted();
             if row.has(Flags::RUNS_SCRIPT) {
                 // Its commands report it as the client's last command.
                 count::note_last(core, session, row);

@@ -128,7 +128,8 @@ pub fn evaluate(
         runner.begin_slice();
         core.shared.scripting.running.show_next(core.id, target.is_eval, shown());
     }
-    let (began, db, protocol) = (core.accounting.last_ticks(), call.session.db(), call.session.protocol());
+    let (began, db, protocol) =
+        (core.accounting.last_ticks(), call.session.db(), call.session.protocol());
     let out = call.reply.buffer().bytes_mut();
     let words = || args.arguments().skip(COUNT_AT + 1);
     let session = &mut *call.session;

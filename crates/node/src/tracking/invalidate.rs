@@ -13,9 +13,8 @@ use std::sync::Arc;
 /// Reports whether invalidations must be sent before the present command, and were not sent yet.
 #[cold]
 pub(crate) fn must_precede_command(core: &mut Core) -> bool {
-    let sent = std::mem::take(&mut core.invalidations_sent);
-    core.invalidations_sent = !sent && core.env.hooks.get().contains(Hooks::INVALIDATE);
-    core.invalidations_sent
+    let any = core.env.hooks.get().contains(Hooks::INVALIDATE);
+    core.tracking.must_send_before_request(any)
 }
 
 /// Sends the invalidations that the engine recorded since the last call, in order.

@@ -75,7 +75,6 @@ use brisk_node::core::session::Stall;
 use brisk_node::persistence::loading::steps::{LoadingProgress, WorkerLoading};
 use brisk_node::pubsub::publish;
 use brisk_node::run::batch::Batch;
-use brisk_node::transactions::execute;
 use brisk_reactor::Control;
 use brisk_structures::reclaim::Participant;
 use std::sync::Arc;
@@ -157,7 +156,7 @@ impl Worker {
         self.go_on_with_script(io);
         let loads = self.replayed.is_loading() && self.go_on_loading() == LoadingProgress::More;
         let applied = self.replayed.go_on_applying(&mut self.core, &self.participant);
-        if !self.core.ended_watches.is_empty() {
+        if self.core.transactions.has_ended_watches() {
             self.go_on_with_leftovers();
         }
         self.end_late_waits(io);

@@ -33,7 +33,7 @@ impl RoundClock {
     /// True if the other sessions have waited long enough in this round.
     #[inline]
     pub(super) fn is_long(&self, core: &Core) -> bool {
-        let round = core.last_ticks.wrapping_sub(self.began);
+        let round = core.accounting.last_ticks().wrapping_sub(self.began);
         core.clock.ns(round) > ROUND_NS_MAX
     }
 

@@ -72,7 +72,7 @@ impl Worker {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
                 queued = io.unsent(token);
-            } else if !self.core.shared.shutdown.is_asked() {
+            } else if !self.core.shared.process.shutdown.is_asked() {
                 // After SHUTDOWN, the process exit closes it, when no listener is open any more.
                 io.close(token, Close::Now);
             }
@@ -101,7 +101,7 @@ impl Worker {
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
-        } else if waiting >= self.core.output_watch_bytes {
+        } else if waiting >= self.core.limits.output_watch_bytes() {
             // Output of this size counts even before it is offered to the kernel.
             unsent = queued;
         }
@@ -116,7 +116,7 @@ impl Worker {
         let token = session.token;
         session.connection.input_mut().trim(now_ms);
         let unsent = io.unsent(token);
-        if unsent >= self.core.output_watch_bytes {
+        if unsent >= self.core.limits.output_watch_bytes() {
             io.count_orphans(token);
         }
         self.core.publish_output(unsent, session);
@@ -193,7 +193,7 @@ impl Worker {
         soft_limit: usize,
     ) -> bool {
         self.flush(io, session);
-        self.core.reply_meter = None;
+        self.core.memory.end_reply();
         let unread = session.output.unread_replies(io.unsent(session.token));
         let fits = unread + soft_limit.min(FLUSH_BYTES) <= soft_limit;
         if !fits {
@@ -214,7 +214,7 @@ impl Worker {
     ) {
         let unread = session.output.unread(unsent);
         session.output.bound_pushed(unread);
-        if unread >= self.core.output_watch_bytes {
+        if unread >= self.core.limits.output_watch_bytes() {
             self.look_at_unread(io, session);
         }
     }
@@ -255,7 +255,7 @@ impl Worker {
     }
 
     pub(super) fn close_connections(&mut self, io: &mut Control) {
-        while let Some(token) = self.core.connections_to_close.pop() {
+        while let Some(token) = self.core.pending.next_to_close() {
             io.close(token, Close::Now);
         }
     }

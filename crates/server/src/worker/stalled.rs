@@ -130,7 +130,7 @@ impl Worker {
     /// Returns how long CLIENT PAUSE stays in force; 0 if it is not in force.
     pub(super) fn pause_left_ns(&self) -> u64 {
         let now = unix_ms();
-        let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
+        let until = self.core.shared.conditions.pause_end_ms(now).unwrap_or(now);
         (until - now).saturating_mul(1_000_000)
     }
 

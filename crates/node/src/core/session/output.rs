@@ -134,9 +134,9 @@ impl SessionOutput {
         self.over_soft_limit_since = None;
     }
 
-    /// Notes that unsent output is above the soft limit. Returns since when, in Unix ms.
-    pub(crate) fn note_over_soft_limit(&mut self, now_ms: u64) -> u64 {
-        *self.over_soft_limit_since.get_or_insert(now_ms)
+    /// Since when unsent output has been above the soft limit, in Unix ms. The limits of clients set it.
+    pub(crate) fn over_soft_limit_since(&mut self) -> &mut Option<u64> {
+        &mut self.over_soft_limit_since
     }
 
     /// Notes that the client has not disconnected, or that no replies wait.
