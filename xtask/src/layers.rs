@@ -81,7 +81,7 @@ const NODE: Layers = Layers {
             "persistence/aof/home",
             // Held by the state.
             "persistence/aof/lock",
-            "persistence/aof/unlogged",
+            "persistence/aof/durability_queue",
         ],
         &["replication", "replication/upstream/received", "replication/upstream/state"],
         &["script"],
@@ -244,7 +244,7 @@ const OBSERVE: Layers = Layers {
         &["errors"],
         &["version"],
         &["memory"],
-        &["figures"],
+        &["metrics"],
         &["text"],
         &["latency"],
         &["log"],

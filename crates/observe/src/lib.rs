@@ -3,7 +3,7 @@
 //! | file | about |
 //! |---|---|
 //! | `log` | the log |
-//! | `figures` | peaks, rates, resource usage of the process |
+//! | `metrics` | peaks, rates, resource usage of the process |
 //! | `memory` | memory of the process |
 //! | `stats` | counters of a worker |
 //! | `slowlog` | slow commands |
@@ -14,10 +14,10 @@
 #![forbid(unsafe_code)]
 
 pub mod errors;
-pub mod figures;
 pub mod latency;
 pub mod log;
 pub mod memory;
+pub mod metrics;
 pub mod slowlog;
 pub mod stats;
 pub mod text;

@@ -337,7 +337,7 @@ pub fn flushdb() -> Command<(), (), options::Flushdb> {
     Command::typed(Request::new("FLUSHDB", PLAIN))
 }
 
-/// Figures of the server, in sections.
+/// Metrics of the server, in sections.
 ///
 /// `INFO [section …]`
 ///
@@ -449,7 +449,7 @@ pub fn memory_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("MEMORY HELP", PLAIN))
 }
 
-/// Shows the figures of the allocator.
+/// Shows the metrics of the allocator.
 ///
 /// `MEMORY MALLOC-STATS`
 ///
@@ -566,7 +566,7 @@ pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T>
     Command::typed(request)
 }
 
-/// Lets a replica tell of itself.
+/// Lets a replica report its state.
 ///
 /// `REPLCONF words …`
 ///

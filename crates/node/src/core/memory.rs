@@ -62,7 +62,7 @@ impl Usage {
         Ok(Usage {
             allocated,
             peak: peak(shared, allocated),
-            startup: load(&shared.observe.figures.startup_memory),
+            startup: load(&shared.observe.metrics.startup_memory),
             resident,
             holding: Holding::ask(allocated, resident),
             clients: of_clients(shared),
@@ -81,7 +81,7 @@ impl Usage {
 
 /// The largest amount of allocated memory that was measured, including `allocated`.
 pub fn peak(shared: &Shared, allocated: u64) -> u64 {
-    let peak = &shared.observe.figures.peak_memory;
+    let peak = &shared.observe.metrics.peak_memory;
     peak.fetch_max(allocated, Ordering::Relaxed).max(allocated)
 }
 

@@ -396,8 +396,8 @@ impl Core {
         let since = session.output.over_soft_limit_since();
         let exceeds = self.limits.exceeds_class(class, counted, since, self.env.now().0);
         if exceeds {
-            let figures = &self.shared.observe.figures;
-            figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            let metrics = &self.shared.observe.metrics;
+            metrics.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
         exceeds
     }
@@ -454,7 +454,7 @@ impl Core {
         let shared = self.shared;
         while self.limits.exceeds_clients(shared.clients.weights.evictable()) {
             let Some((record, bytes)) = shared.clients.weights.take_largest() else { return };
-            shared.observe.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            shared.observe.metrics.evicted_clients.fetch_add(1, Ordering::Relaxed);
             shared.log.notice(format_args!(
                 "Evicting client {} from {}: it holds {bytes} bytes",
                 record.id, record.addr
@@ -470,8 +470,8 @@ impl Core {
         let shared = self.shared;
         while self.limits.exceeds_inputs(shared.clients.input_weights.evictable()) {
             let Some((record, bytes)) = shared.clients.input_weights.take_largest() else { return };
-            let figures = &shared.observe.figures;
-            figures.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            let metrics = &shared.observe.metrics;
+            metrics.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             shared.log.warning(format_args!(
                 "Closing client {} from {}: of all unexecuted requests, which take more than \
                  input-total-limit ({} bytes), it holds {bytes} bytes",
@@ -487,7 +487,8 @@ impl Core {
     /// Publishes how much output a session has: `unsent` bytes and its held replies.
     #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
-        let output = (unsent + session.output.unlogged().len() + session.output.held_len()) as i64;
+        let output =
+            (unsent + session.output.durability_queue().len() + session.output.held_len()) as i64;
         if output != session.accounting.counted_output() {
             self.change_output(session, output);
         }

@@ -28,16 +28,16 @@ pub struct Pause(Mutex<Pauses>);
 #[derive(Debug, Default)]
 struct Pauses {
     /// The pause that a client requested, and its end.
-    asked: Option<(Paused, u64)>,
+    requested: Option<(Paused, u64)>,
     /// Bits of [`Hold`]: while any is set, nothing is written.
     holds: u8,
 }
 
 impl Pauses {
     fn in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
-        let asked = self.asked.filter(|(_, until)| *until > now_ms);
-        match (asked, self.holds != 0) {
-            (asked, false) => asked,
+        let requested = self.requested.filter(|(_, until)| *until > now_ms);
+        match (requested, self.holds != 0) {
+            (requested, false) => requested,
             (Some((what, _)), true) => Some((what, u64::MAX)),
             (None, true) => Some((Paused::Writes, u64::MAX)),
         }
@@ -49,7 +49,7 @@ impl Pause {
     /// shorter.
     pub fn begin(&self, what: Paused, until_ms: u64, now_ms: u64, arm: impl FnOnce()) {
         let mut pauses = self.lock();
-        pauses.asked = Some(match pauses.asked.filter(|(_, until)| *until > now_ms) {
+        pauses.requested = Some(match pauses.requested.filter(|(_, until)| *until > now_ms) {
             Some((before, until)) => (before.max(what), until.max(until_ms)),
             None => (what, until_ms),
         });
@@ -59,7 +59,7 @@ impl Pause {
     /// Ends the pause that clients requested.
     pub fn end(&self, disarm: impl FnOnce()) {
         let mut pauses = self.lock();
-        pauses.asked = None;
+        pauses.requested = None;
         if pauses.holds == 0 {
             disarm();
         }
@@ -88,7 +88,7 @@ impl Pause {
         let mut pauses = self.lock();
         let in_force = pauses.in_force(now_ms);
         if in_force.is_none() {
-            pauses.asked = None;
+            pauses.requested = None;
             disarm();
         }
         in_force

@@ -310,7 +310,7 @@ impl Quiesce {
     }
 
     /// Waits in the middle of a unit while another worker needs brief quiescence.
-    pub fn stand_still_amid(&self, worker: usize) {
+    pub fn pause_within_unit(&self, worker: usize) {
         let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
         state.store(AMID, Ordering::Release);
@@ -632,7 +632,7 @@ mod loom_tests {
                 quiesce.enter(1);
                 // In the middle of a unit that would not end otherwise.
                 if quiesce.is_wanted_amid() == Some(Wanted::Briefly) {
-                    quiesce.stand_still_amid(1);
+                    quiesce.pause_within_unit(1);
                 }
                 slot.touch();
                 drop(quiesce.stop_others_briefly(1));

@@ -25,9 +25,9 @@ use brisk_config::directives::replication::Replication as ReplicationSettings;
 use brisk_engine::table::CommandTable;
 use brisk_engine::{Keyspace, PrimaryWords};
 use brisk_observe::errors::ErrorCounts;
-use brisk_observe::figures::Figures;
 use brisk_observe::latency::Latency;
 use brisk_observe::log::{Log, Role};
+use brisk_observe::metrics::ServerMetrics;
 use brisk_observe::slowlog::Slowlog;
 use brisk_observe::stats::{Count, WorkerStats};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Shared {
 pub struct Observe {
     /// The counters of each worker.
     pub stats: Box<[WorkerStats]>,
-    pub figures: Figures,
+    pub metrics: ServerMetrics,
     pub errors: ErrorCounts,
     pub slowlog: Slowlog,
     pub latency: Latency,
@@ -76,7 +76,7 @@ impl Observe {
     fn new(workers: usize, commands: usize) -> Observe {
         Observe {
             stats: (0..workers).map(|_| WorkerStats::new(commands)).collect(),
-            figures: Figures::default(),
+            metrics: ServerMetrics::default(),
             errors: ErrorCounts::default(),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
@@ -255,7 +255,7 @@ impl Shared {
     /// Counts inboxes that became too full, or full ones that were emptied. While there is one,
     /// commands wait.
     pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
-        self.observe.figures.congestions.fetch_add(filled as u64, Ordering::Relaxed);
+        self.observe.metrics.congestions.fetch_add(filled as u64, Ordering::Relaxed);
         self.pubsub.note_full(filled, emptied, |on| self.conditions.set(Condition::Congestion, on));
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! SIGTERM ── scheduled ──┐
-//!                        ├─ waits for replicas ── saved, synchronised ── is asked ── process exits
+//!                        ├─ waits for replicas ── saved, synchronised ── is requested ── process exits
 //! SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
 //!                                 └─ called off
 //! ```
@@ -21,9 +21,9 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 #[derive(Debug, Default)]
 pub struct Shutdown {
     /// For threads that check it in every round.
-    is_asked: AtomicBool,
+    is_requested: AtomicBool,
     exit_code: Mutex<Option<u8>>,
-    asked: Condvar,
+    requested: Condvar,
     plan: Mutex<Plan>,
 }
 
@@ -51,10 +51,10 @@ pub struct Waiting {
 
 impl Shutdown {
     /// Requests the shutdown. The first request counts.
-    pub fn ask(&self, exit_code: u8) {
+    pub fn request(&self, exit_code: u8) {
         self.exit_code.lock().even_poisoned().get_or_insert(exit_code);
-        self.is_asked.store(true, Ordering::SeqCst);
-        self.asked.notify_all();
+        self.is_requested.store(true, Ordering::SeqCst);
+        self.requested.notify_all();
     }
 
     /// Leaves the shutdown to the worker whose timers carry it out.
@@ -117,12 +117,12 @@ impl Shutdown {
 
     /// Reports whether a shutdown was requested or is in progress.
     pub fn is_in_progress(&self) -> bool {
-        self.is_asked() || self.is_planned()
+        self.is_requested() || self.is_planned()
     }
 
     /// Reports whether the shutdown was requested.
-    pub fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::SeqCst)
+    pub fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::SeqCst)
     }
 
     /// Waits until the shutdown is requested; returns the exit code.
@@ -132,7 +132,7 @@ impl Shutdown {
             if let Some(code) = *code {
                 return code;
             }
-            code = self.asked.wait(code).even_poisoned();
+            code = self.requested.wait(code).even_poisoned();
         }
     }
 

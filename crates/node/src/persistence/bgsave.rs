@@ -30,7 +30,7 @@ const RETRY_S: u64 = 5;
 
 /// The result of BGSAVE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum JobStart {
     Started,
     Scheduled,
 }
@@ -39,7 +39,7 @@ pub enum Asked {
 ///
 /// # Errors
 /// A snapshot is being taken; or [`CommandError::SlotBusy`] while a slow script runs.
-pub fn ask(core: &Core, later: bool) -> Result<Asked> {
+pub fn request(core: &Core, later: bool) -> Result<JobStart> {
     let snapshots = &core.shared.persistence.snapshots;
     snapshots.make_way();
     if is_saving(core.shared) {
@@ -48,7 +48,7 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     if core.shared.keyspace.is_emitting() && !core.unit.is_running() {
         if later {
             snapshots.schedule();
-            return Ok(Asked::Scheduled);
+            return Ok(JobStart::Scheduled);
         }
         return Err(CommandError::text(
             "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE \
@@ -58,10 +58,10 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     if core.unit.is_running() {
         // Within EXEC, a snapshot would contain a part of the transaction.
         snapshots.schedule();
-        return Ok(Asked::Scheduled);
+        return Ok(JobStart::Scheduled);
     }
     begin(core)?;
-    Ok(Asked::Started)
+    Ok(JobStart::Started)
 }
 
 /// Reports whether a snapshot is being taken, including snapshots for replicas: Redis treats both
@@ -98,7 +98,7 @@ pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.persistence.snapshots;
-    if shared.conditions.is_loading() || shared.process.shutdown.is_asked() {
+    if shared.conditions.is_loading() || shared.process.shutdown.is_requested() {
         return;
     }
     if snapshots.note_flushes(shared.keyspace.flushes()) {
@@ -149,7 +149,7 @@ fn begin(core: &Core) -> Result<()> {
     drop(quiesced);
     let cut_us = began.elapsed().as_micros() as u64;
     let own = Arc::clone(&cut);
-    shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
+    shared.observe.metrics.saves.fetch_add(1, Ordering::Relaxed);
     let ended = move |how, peak_bytes| {
         shared.persistence.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
         shared.update_disk_error();

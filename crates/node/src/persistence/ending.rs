@@ -108,7 +108,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
 
 /// Continues a shutdown that a signal requested, or that waits for replicas. Called by the timers of one
 /// worker.
-pub fn go_on(core: &Core) {
+pub fn advance_shutdown(core: &Core) {
     let shared = core.shared;
     let Some(waiting) = shared.process.shutdown.waiting() else {
         if let Some(how) = shared.process.shutdown.scheduled() {
@@ -318,7 +318,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     } else if called_off() {
         return Err(refusal());
     }
-    shared.process.shutdown.ask(0);
+    shared.process.shutdown.request(0);
     Ok(())
 }
 

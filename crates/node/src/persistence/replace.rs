@@ -161,7 +161,7 @@ mod tests {
             // After the rename the new file is present, but not durable across a power failure.
             let expected = if call < 4 { OLD } else { NEW };
             assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
-            disk.mend();
+            disk.repair();
             attempt(&disk, NEW).unwrap();
             disk.restart();
             assert_eq!(left(&disk), (NEW.to_vec(), false), "{call}");

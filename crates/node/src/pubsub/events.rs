@@ -31,8 +31,8 @@ fn event_classes(letters: NotifyClasses) -> EventClass {
         (NotifyClasses::NEW, EventClass::NEW),
     ];
     let channels = EventClass::KEYSPACE | EventClass::KEYEVENT;
-    let asked = PAIRS.iter().filter(|(framed, _)| letters.intersects(*framed));
-    let classes: EventClass = asked.map(|(_, class)| *class).collect();
+    let requested = PAIRS.iter().filter(|(framed, _)| letters.intersects(*framed));
+    let classes: EventClass = requested.map(|(_, class)| *class).collect();
     let publishes = classes.intersects(channels) && !(classes - channels).is_empty();
     if publishes { classes } else { EventClass::empty() }
 }

@@ -194,16 +194,16 @@ mod tests {
     #[test]
     fn a_previous_request_applies_until_all_earlier_replies_have_left() {
         let by = |count, ack_epoch| Some(Acknowledged { count, timeout_ms: None, ack_epoch });
-        let mut asked = RequestedDurability::default();
-        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
-        asked.change(Durability { level: Some(Level::Disk), replicas: None }, Level::Log);
-        asked.change(Durability { level: Some(Level::Memory), replicas: by(2, 7) }, Level::Log);
-        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Disk, by(2, 7)));
-        asked.change(Durability { level: None, replicas: by(1, 8) }, Level::Log);
-        asked.change(Durability::default(), Level::Log);
-        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Disk, by(2, 7)));
-        asked.forget_before();
-        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
+        let mut requested = RequestedDurability::default();
+        assert_eq!((requested.level(Level::Log), requested.replicas()), (Level::Log, None));
+        requested.change(Durability { level: Some(Level::Disk), replicas: None }, Level::Log);
+        requested.change(Durability { level: Some(Level::Memory), replicas: by(2, 7) }, Level::Log);
+        assert_eq!((requested.level(Level::Log), requested.replicas()), (Level::Disk, by(2, 7)));
+        requested.change(Durability { level: None, replicas: by(1, 8) }, Level::Log);
+        requested.change(Durability::default(), Level::Log);
+        assert_eq!((requested.level(Level::Log), requested.replicas()), (Level::Disk, by(2, 7)));
+        requested.forget_before();
+        assert_eq!((requested.level(Level::Log), requested.replicas()), (Level::Log, None));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let replicas = &shared.replication.replicas;
     if !replicas.has_waiting()
         || shared.conditions.is_loading()
-        || shared.process.shutdown.is_asked()
+        || shared.process.shutdown.is_requested()
     {
         return Ok(());
     }

@@ -58,7 +58,7 @@ pub enum Stop {
 }
 
 /// What parsing uses to look up and prefetch keys.
-pub struct Look<'l> {
+pub struct KeyLookup<'l> {
     pub table: &'static CommandTable,
     pub hasher: &'l KeyHasher,
     /// The session's database when the batch begins; after a SELECT within it, prefetching has no
@@ -108,7 +108,7 @@ impl Batch {
         max: usize,
         decoder: &mut RequestDecoder,
         limits: &Limits,
-        look: &Look<'_>,
+        look: &KeyLookup<'_>,
     ) -> (usize, Stop) {
         self.requests.clear();
         self.spans.clear();
@@ -128,7 +128,7 @@ impl Batch {
         max: usize,
         decoder: &mut RequestDecoder,
         limits: &Limits,
-        look: &Look<'_>,
+        look: &KeyLookup<'_>,
     ) -> (usize, Stop) {
         let mut at = 0;
         while self.requests.len() < max && self.spans.len() < WORDS_MAX {
@@ -160,7 +160,7 @@ impl Batch {
         Range { start, end }: Range<usize>,
         first_span: usize,
         spans: usize,
-        Look { table, hasher, .. }: &Look<'_>,
+        KeyLookup { table, hasher, .. }: &KeyLookup<'_>,
     ) {
         let input = &data[start..];
         let list = &self.spans.as_slice()[first_span..];

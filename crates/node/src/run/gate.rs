@@ -113,12 +113,12 @@ pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts
         return Verdict::Pass;
     }
     if session.source.is_primary() {
-        return ask(core, session, row, facts, CHECKS_OF_PRIMARY.iter());
+        return run_checks(core, session, row, facts, CHECKS_OF_PRIMARY.iter());
     }
-    ask(core, session, row, facts, CHECKS.iter().map(|(_, check)| check))
+    run_checks(core, session, row, facts, CHECKS.iter().map(|(_, check)| check))
 }
 
-fn ask<'c>(
+fn run_checks<'c>(
     core: &mut Core,
     session: &Session,
     row: &Row,

@@ -123,12 +123,12 @@ pub fn note_denial(
     object: &[u8],
     user: &[u8],
 ) {
-    let figures = &core.shared.observe.figures;
+    let metrics = &core.shared.observe.metrics;
     let figure = match reason {
-        Reason::Command => &figures.denied_by_command,
-        Reason::Key => &figures.denied_by_key,
-        Reason::Auth => &figures.denied_by_auth,
-        Reason::Channel => &figures.denied_by_channel,
+        Reason::Command => &metrics.denied_by_command,
+        Reason::Key => &metrics.denied_by_key,
+        Reason::Auth => &metrics.denied_by_auth,
+        Reason::Channel => &metrics.denied_by_channel,
     };
     figure.fetch_add(1, Ordering::Relaxed);
     let len_max = usize::try_from(core.config.security.acllog_max_len).unwrap_or(0);

@@ -20,13 +20,13 @@ pub(crate) fn note_failed(
     error: &CommandError,
 ) {
     session.source.note_ran_nothing();
-    tell_of_failed(core, session, row, error);
+    report_failed(core, session, row, error);
 }
 
 /// Like the function above, for one command of a transaction whose other commands may have been
 /// executed.
 #[cold]
-pub(crate) fn tell_of_failed(
+pub(crate) fn report_failed(
     core: &Core,
     session: &Session,
     row: Option<&Row>,
@@ -52,7 +52,7 @@ pub(crate) fn tell_of_failed(
         "== CRITICAL == This {this} is sending an error to its {whose}: '-{error}' after processing the \
          command '{command}'"
     ));
-    shared.observe.figures.unexpected_errors.fetch_add(1, Ordering::Relaxed);
+    shared.observe.metrics.unexpected_errors.fetch_add(1, Ordering::Relaxed);
     let replication = &core.config.replication;
     let ends = match replication.propagation_error_behavior {
         PropagationError::Ignore => false,
@@ -85,7 +85,7 @@ pub fn works_on_selected(row: &Row) -> bool {
 /// Counts a command that was skipped. The log has the SELECT before it.
 #[cold]
 pub fn note_skipped(core: &Core) {
-    core.shared.observe.figures.unexpected_errors.fetch_add(1, Ordering::Relaxed);
+    core.shared.observe.metrics.unexpected_errors.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A replica that clients write to is expected to differ from its primary.

@@ -39,7 +39,7 @@ pub fn finish_script(core: &mut Core, session: &mut Session) {
     while core.scripts.is_parked() {
         core.shared.quiesce.checkpoint(core.id);
         // The reply is not read.
-        let _ = run::go_on_with_script(core, Some(&mut *session));
+        let _ = run::run_script_slice(core, Some(&mut *session));
         core.free_garbage();
     }
 }

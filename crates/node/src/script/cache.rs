@@ -165,7 +165,7 @@ impl Scripts {
     }
 
     /// Number of scripts, their bytes, and the number of evicted ones.
-    pub fn figures(&self) -> (u64, u64, u64) {
+    pub fn metrics(&self) -> (u64, u64, u64) {
         let known = self.lock();
         (known.by_digest.len() as u64, known.bytes, self.evicted.load(Ordering::Relaxed))
     }
@@ -244,10 +244,10 @@ mod tests {
         }
         assert!(loaded.is_known() && late.is_known() && used.is_known());
         assert!(!first.is_known() && scripts.find(&first.digest).is_none());
-        assert_eq!(scripts.figures().0 as usize, EVALUATED_MAX + 2);
+        assert_eq!(scripts.metrics().0 as usize, EVALUATED_MAX + 2);
         scripts.flush();
         assert!(!loaded.is_known());
-        assert_eq!(scripts.figures().1, 0);
+        assert_eq!(scripts.metrics().1, 0);
     }
 
     #[test]

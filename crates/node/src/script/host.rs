@@ -48,7 +48,7 @@ impl Host for ScriptRunner {
             return if self.elapsed_ns() > LOAD_NS_MAX { Pace::Stop } else { Pace::GoOn };
         }
         if self.shared.scripting.running.of(self.worker).is_killed()
-            || self.shared.process.shutdown.is_asked()
+            || self.shared.process.shutdown.is_requested()
         {
             self.killed.set(true);
             return Pace::Stop;

@@ -396,7 +396,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 
 /// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the
 /// session of its client if that is still connected and [`WorkerScripts::parked_client`] named it.
-pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
+pub fn run_script_slice(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
     core.read_clocks();
@@ -434,7 +434,7 @@ pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Optio
     }
     conclude(core, &mut parked, &machine, ended, &mut replies);
     if parked.in_exec {
-        replies = go_on_after_script(core, &mut parked, client, replies)?;
+        replies = resume_after_script(core, &mut parked, client, replies)?;
     }
     if core.env.has_ready() {
         waiting::serve_waiters(core);
@@ -481,7 +481,7 @@ fn conclude(
 
 /// Runs the commands of the transaction after a slow script. Returns the reply of EXEC, unless
 /// another script becomes slow.
-fn go_on_after_script(
+fn resume_after_script(
     core: &mut Core,
     parked: &mut Parked,
     client: Option<&mut Session>,
@@ -495,7 +495,7 @@ fn go_on_after_script(
     // CLIENT CACHING applies to all of the transaction; it was dropped when the script was
     // suspended.
     session::act_again_for(core, session, parked.remembers);
-    let done = execute::go_on_executing(core, session, execution);
+    let done = execute::resume_execution(core, session, execution);
     session::clear_acting_session(core);
     let aside = std::mem::take(&mut parked.aside);
     let Some(mut execution) = done else {

@@ -231,7 +231,7 @@ impl ScriptRunner {
     /// Decides how the running script continues: it may have become slow, or block another worker.
     pub(super) fn pace_of(&self, core: &mut Core) -> Pace {
         match self.shared.quiesce.is_wanted_amid() {
-            Some(Wanted::Briefly) => self.shared.quiesce.stand_still_amid(self.worker),
+            Some(Wanted::Briefly) => self.shared.quiesce.pause_within_unit(self.worker),
             Some(Wanted::Wholly) if core.scripts.keys_in_use.is_none() && !self.acted.get() => {
                 self.abandoned.set(true);
                 return Pace::Stop;

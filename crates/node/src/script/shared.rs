@@ -38,7 +38,7 @@ impl Scripting {
 
     /// Memory in bytes of all scripts with the interpreters that run them.
     pub fn eval_bytes(&self) -> u64 {
-        self.scripts.figures().1 + self.running.interpreter_bytes().0
+        self.scripts.metrics().1 + self.running.interpreter_bytes().0
     }
 
     /// Memory in bytes of all libraries with the interpreters that run their functions.

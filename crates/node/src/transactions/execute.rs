@@ -164,7 +164,7 @@ pub fn execute_transaction(
 }
 
 /// Runs a transaction with scripts. If a script becomes slow, the remaining commands run after it
-/// has ended: see [`go_on_executing`].
+/// has ended: see [`resume_execution`].
 fn execute_scripts(
     core: &mut Core,
     session: &mut Session,
@@ -176,7 +176,7 @@ fn execute_scripts(
     let mut replies = ReplyBuffer::new();
     Reply::new(&mut replies, session.protocol()).array(transaction.len());
     let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
-    let Some(mut execution) = go_on_executing(core, session, Box::new(execution)) else {
+    let Some(mut execution) = resume_execution(core, session, Box::new(execution)) else {
         end_transaction(core, session);
         return Ok(Outcome::Elsewhere);
     };
@@ -189,7 +189,7 @@ fn execute_scripts(
 }
 
 /// Runs the remaining commands. `None` if one of them is suspended, and the rest with it.
-pub(crate) fn go_on_executing(
+pub(crate) fn resume_execution(
     core: &mut Core,
     session: &mut Session,
     mut execution: Box<Execution>,
@@ -269,7 +269,7 @@ fn run_queued(
     }
     if let Err(error) = &result {
         replies.truncate(mark);
-        repeated::tell_of_failed(core, session, Some(row), error);
+        repeated::report_failed(core, session, Some(row), error);
         count::write_error(core, session, error, replies);
     }
     replies.finish();

@@ -23,7 +23,7 @@ pub(crate) fn load(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), 
         load_snapshot(shared, steps)?;
     }
     // A client may request the metric before the timers run for the first time.
-    shared.observe.figures.sample_memory();
+    shared.observe.metrics.sample_memory();
     shared.conditions.set(Condition::Loading, false);
     role::begin(shared);
     Ok(())
@@ -42,7 +42,7 @@ fn load_snapshot(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), St
         }
         Err(unreadable) if unreadable.is_missing() => {}
         Err(unreadable) => {
-            tell_of_damage(shared, &unreadable);
+            log_damage(shared, &unreadable);
             return Err(fatal(&unreadable.to_string(), advice(&unreadable)));
         }
     }
@@ -51,7 +51,7 @@ fn load_snapshot(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), St
 
 /// Logs that the server exits because of a damaged file, with the phrases that people search logs
 /// for.
-fn tell_of_damage(shared: &Shared, unreadable: &Unreadable) {
+fn log_damage(shared: &Shared, unreadable: &Unreadable) {
     let Unreadable { failure, position, .. } = unreadable;
     if matches!(failure, LoadFailure::File(LoadError::Io(_)) | LoadFailure::Thread(_)) {
         return;

@@ -273,7 +273,7 @@ fn load_beside(
         Err(why) => {
             // In the background, standard error goes nowhere.
             shared.log.warning(format_args!("{why}"));
-            shared.process.shutdown.ask(1);
+            shared.process.shutdown.request(1);
         }
     };
     let thread = std::thread::Builder::new().name("brisk-load".to_owned()).spawn(load);
@@ -461,7 +461,7 @@ fn start_workers(
     for _ in 0..threads.len() {
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
-    shared.observe.figures.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
+    shared.observe.metrics.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
     gate.wait();
     Ok(threads)
 }
@@ -472,11 +472,11 @@ fn wait_for_data(worker: &mut Worker) {
     let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
     while shared.conditions.is_loading()
-        && !shared.process.shutdown.is_asked()
+        && !shared.process.shutdown.is_requested()
         && Instant::now() < until
     {
         shared.quiesce.enter(id);
-        let progress = worker.go_on_loading();
+        let progress = worker.advance_loading();
         shared.quiesce.leave(id);
         if progress != LoadingProgress::More {
             std::thread::park_timeout(Duration::from_millis(1));
@@ -519,12 +519,12 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         if worker.listeners.has_changes() {
             crate::worker::listening::take_over(&mut worker, &mut reactor, log);
         }
-        if shared.process.shutdown.is_asked() {
+        if shared.process.shutdown.is_requested() {
             break;
         }
         if let Err(error) = reactor.poll(&mut worker, Some(wait)) {
             log.warning(format_args!("worker {id}: the event loop failed: {error}; shutting down"));
-            shared.process.shutdown.ask(1);
+            shared.process.shutdown.request(1);
             break;
         }
     }
@@ -534,7 +534,7 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
 }
 
 /// Logs what each thread is doing, on SIGALRM, without stopping a thread.
-fn tell_of_threads(log: &Log) {
+fn log_threads(log: &Log) {
     log.warning(format_args!("Received SIGALRM: what the threads do"));
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads {
@@ -563,12 +563,12 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
         .spawn(move || {
             for signal in signals.forever() {
                 if signal == SIGALRM {
-                    tell_of_threads(&log);
+                    log_threads(&log);
                     continue;
                 }
                 let (config, shutdown) = (shared.config(), &shared.process.shutdown);
                 // After SHUTDOWN has begun, the first signal does not count as a repeated request.
-                let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
+                let is_ending = shutdown.is_requested() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {
                     log.warning(format_args!("You insist... exiting now."));
                     snapshot::discard_unfinished(&config);
@@ -588,7 +588,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     shutdown.schedule(how);
                 } else {
                     log.notice(format_args!("User requested shutdown..."));
-                    shutdown.ask(0);
+                    shutdown.request(0);
                 }
             }
         })

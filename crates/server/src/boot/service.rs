@@ -94,13 +94,13 @@ impl Service {
 
     /// Reports that clients are served from now on.
     pub fn ready(&self, log: &Log) {
-        self.tell("STATUS=Ready to accept connections\n", log);
-        self.tell("READY=1\n", log);
+        self.notify("STATUS=Ready to accept connections\n", log);
+        self.notify("READY=1\n", log);
     }
 
     /// Reports that a shutdown was requested.
     pub fn stopping(&self, log: &Log) {
-        self.tell("STOPPING=1\n", log);
+        self.notify("STOPPING=1\n", log);
     }
 
     /// Removes the pid file, if one was written.
@@ -117,7 +117,7 @@ impl Service {
             return;
         };
         match Systemd::at(&name).and_then(|systemd| {
-            systemd.tell("STATUS=Brisk is loading...\n")?;
+            systemd.notify("STATUS=Brisk is loading...\n")?;
             Ok(systemd)
         }) {
             Ok(systemd) => {
@@ -148,9 +148,9 @@ impl Service {
         self.is_supervised = kill_process(getpid(), Signal::STOP).is_ok();
     }
 
-    fn tell(&self, message: &str, log: &Log) {
+    fn notify(&self, message: &str, log: &Log) {
         let Some(systemd) = &self.systemd else { return };
-        if let Err(error) = systemd.tell(message) {
+        if let Err(error) = systemd.notify(message) {
             log.warning(format_args!("systemd supervision error: {}", os_reason(&error)));
         }
     }
@@ -176,7 +176,7 @@ impl Systemd {
         Ok(Systemd { socket, address })
     }
 
-    fn tell(&self, message: &str) -> io::Result<()> {
+    fn notify(&self, message: &str) -> io::Result<()> {
         self.socket.send_to_addr(message.as_bytes(), &self.address).map(drop)
     }
 }

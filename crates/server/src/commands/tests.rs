@@ -14,7 +14,7 @@ use brisk_node::core::session::Session;
 use brisk_node::core::settings::Settings;
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::upstream::state::UpstreamPhase;
-use brisk_node::run::batch::{Batch, Look};
+use brisk_node::run::batch::{Batch, KeyLookup};
 use brisk_node::run::dispatch::{self, Flow};
 use brisk_node::run::gate;
 use brisk_observe::log::{Level, Log};
@@ -96,11 +96,11 @@ impl Node {
     }
 
     /// Returns the reply to one request; `None` if it is to be run later.
-    fn ask(&mut self, session: &mut Session, words: &[&str]) -> Option<String> {
+    fn request(&mut self, session: &mut Session, words: &[&str]) -> Option<String> {
         let shared = self.core.shared;
         let mut data = Vec::new();
         brisk_resp::request::encode(&mut data, words);
-        let look = Look {
+        let look = KeyLookup {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
             database: shared.keyspace.database(session.db()),
@@ -121,16 +121,16 @@ impl Node {
     fn check(&mut self, session: &mut Session, lines: &[(&str, &str)]) {
         for (line, want) in lines {
             let words: Vec<&str> = line.split(' ').collect();
-            assert_eq!(self.ask(session, &words).as_deref(), Some(*want), "{line}");
+            assert_eq!(self.request(session, &words).as_deref(), Some(*want), "{line}");
         }
     }
 
     fn eval(&mut self, session: &mut Session, source: &str) -> String {
-        self.ask(session, &["EVAL", source, "0"]).unwrap()
+        self.request(session, &["EVAL", source, "0"]).unwrap()
     }
 
     fn unexpected_errors(&self) -> u64 {
-        self.core.shared.observe.figures.unexpected_errors.load(Ordering::Relaxed)
+        self.core.shared.observe.metrics.unexpected_errors.load(Ordering::Relaxed)
     }
 
     fn log(&self) -> String {
@@ -160,9 +160,9 @@ fn clients_of_a_replica_read_and_do_not_write() {
             ("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"),
         ],
     );
-    let waits = node.ask(&mut client, &["WAIT", "x", "0"]).unwrap();
+    let waits = node.request(&mut client, &["WAIT", "x", "0"]).unwrap();
     assert!(waits.starts_with("-ERR WAIT cannot be used with replica instances. "), "{waits}");
-    let waits = node.ask(&mut client, &["WAITAOF", "1", "0", "0"]).unwrap();
+    let waits = node.request(&mut client, &["WAITAOF", "1", "0", "0"]).unwrap();
     assert!(waits.starts_with("-ERR WAITAOF cannot be used with replica instances. "), "{waits}");
     node.configure(|config| config.replication.replica_read_only = false);
     node.check(&mut client, &[("SET k 2", "+OK\r\n")]);
@@ -273,14 +273,14 @@ fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
     node.enter(UpstreamPhase::Sync);
     node.check(&mut primary, &[("SET k 1", "+OK\r\n"), ("BLPOP l 0", "*-1\r\n")]);
     node.core.shared.conditions.set(Condition::Busy, true);
-    assert_eq!(node.ask(&mut primary, &["PING"]), None);
+    assert_eq!(node.request(&mut primary, &["PING"]), None);
     node.core.shared.conditions.set(Condition::Busy, false);
     node.core.shared.conditions.begin_pause(
         brisk_node::core::pause::Paused::Writes,
         u64::MAX,
         unix_ms(),
     );
-    assert_eq!(node.ask(&mut primary, &["SET", "k", "1"]), None);
+    assert_eq!(node.request(&mut primary, &["SET", "k", "1"]), None);
     node.check(&mut primary, &[("GET k", "$1\r\n1\r\n")]);
 }
 
@@ -313,12 +313,12 @@ fn an_error_that_the_primary_did_not_see_is_told_to_the_log_and_counted() {
     assert_eq!(node.unexpected_errors(), 1);
     node.check(&mut client, &[("LPUSH k 1", READONLY), ("LLEN k", wrong)]);
     assert_eq!(node.unexpected_errors(), 1);
-    node.ask(&mut primary, &["CONFIG", "NOSUCH"]);
-    node.ask(&mut primary, &["NOSUCH"]);
+    node.request(&mut primary, &["CONFIG", "NOSUCH"]);
+    node.request(&mut primary, &["NOSUCH"]);
     assert!(node.log().contains("after processing the command '<unknown>'"), "{}", node.log());
     let queue = [("MULTI", "+OK\r\n"), ("LPUSH k 1", "+QUEUED\r\n")];
     node.check(&mut primary, &queue);
-    node.ask(&mut primary, &["EXEC"]);
+    node.request(&mut primary, &["EXEC"]);
     assert_eq!(node.unexpected_errors(), 4);
 }
 

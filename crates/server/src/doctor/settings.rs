@@ -121,7 +121,7 @@ fn http(config: &Config) -> Option<Finding> {
                 .todo("set http-password")
         }
         (true, false, _) => Finding::warning("http", format!("http-bind {bind}, and no password"))
-            .means("Whoever reaches the port can read the figures, though no data.")
+            .means("Whoever reaches the port can read the metrics, though no data.")
             .todo("set http-password"),
         (false, _, false) => Finding::note("http", format!("http-bind {bind}, not encrypted"))
             .means("The password can be read on the way.")

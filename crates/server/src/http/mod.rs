@@ -193,7 +193,7 @@ impl Server {
     }
 
     /// Processes received requests as long as responses are read.
-    fn go_on(&self, connection: &mut Connection, io: &mut Control, token: Token) {
+    fn process_requests(&self, connection: &mut Connection, io: &mut Control, token: Token) {
         let mut at = 0;
         loop {
             if connection.is_closing {
@@ -336,7 +336,7 @@ impl Handler for Server {
         }
         let is_well = Self::take(&mut connection, io, token, bytes);
         if is_well && connection.input.len() <= INPUT_BYTES_MAX {
-            self.go_on(&mut connection, io, token);
+            self.process_requests(&mut connection, io, token);
         } else {
             io.close(token, Close::Flush { linger: LINGER });
         }
@@ -346,7 +346,7 @@ impl Handler for Server {
     fn finished(&mut self, io: &mut Control, token: Token) {
         let Some(mut connection) = self.connections.remove(&token) else { return };
         connection.finished = true;
-        self.go_on(&mut connection, io, token);
+        self.process_requests(&mut connection, io, token);
         self.connections.insert(token, connection);
     }
 
@@ -354,7 +354,7 @@ impl Handler for Server {
         let Some(mut connection) = self.connections.remove(&token) else { return };
         io.resume_reading(token);
         connection.until_ms = unix_ms() + IDLE_MS_MAX;
-        self.go_on(&mut connection, io, token);
+        self.process_requests(&mut connection, io, token);
         self.connections.insert(token, connection);
     }
 

@@ -62,7 +62,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.ratio("requests_per_batch_mean", requests as f64 / batches.max(1) as f64);
     let max = view.shared.observe.stats.iter().map(|stats| stats.batch_max.get()).max();
     text.number("requests_per_batch_max", max.unwrap_or(0));
-    let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
+    let congestions = view.shared.observe.metrics.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
     text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
     text.number("clients_output_bytes", view.shared.observe.output_bytes());
@@ -73,7 +73,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     }
     text.number("mem_clients_input", view.shared.clients.input_weights.total());
     let closed =
-        view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);
+        view.shared.observe.metrics.input_total_limit_disconnections.load(Ordering::Relaxed);
     text.number("client_input_total_limit_disconnections", closed);
     let snapshots = &view.shared.persistence.snapshots;
     let underway = snapshots.underway().or_else(|| view.shared.replication.snapshots.underway());
@@ -123,7 +123,7 @@ fn replication(view: &View<'_>, text: &mut Text) {
 fn comparisons(view: &View<'_>, text: &mut Text) {
     let comparison = &view.shared.replication.comparison;
     text.number("comparisons", comparison.ended());
-    text.number("comparison_in_progress", u64::from(comparison.is_asked()));
+    text.number("comparison_in_progress", u64::from(comparison.is_requested()));
     comparison.with_last(|last| last_comparison(last, text));
 }
 

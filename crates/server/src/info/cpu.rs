@@ -5,14 +5,14 @@ use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let figures = &view.shared.observe.figures;
+    let metrics = &view.shared.observe.metrics;
     let us = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    text.seconds("used_cpu_sys", us(&figures.cpu_process.system_us));
-    text.seconds("used_cpu_user", us(&figures.cpu_process.user_us));
-    text.seconds("used_cpu_sys_children", us(&figures.cpu_children.system_us));
-    text.seconds("used_cpu_user_children", us(&figures.cpu_children.user_us));
+    text.seconds("used_cpu_sys", us(&metrics.cpu_process.system_us));
+    text.seconds("used_cpu_user", us(&metrics.cpu_process.user_us));
+    text.seconds("used_cpu_sys_children", us(&metrics.cpu_children.system_us));
+    text.seconds("used_cpu_user_children", us(&metrics.cpu_children.user_us));
     // Reports the first worker's thread, which accepts and serves. The main thread only waits for
     // the shutdown.
-    text.seconds("used_cpu_sys_main_thread", us(&figures.cpu_first_worker.system_us));
-    text.seconds("used_cpu_user_main_thread", us(&figures.cpu_first_worker.user_us));
+    text.seconds("used_cpu_sys_main_thread", us(&metrics.cpu_first_worker.system_us));
+    text.seconds("used_cpu_user_main_thread", us(&metrics.cpu_first_worker.user_us));
 }

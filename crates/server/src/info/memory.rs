@@ -14,11 +14,11 @@ const SLOTS: u64 = 16_384;
 const TABLE_BYTES_PER_KEY: u64 = 12;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let figures = &view.shared.observe.figures;
+    let metrics = &view.shared.observe.metrics;
     let used = view.used;
-    let rss = figures.resident_memory.load(Ordering::Relaxed);
-    let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
-    let startup = figures.startup_memory.load(Ordering::Relaxed);
+    let rss = metrics.resident_memory.load(Ordering::Relaxed);
+    let peak = metrics.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
+    let startup = metrics.startup_memory.load(Ordering::Relaxed);
     let clients = brisk_node::core::memory::of_clients(view.shared);
     let (backlog, beyond) = view.shared.replication.stream.memory();
     let overhead = startup + clients + tables(view) + backlog + beyond;
@@ -37,8 +37,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.percent("used_memory_dataset_perc", dataset as f64 / beyond_startup as f64 * 100.0);
     let holding = Holding {
         allocated: used,
-        active: figures.active_memory.load(Ordering::Relaxed),
-        held: figures.held_memory.load(Ordering::Relaxed),
+        active: metrics.active_memory.load(Ordering::Relaxed),
+        held: metrics.held_memory.load(Ordering::Relaxed),
         resident: rss,
     };
     text.number("allocator_allocated", holding.allocated);
@@ -90,7 +90,7 @@ fn tables(view: &View<'_>) -> u64 {
 fn scripting(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
     let (eval, functions) = shared.scripting.running.interpreter_bytes();
-    let (scripts, script_bytes, _) = shared.scripting.scripts.figures();
+    let (scripts, script_bytes, _) = shared.scripting.scripts.metrics();
     let libraries = shared.scripting.libraries.now();
     let function_bytes = libraries.bytes();
     text.number("used_memory_lua", eval);

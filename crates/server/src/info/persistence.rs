@@ -33,7 +33,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
         "rdb_current_bgsave_time_sec",
         underway.map_or(-1, |now| now.seconds.cast_signed()),
     );
-    text.number("rdb_saves", shared.observe.figures.saves.load(Ordering::Relaxed));
+    text.number("rdb_saves", shared.observe.metrics.saves.load(Ordering::Relaxed));
     text.number("rdb_last_cow_size", saved.last_peak_bytes());
     let (loaded, expired) = saved.last_load();
     text.number("rdb_last_load_keys_expired", expired);

@@ -6,25 +6,25 @@ use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let figures = &view.shared.observe.figures;
+    let metrics = &view.shared.observe.metrics;
     let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     let kib = |figure: &AtomicU64| load(figure) as f64 / 1024.0;
     text.number("total_connections_received", view.sum(|stats| &stats.connections_received));
     text.number("total_commands_processed", view.sum(|stats| &stats.commands_processed));
-    text.number("instantaneous_ops_per_sec", load(&figures.ops_per_second));
+    text.number("instantaneous_ops_per_sec", load(&metrics.ops_per_second));
     text.number("total_net_input_bytes", view.sum(|stats| &stats.bytes_in));
     text.number("total_net_output_bytes", view.sum(|stats| &stats.bytes_out));
     text.number("total_net_repl_input_bytes", 0);
     text.number("total_net_repl_output_bytes", 0);
-    text.ratio("instantaneous_input_kbps", kib(&figures.input_bytes_per_second));
-    text.ratio("instantaneous_output_kbps", kib(&figures.output_bytes_per_second));
+    text.ratio("instantaneous_input_kbps", kib(&metrics.input_bytes_per_second));
+    text.ratio("instantaneous_output_kbps", kib(&metrics.output_bytes_per_second));
     text.ratio("instantaneous_input_repl_kbps", 0.0);
     text.ratio("instantaneous_output_repl_kbps", 0.0);
-    text.number("rejected_connections", load(&figures.rejected_connections));
+    text.number("rejected_connections", load(&metrics.rejected_connections));
     let syncs = |of: &AtomicU64| of.load(Ordering::Relaxed);
-    text.number("sync_full", syncs(&view.shared.observe.figures.full_syncs));
-    text.number("sync_partial_ok", syncs(&view.shared.observe.figures.partial_syncs));
-    text.number("sync_partial_err", syncs(&view.shared.observe.figures.refused_partial_syncs));
+    text.number("sync_full", syncs(&view.shared.observe.metrics.full_syncs));
+    text.number("sync_partial_ok", syncs(&view.shared.observe.metrics.partial_syncs));
+    text.number("sync_partial_err", syncs(&view.shared.observe.metrics.refused_partial_syncs));
     keys(view, text);
     let names = |space| view.shared.pubsub.size(space) as u64;
     text.number("pubsub_channels", names(Space::Channel));
@@ -35,7 +35,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("tracking_total_keys", tracking.key_count() as u64);
     text.number("tracking_total_items", tracking.item_count() as u64);
     text.number("tracking_total_prefixes", view.shared.tracking.len() as u64);
-    text.number("unexpected_error_replies", load(&figures.unexpected_errors));
+    text.number("unexpected_error_replies", load(&metrics.unexpected_errors));
     text.number("total_error_replies", view.sum(|stats| &stats.error_replies));
     text.number("dump_payload_sanitizations", 0);
     text.number("total_reads_processed", view.sum(|stats| &stats.reads));
@@ -45,26 +45,26 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("reply_buffer_shrinks", 0);
     text.number("reply_buffer_expands", 0);
     // Fields of Redis 7.2.
-    let by_input = load(&figures.query_limit_disconnections);
+    let by_input = load(&metrics.query_limit_disconnections);
     text.number("client_query_buffer_limit_disconnections", by_input);
-    let by_output = load(&figures.output_limit_disconnections);
+    let by_output = load(&metrics.output_limit_disconnections);
     text.number("client_output_buffer_limit_disconnections", by_output);
     let us = |ns: u64| ns / 1000;
     text.number("eventloop_cycles", view.sum(|stats| &stats.rounds));
     text.number("eventloop_duration_sum", us(view.sum(|stats| &stats.round_ns)));
     text.number("eventloop_duration_cmd_sum", us(view.sum(|stats| &stats.execute_ns)));
-    text.number("instantaneous_eventloop_cycles_per_sec", load(&figures.rounds_per_second));
-    text.number("instantaneous_eventloop_duration_usec", load(&figures.round_us));
-    text.number("acl_access_denied_auth", load(&figures.denied_by_auth));
-    text.number("acl_access_denied_cmd", load(&figures.denied_by_command));
-    text.number("acl_access_denied_key", load(&figures.denied_by_key));
-    text.number("acl_access_denied_channel", load(&figures.denied_by_channel));
+    text.number("instantaneous_eventloop_cycles_per_sec", load(&metrics.rounds_per_second));
+    text.number("instantaneous_eventloop_duration_usec", load(&metrics.round_us));
+    text.number("acl_access_denied_auth", load(&metrics.denied_by_auth));
+    text.number("acl_access_denied_cmd", load(&metrics.denied_by_command));
+    text.number("acl_access_denied_key", load(&metrics.denied_by_key));
+    text.number("acl_access_denied_channel", load(&metrics.denied_by_channel));
 }
 
 /// Writes counts of expired and evicted keys, and of lookups.
 fn keys(view: &View<'_>, text: &mut Text) {
-    let (figures, totals) = (&view.shared.observe.figures, &view.totals);
-    let since = figures.over_limit_since_ms.load(Ordering::Relaxed);
+    let (metrics, totals) = (&view.shared.observe.metrics, &view.totals);
+    let since = metrics.over_limit_since_ms.load(Ordering::Relaxed);
     let over_now = if since == 0 { 0 } else { view.now_ms.saturating_sub(since) };
     text.number("expired_subkeys", totals.expired_fields);
     text.number("expired_keys", totals.expired);
@@ -74,9 +74,9 @@ fn keys(view: &View<'_>, text: &mut Text) {
     let expire_ms = view.sum(|stats| &stats.expire_ns) / 1_000_000;
     text.number("expire_cycle_cpu_milliseconds", expire_ms);
     text.number("evicted_keys", totals.evicted);
-    text.number("evicted_scripts", view.shared.scripting.scripts.figures().2);
-    text.number("evicted_clients", figures.evicted_clients.load(Ordering::Relaxed));
-    let over_before = figures.over_limit_ms.load(Ordering::Relaxed);
+    text.number("evicted_scripts", view.shared.scripting.scripts.metrics().2);
+    text.number("evicted_clients", metrics.evicted_clients.load(Ordering::Relaxed));
+    let over_before = metrics.over_limit_ms.load(Ordering::Relaxed);
     text.number("total_eviction_exceeded_time", over_before + over_now);
     text.number("current_eviction_exceeded_time", over_now);
     text.number("keyspace_hits", totals.hits);

@@ -1,8 +1,8 @@
 //! Invariants that are checked after each step of a server.
 
 use super::model::{Dataset, Model};
-use super::network::Asked;
-use super::node::{Look, port};
+use super::network::PsyncRequest;
+use super::node::{NodeView, port};
 use super::world::Seen;
 use brisk_node::replication::history::FormerHistory;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub(super) struct Saved {
 pub(super) struct Record {
     pub(super) saved: Option<Saved>,
     /// The last observed state; `None` since it was started.
-    pub(super) last: Option<Look>,
+    pub(super) last: Option<NodeView>,
     /// The largest offset that it has reached in each history.
     reached: HashMap<String, u64>,
     /// True if its last request for the stream was answered with a full synchronisation.
@@ -60,7 +60,7 @@ impl Due {
 pub(super) fn present(
     model: &Model,
     (id, offset): (&str, u64),
-    look: &Look,
+    look: &NodeView,
     now_ms: u64,
 ) -> Rc<Dataset> {
     let mut may_be = model.at(id, offset);
@@ -74,12 +74,12 @@ pub(super) fn present(
 }
 
 /// Returns the expected reply to PSYNC.
-pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
-    let follows = look.is_replica && !asked.takes_over;
+pub(super) fn due(model: &Model, look: &NodeView, psync: &PsyncRequest) -> Due {
+    let follows = look.is_replica && !psync.takes_over;
     if look.is_loading {
         return Due::Not;
     }
-    if asked.takes_over && (!look.is_replica || look.ids.id != asked.id) {
+    if psync.takes_over && (!look.is_replica || look.ids.id != psync.id) {
         return Due::Not;
     }
     if look.fails_over {
@@ -88,13 +88,13 @@ pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
     if follows && !look.is_up {
         return Due::Not;
     }
-    let Ok(offset) = u64::try_from(asked.first - 1) else { return Due::Not };
+    let Ok(offset) = u64::try_from(psync.first - 1) else { return Due::Not };
     // A former id is valid up to the offset at which this server received the new one.
     let is_former =
-        |former: &FormerHistory| !asked.takes_over && former.id == asked.id && offset <= former.end;
-    let is_known = look.ids.id == asked.id || look.ids.former.as_ref().is_some_and(is_former);
+        |former: &FormerHistory| !psync.takes_over && former.id == psync.id && offset <= former.end;
+    let is_known = look.ids.id == psync.id || look.ids.former.as_ref().is_some_and(is_former);
     let is_kept = look.kept.is_some_and(|(first, _)| (first..=look.offset).contains(&offset));
-    let is_same = model.is_shared(&asked.id, &look.ids.id, offset);
+    let is_same = model.is_shared(&psync.id, &look.ids.id, offset);
     if is_known && is_same && is_kept { Due::Continues } else { Due::Not }
 }
 
@@ -111,7 +111,7 @@ impl Record {
     pub(super) fn check_names(
         &mut self,
         model: &mut Model,
-        look: &Look,
+        look: &NodeView,
         now_ms: u64,
         seen: &mut Seen,
     ) {
@@ -155,7 +155,7 @@ impl Record {
         }
     }
 
-    fn check_start(&mut self, model: &mut Model, look: &Look, now_ms: u64, seen: &mut Seen) {
+    fn check_start(&mut self, model: &mut Model, look: &NodeView, now_ms: u64, seen: &mut Seen) {
         self.followed_ms = now_ms;
         let (ids, saved) = (&look.ids, self.saved.clone());
         let lineage = saved.as_ref().and_then(|saved| saved.lineage.clone());
@@ -185,7 +185,7 @@ impl Record {
     /// them is not kept.
     fn check_gone(
         &self,
-        look: &Look,
+        look: &NodeView,
         offset: u64,
         (dataset, saved_ms): (&Dataset, u64),
         now_ms: u64,
@@ -207,7 +207,7 @@ impl Record {
     }
 
     /// Checks that the backlog has the configured size.
-    pub(super) fn check_backlog(&self, look: &Look) {
+    pub(super) fn check_backlog(&self, look: &NodeView) {
         let Some((first, end)) = look.kept else { return };
         assert!(first <= end && end <= look.offset, "{look:?}");
         let last = self.last.as_ref().filter(|last| last.ids.id == look.ids.id && !self.gets_all);
@@ -219,7 +219,7 @@ impl Record {
     }
 
     /// Checks that the dataset is the one at the server's offset.
-    pub(super) fn check_dataset(&mut self, model: &Model, look: &Look, now_ms: u64) {
+    pub(super) fn check_dataset(&mut self, model: &Model, look: &NodeView, now_ms: u64) {
         let Some(shown) = &look.shown else { return };
         let may_be = model.at(&look.ids.id, look.offset);
         let has_deadlines = |dataset: &Dataset| {
@@ -239,7 +239,7 @@ impl Record {
         *reached = look.offset.max(*reached);
     }
 
-    pub(super) fn note(&mut self, look: Look, now_ms: u64) {
+    pub(super) fn note(&mut self, look: NodeView, now_ms: u64) {
         if !look.acked.is_empty() {
             self.followed_ms = now_ms;
         }
@@ -248,7 +248,7 @@ impl Record {
 }
 
 /// Checks that no replica acknowledges an offset that it has not reached.
-pub(super) fn check_acks(records: &[&Record], model: &Model, look: &Look) {
+pub(super) fn check_acks(records: &[&Record], model: &Model, look: &NodeView) {
     for (at, acked) in look.acked.iter().filter(|(_, acked)| *acked > 0) {
         let Some(node) = (0..records.len()).find(|node| port(*node) == *at) else { continue };
         let has = records[node].has_reached(model, &look.ids.id, *acked);

@@ -41,7 +41,7 @@ impl Client {
         (client, other)
     }
 
-    pub(super) fn ask(&mut self, words: &[String], pending: Pending) {
+    pub(super) fn request(&mut self, words: &[String], pending: Pending) {
         let mut bytes = Vec::new();
         brisk_resp::request::encode(&mut bytes, words);
         match (&self.socket).write(&bytes) {
@@ -56,24 +56,24 @@ impl Client {
         let word = |word: &str| word.to_owned();
         let select = |db: u32| [word("SELECT"), db.to_string()];
         if self.db != Some(unit[0].0) {
-            self.ask(&select(unit[0].0), Pending::Any);
+            self.request(&select(unit[0].0), Pending::Any);
         }
         let mut db = unit[0].0;
         self.db = Some(db);
         if unit.len() == 1 {
-            self.ask(&unit[0].1.words(), Pending::Unit(unit));
+            self.request(&unit[0].1.words(), Pending::Unit(unit));
             return;
         }
-        self.ask(&[word("MULTI")], Pending::Any);
+        self.request(&[word("MULTI")], Pending::Any);
         for (own, change) in &unit {
             if *own != db {
-                self.ask(&select(*own), Pending::Any);
+                self.request(&select(*own), Pending::Any);
                 // If the transaction fails, the client is in the other database.
                 (db, self.db) = (*own, None);
             }
-            self.ask(&change.words(), Pending::Any);
+            self.request(&change.words(), Pending::Any);
         }
-        self.ask(&[word("EXEC")], Pending::Unit(unit));
+        self.request(&[word("EXEC")], Pending::Unit(unit));
     }
 
     /// Returns the next reply that has arrived, and its request.

@@ -1,6 +1,6 @@
 //! The environment of an upstream's thread in the simulation: time, threads and connections.
 
-use super::strand::{self, Dial, Group, Wait, Way};
+use super::thread_group::{self, Dial, Group, PathState, Wait};
 use brisk_node::replication::environment::{Environment, Moment, Socket};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
@@ -28,7 +28,7 @@ impl Environment for SimulatedEnvironment {
     }
 
     fn sleep(&self, time: Duration) {
-        strand::pause(Wait { until_ms: Some(after(time)), signal: Some(Arc::default()) });
+        thread_group::pause(Wait { until_ms: Some(after(time)), signal: Some(Arc::default()) });
     }
 
     fn wait(&self, timeout: Duration, condition: &mut dyn FnMut(Duration) -> bool) -> bool {
@@ -40,7 +40,7 @@ impl Environment for SimulatedEnvironment {
             if unix_ms() >= until_ms {
                 return false;
             }
-            strand::pause(Wait { until_ms: Some(until_ms), signal: None });
+            thread_group::pause(Wait { until_ms: Some(until_ms), signal: None });
         }
     }
 
@@ -53,12 +53,14 @@ impl Environment for SimulatedEnvironment {
         let to = usize::from(at.port() - FIRST_PORT);
         let until = Moment::now() + timeout;
         loop {
-            let way = self.0.ways.lock().even_poisoned()[to];
+            let way = self.0.paths.lock().even_poisoned()[to];
             match way {
-                Way::Open => break,
-                Way::Refused => return Err(ErrorKind::ConnectionRefused.into()),
-                Way::Silent if Moment::now() >= until => return Err(ErrorKind::TimedOut.into()),
-                Way::Silent => self.sleep(RETRY_PERIOD),
+                PathState::Open => break,
+                PathState::Refused => return Err(ErrorKind::ConnectionRefused.into()),
+                PathState::Silent if Moment::now() >= until => {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                PathState::Silent => self.sleep(RETRY_PERIOD),
             }
         }
         let (end, other) = UnixStream::pair()?;
@@ -93,7 +95,7 @@ impl Socket for SimulatedSocket {
             match (&self.end).read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock && unix_ms() < until_ms => {
                     let signal = Some(Arc::clone(&self.signal));
-                    strand::pause(Wait { until_ms: Some(until_ms), signal });
+                    thread_group::pause(Wait { until_ms: Some(until_ms), signal });
                 }
                 read => return read,
             }

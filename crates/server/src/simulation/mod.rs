@@ -18,7 +18,7 @@
 //! | `model` | the expected datasets and histories |
 //! | `node`, `client` | a server; its client |
 //! | `network` | bytes between servers |
-//! | `strand`, `environment` | threads of which one runs at a time; the environment of an upstream |
+//! | `thread_group`, `environment` | threads of which one runs at a time; the environment of an upstream |
 //! | `trace` | a log of events |
 //!
 //! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` makes that
@@ -31,7 +31,7 @@ mod environment;
 mod model;
 mod network;
 mod node;
-mod strand;
+mod thread_group;
 mod trace;
 mod world;
 
@@ -53,7 +53,7 @@ const RUNS_AT_ONCE: u64 = 50;
 const NAME: &str = "simulation::what_replicas_have_is_what_their_primary_had";
 const PART: &str = "BRISK_REPLICATION_PART";
 
-fn asked(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
@@ -64,9 +64,9 @@ fn what_replicas_have_is_what_their_primary_had() {
         run_part(from.parse().expect("a number"), to.parse().expect("a number"));
         return;
     }
-    let (from, to) = match asked("BRISK_REPLICATION_SEED") {
+    let (from, to) = match env_number("BRISK_REPLICATION_SEED") {
         Some(seed) => (seed, seed + 1),
-        None => (0, asked("BRISK_REPLICATION_RUNS").unwrap_or(RUNS)),
+        None => (0, env_number("BRISK_REPLICATION_RUNS").unwrap_or(RUNS)),
     };
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
     let mut next = from;
@@ -139,10 +139,10 @@ fn run_part(from: u64, to: u64) {
 /// Returns the counts of a run, and its event log.
 fn run(seed: u64) -> (Seen, Vec<String>) {
     trace::take();
-    let tells = std::env::var("BRISK_REPLICATION_SEED").is_ok();
+    let prints = std::env::var("BRISK_REPLICATION_SEED").is_ok();
     let ran = catch_unwind(AssertUnwindSafe(|| {
         let steps = if seed.is_multiple_of(LARGE_EACH) { LARGE } else { SMALL };
-        World::new(seed, tells).run(steps)
+        World::new(seed, prints).run(steps)
     }));
     let Ok(seen) = ran else {
         println!("{}", trace::latest());

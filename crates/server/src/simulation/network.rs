@@ -1,7 +1,7 @@
 //! The connections between servers. Bytes arrive late, in pieces, in one direction only, or not at
 //! all.
 
-use super::strand::Dial;
+use super::thread_group::Dial;
 use brisk_testkit::random::Random;
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -24,7 +24,7 @@ pub(super) struct Lane {
 
 /// A replica's request for the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct PsyncRequest {
     pub(super) id: String,
     pub(super) first: i64,
     pub(super) takes_over: bool,
@@ -45,7 +45,7 @@ pub(super) struct Connection {
     /// The bytes that the replica has sent, until it has requested the stream.
     said: Option<Vec<u8>>,
     /// Its request; the reply is not known yet.
-    pub(super) asked: Option<Asked>,
+    pub(super) psync: Option<PsyncRequest>,
     heard: Vec<u8>,
 }
 
@@ -104,7 +104,7 @@ impl Connection {
             back: Lane::default(),
             grain: *random.pick(&[7, 60, 500, 5000, WINDOW, WINDOW]),
             said: Some(Vec::new()),
-            asked: None,
+            psync: None,
             heard: Vec::new(),
         };
         (connection, other)
@@ -115,13 +115,13 @@ impl Connection {
     pub(super) fn collect(&mut self) -> Option<String> {
         self.there.collect(&self.near);
         let news = self.back.collect(&self.far);
-        self.asked.as_ref()?;
+        self.psync.as_ref()?;
         self.heard.extend(news);
         while self.heard.first().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             self.heard.remove(0);
         }
         let end = self.heard.iter().position(|byte| *byte == b'\r')?;
-        self.asked = None;
+        self.psync = None;
         Some(String::from_utf8_lossy(&self.heard[..end]).into_owned())
     }
 
@@ -135,8 +135,8 @@ impl Connection {
         let news = self.there.deliver(&self.far, most);
         if let Some(said) = &mut self.said {
             said.extend_from_slice(&news);
-            if let Some(asked) = find_psync(said) {
-                (self.asked, self.said) = (Some(asked), None);
+            if let Some(psync) = find_psync(said) {
+                (self.psync, self.said) = (Some(psync), None);
             }
         }
         !news.is_empty()
@@ -169,13 +169,13 @@ impl Connection {
 }
 
 /// Returns the request for the stream, if it is complete.
-fn find_psync(said: &[u8]) -> Option<Asked> {
+fn find_psync(said: &[u8]) -> Option<PsyncRequest> {
     let text = String::from_utf8_lossy(said);
     let (before, behind) = text.split_once("$5\r\nPSYNC\r\n")?;
     let words: usize = before.trim_end().rsplit('*').next()?.parse().ok()?;
     let parts: Vec<&str> = behind.split("\r\n").collect();
     // A length and a value for each argument, and the rest after the last line end.
-    (parts.len() > 2 * (words - 1)).then(|| Asked {
+    (parts.len() > 2 * (words - 1)).then(|| PsyncRequest {
         id: parts[1].to_owned(),
         first: parts[3].parse().expect("a number"),
         takes_over: words > 3,

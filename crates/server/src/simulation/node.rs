@@ -1,9 +1,9 @@
-//! A server of the simulation: a real worker with its event loop, on its own strand. Its
+//! A server of the simulation: a real worker with its event loop, on its own thread. Its
 //! connections end at the simulation.
 
 use super::environment::{FIRST_PORT, SimulatedEnvironment};
 use super::model::{DATABASES, LISTS, keys, strings};
-use super::strand::{Group, Strand, Wait, pause};
+use super::thread_group::{Group, SimulatedThread, Wait, pause};
 use crate::boot::{assemble, load};
 use crate::commands;
 use crate::worker::Worker;
@@ -23,7 +23,7 @@ use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::history::{self, HistoryIds};
 use brisk_node::replication::replica::ReplicaStage;
 use brisk_node::replication::replicas::ReplicaHandle;
-use brisk_node::run::batch::{Batch, Look as Prefetch};
+use brisk_node::run::batch::{Batch, KeyLookup};
 use brisk_node::run::dispatch;
 use brisk_node::run::trusted_session;
 use brisk_observe::log::{Level, Log};
@@ -50,7 +50,7 @@ pub(super) struct Start {
     pub(super) backlog_bytes: u64,
     pub(super) backlog_ttl_s: i64,
     pub(super) timeout_s: i64,
-    pub(super) tells: bool,
+    pub(super) prints: bool,
 }
 
 type Job = Box<dyn FnOnce(&mut Machine) + Send>;
@@ -58,11 +58,11 @@ type Job = Box<dyn FnOnce(&mut Machine) + Send>;
 /// The simulation's handle of a server.
 pub(super) struct Node {
     pub(super) group: Arc<Group>,
-    host: Arc<Strand>,
+    host: Arc<SimulatedThread>,
     job: Arc<Mutex<Option<Job>>>,
 }
 
-/// The state on its strand.
+/// The state on its thread.
 pub(super) struct Machine {
     worker: Worker,
     reactor: Reactor,
@@ -77,7 +77,7 @@ pub(super) struct Machine {
 
 /// The observable state of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Look {
+pub(super) struct NodeView {
     pub(super) ids: HistoryIds,
     pub(super) offset: u64,
     /// The offset of the first byte of the backlog, and its end.
@@ -117,7 +117,7 @@ impl Node {
         Node { group, host, job }
     }
 
-    /// Runs `work` on the server's strand.
+    /// Runs `work` on the server's thread.
     pub(super) fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Machine) -> T + Send + 'static,
@@ -135,8 +135,8 @@ impl Node {
 
     /// Runs the threads of its upstream, and others except the worker. Returns true if one had
     /// something to do.
-    pub(super) fn go_on(&self, now_ms: u64) -> bool {
-        self.group.go_on(&self.host, now_ms)
+    pub(super) fn run_threads(&self, now_ms: u64) -> bool {
+        self.group.run_threads(&self.host, now_ms)
     }
 }
 
@@ -168,7 +168,7 @@ fn configure(index: usize, dir: &Path, start: &Start) -> Config {
 
 impl Machine {
     fn new(index: usize, dir: &Path, start: &Start, group: &Arc<Group>) -> Machine {
-        let level = if start.tells { Level::Notice } else { Level::Warning };
+        let level = if start.prints { Level::Notice } else { Level::Warning };
         let log = Arc::new(Log::to_file(level, &dir.join("log")).expect("a log"));
         let mut random = Own::seeded(start.seed);
         let hasher = KeyHasher::seeded(random.below(1 << 32), random.below(1 << 32));
@@ -259,7 +259,7 @@ impl Machine {
         replication.snapshots.is_writing() || replication.replicas.count(is_amid) > 0
     }
 
-    pub(super) fn look(&mut self, rereads: bool) -> Look {
+    pub(super) fn look(&mut self, rereads: bool) -> NodeView {
         let (shared, replication) = (self.shared, &self.shared.replication);
         let (id, offset) = replication.position(&shared.keyspace);
         let kept = replication.stream.kept().map(|kept| {
@@ -277,7 +277,7 @@ impl Machine {
             self.read_at = at;
         }
         let replicas = replication.replicas.list();
-        Look {
+        NodeView {
             ids: replication.history.ids(),
             offset,
             kept,
@@ -299,10 +299,10 @@ impl Machine {
         for db in 0..DATABASES {
             self.reader.select(database(db));
             let mget: Vec<String> = ["MGET".to_owned()].into_iter().chain(strings(db)).collect();
-            shown.push(self.ask(&mget));
+            shown.push(self.request(&mget));
             for n in 0..LISTS {
                 let list = ["LRANGE", &format!("l{n}"), "0", "-1"].map(str::to_owned);
-                shown.push(self.ask(&list));
+                shown.push(self.request(&list));
             }
         }
         self.worker.core.free_garbage();
@@ -312,16 +312,16 @@ impl Machine {
     fn read_deadlines(&mut self) -> Vec<String> {
         let all = keys().map(|(db, key)| {
             self.reader.select(database(db));
-            self.ask(&["PEXPIRETIME".to_owned(), key])
+            self.request(&["PEXPIRETIME".to_owned(), key])
         });
         all.collect()
     }
 
-    fn ask(&mut self, words: &[String]) -> String {
+    fn request(&mut self, words: &[String]) -> String {
         let (shared, core) = (self.shared, &mut self.worker.core);
         let mut data = Vec::new();
         brisk_resp::request::encode(&mut data, words);
-        let prefetch = Prefetch {
+        let prefetch = KeyLookup {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
             database: shared.keyspace.database(self.reader.db()),

@@ -3,9 +3,9 @@
 use super::checks::{Due, Record, Saved, check_acks, due, present};
 use super::client::{Client, Pending};
 use super::model::{Change, DATABASES, LISTS, Model, STRINGS, long_string, string};
-use super::network::{Asked, Connection};
-use super::node::{Look, Node, Start, port};
-use super::strand::Way;
+use super::network::{Connection, PsyncRequest};
+use super::node::{Node, NodeView, Start, port};
+use super::thread_group::PathState;
 use super::trace;
 use brisk_reactor::set_simulated_ms;
 use brisk_structures::poison::EvenPoisoned;
@@ -63,11 +63,11 @@ pub(super) struct World {
     pub(super) seen: Seen,
     /// A counter that makes each value unique.
     next: u64,
-    tells: bool,
+    prints: bool,
 }
 
 impl World {
-    pub(super) fn new(seed: u64, tells: bool) -> World {
+    pub(super) fn new(seed: u64, prints: bool) -> World {
         let mut random = Random::new(seed);
         let count = 2 + random.below(3);
         let dir = TempDir::new();
@@ -79,7 +79,7 @@ impl World {
             model: Model::default(),
             seen: Seen::default(),
             next: 0,
-            tells,
+            prints,
             random: random.clone(),
         };
         world.advance(0);
@@ -90,7 +90,7 @@ impl World {
                 backlog_bytes: *random.pick(&[16 << 10, 16 << 10, 64 << 10, 1 << 20]),
                 backlog_ttl_s: *random.pick(&[0, 2, 5, 3600]),
                 timeout_s: *random.pick(&[3, 10, 60]),
-                tells,
+                prints,
             };
             std::fs::create_dir_all(world.dir.path(&index.to_string())).expect("a directory");
             let record = Record::default();
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Returns the last observed state, if the server is up and has its dataset.
-    fn last(&self, index: usize) -> Option<&Look> {
+    fn last(&self, index: usize) -> Option<&NodeView> {
         self.slots[index].record.last.as_ref().filter(|_| self.is_up(index))
     }
 
@@ -141,7 +141,7 @@ impl World {
                 machine.look(false)
             });
             self.check(index, look);
-            let went_on = self.node(index).go_on(self.now_ms);
+            let went_on = self.node(index).run_threads(self.now_ms);
             self.take_dials(index);
             if !went_on {
                 return;
@@ -175,13 +175,13 @@ impl World {
         self.check(index, look);
     }
 
-    fn check(&mut self, index: usize, look: Look) {
+    fn check(&mut self, index: usize, look: NodeView) {
         if look.is_loading {
             return;
         }
         let World { slots, model, seen, now_ms, .. } = self;
         slots[index].record.check_names(model, &look, *now_ms, seen);
-        self.hear(index, &look);
+        self.observe(index, &look);
         let World { slots, model, now_ms, .. } = self;
         slots[index].record.check_backlog(&look);
         slots[index].record.check_dataset(model, &look, *now_ms);
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// Processes the replies that a server has sent to its client by the time of this state.
-    fn hear(&mut self, index: usize, look: &Look) {
+    fn observe(&mut self, index: usize, look: &NodeView) {
         let before = self.slots[index].record.last.as_ref().map_or(look.offset, |last| {
             let former = look.ids.former.as_ref().map(|former| former.end);
             if last.ids.id == look.ids.id { last.offset } else { former.unwrap_or(look.offset) }
@@ -273,11 +273,11 @@ impl World {
     }
 
     /// Makes a server execute a command from a client.
-    fn ask(&mut self, index: usize, words: &[&str], pending: Pending) {
+    fn request(&mut self, index: usize, words: &[&str], pending: Pending) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let Some(client) = self.client(index) else { return };
-        client.ask(&words, pending);
-        trace::note(self.now_ms, format!("{index} is asked {}", words.join(" ")));
+        client.request(&words, pending);
+        trace::note(self.now_ms, format!("{index} receives {}", words.join(" ")));
         self.serve(index);
     }
 
@@ -363,37 +363,37 @@ impl World {
 
     fn carry_there(&mut self, at: usize) -> bool {
         let World { connections, random, .. } = self;
-        let had_asked = connections[at].asked.is_some();
+        let had_psync = connections[at].psync.is_some();
         if !connections[at].deliver_there(random) {
             return false;
         }
         let to = connections[at].to;
-        let asked = connections[at].asked.clone().filter(|_| !had_asked);
-        let due = asked.map(|asked| (self.due(to, &asked), asked));
+        let psync = connections[at].psync.clone().filter(|_| !had_psync);
+        let due = psync.map(|psync| (self.due(to, &psync), psync));
         self.serve(to);
         let answer = self.collect(at);
-        if let Some((due, asked)) = due {
-            self.check_answer(due, &asked, answer.as_deref());
+        if let Some((due, psync)) = due {
+            self.check_answer(due, &psync, answer.as_deref());
         }
         true
     }
 
     /// Returns the expected reply of a server to a request for the stream at this time.
-    fn due(&mut self, index: usize, asked: &Asked) -> Due {
+    fn due(&mut self, index: usize, psync: &PsyncRequest) -> Due {
         self.look(index);
         let look = self.node(index).with(|machine| machine.look(false));
-        if asked.takes_over && look.is_replica && look.ids.id == asked.id {
+        if psync.takes_over && look.is_replica && look.ids.id == psync.id {
             self.seen.handovers += 1;
         }
-        due(&self.model, &look, asked)
+        due(&self.model, &look, psync)
     }
 
-    fn check_answer(&mut self, due: Due, asked: &Asked, answer: Option<&str>) {
+    fn check_answer(&mut self, due: Due, psync: &PsyncRequest, answer: Option<&str>) {
         trace::note(
             self.now_ms,
-            format!("PSYNC {} {}: {answer:?}", &asked.id[..6.min(asked.id.len())], asked.first),
+            format!("PSYNC {} {}: {answer:?}", &psync.id[..6.min(psync.id.len())], psync.first),
         );
-        assert!(due.is(answer), "{asked:?} was answered {answer:?} and not with {due:?}");
+        assert!(due.is(answer), "{psync:?} was answered {answer:?} and not with {due:?}");
     }
 
     /// Takes the bytes that both ends of a connection have sent. Returns the reply to the request,
@@ -432,19 +432,19 @@ impl World {
             places.push((&unknown, look.offset));
             let (id, place) = *self.random.pick(&places);
             let first = place as i64 + *self.random.pick(&[-1, 0, 1, 1, 2, 2, 3]);
-            self.probe_at(index, Asked { id: id.clone(), first, takes_over: false });
+            self.probe_at(index, PsyncRequest { id: id.clone(), first, takes_over: false });
         }
     }
 
-    fn probe_at(&mut self, index: usize, asked: Asked) {
-        let due = self.due(index, &asked);
+    fn probe_at(&mut self, index: usize, psync: PsyncRequest) {
+        let due = self.due(index, &psync);
         let (mut client, end) = Client::new();
         self.node(index).with(move |machine| machine.accept(end));
-        let first = asked.first.to_string();
-        client.ask(&["PSYNC".to_owned(), asked.id.clone(), first], Pending::Any);
+        let first = psync.first.to_string();
+        client.request(&["PSYNC".to_owned(), psync.id.clone(), first], Pending::Any);
         self.serve(index);
         let answer = client.heard();
-        self.check_answer(due, &asked, answer.lines().next());
+        self.check_answer(due, &psync, answer.lines().next());
     }
 
     fn crash(&mut self, index: usize) {
@@ -466,21 +466,21 @@ impl World {
                 self.serve(index);
                 let before = self.last(index).cloned();
                 let port = port(primary).to_string();
-                self.ask(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
+                self.request(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
                 // The server's data is the same for now.
                 if let Some((before, now)) = before.as_ref().zip(self.last(index)) {
                     assert_eq!(now.acked, before.acked, "the replicas are still attached");
                 }
             }
-            None => self.ask(index, &["REPLICAOF", "NO", "ONE"], Pending::Any),
+            None => self.request(index, &["REPLICAOF", "NO", "ONE"], Pending::Any),
         }
         self.slots[index].start.primary = primary;
     }
 
     /// Sets the state of the network path between two servers.
-    fn set_way(&mut self, from: usize, to: usize, way: Way) {
+    fn set_way(&mut self, from: usize, to: usize, way: PathState) {
         if let Some(node) = &self.slots[from].node {
-            node.group.ways.lock().even_poisoned()[to] = way;
+            node.group.paths.lock().even_poisoned()[to] = way;
         }
     }
 
@@ -524,7 +524,12 @@ impl World {
                 );
             }
             6 => {
-                let way = *self.random.pick(&[Way::Open, Way::Open, Way::Refused, Way::Silent]);
+                let way = *self.random.pick(&[
+                    PathState::Open,
+                    PathState::Open,
+                    PathState::Refused,
+                    PathState::Silent,
+                ]);
                 self.set_way(index, other, way);
             }
             7 | 8 if self.is_up(index) => {
@@ -535,7 +540,7 @@ impl World {
             }
             9..11 if self.is_up(index) => {
                 self.look(index);
-                self.ask(index, &["SAVE"], Pending::Save);
+                self.request(index, &["SAVE"], Pending::Save);
             }
             11..13 if self.is_up(index) => self.follow(index, Some(other)),
             13 if self.is_up(index) => self.follow(index, None),
@@ -547,7 +552,7 @@ impl World {
                 let to = ["FAILOVER", "TO", "127.0.0.1", &port, "TIMEOUT", &timeout];
                 let any = ["FAILOVER", "TIMEOUT", &timeout];
                 let words: &[&str] = if self.random.percent(50) { &to } else { &any };
-                self.ask(index, words, Pending::Any);
+                self.request(index, words, Pending::Any);
                 if self.random.percent(60) {
                     self.flow(200);
                 }
@@ -555,7 +560,7 @@ impl World {
             16 if self.is_up(index) => {
                 let bytes = *self.random.pick(&[16 << 10, 32 << 10, 1 << 20]);
                 let words = ["CONFIG", "SET", "repl-backlog-size", &bytes.to_string()];
-                self.ask(index, &words, Pending::Backlog(bytes));
+                self.request(index, &words, Pending::Backlog(bytes));
             }
             17 => {
                 for _ in 0..self.random.below(8) {
@@ -581,7 +586,7 @@ impl World {
             self.flow(300);
         }
         self.look(index);
-        self.ask(index, &["SAVE"], Pending::Save);
+        self.request(index, &["SAVE"], Pending::Save);
         self.carry(100);
         self.crash(index);
         self.flow(100);
@@ -640,7 +645,7 @@ impl World {
                     let ms = (1 + self.random.below(3000)).to_string();
                     let wrote = self.client(index).and_then(|client| client.wrote.clone());
                     if let Some((id, offset)) = wrote {
-                        self.ask(index, &["WAIT", &count, &ms], Pending::Wait(id, offset));
+                        self.request(index, &["WAIT", &count, &ms], Pending::Wait(id, offset));
                     }
                 }
                 58..76 => {
@@ -675,14 +680,14 @@ impl World {
             (connection.there.is_held, connection.back.is_held) = (false, false);
         }
         for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
-            self.set_way(from, to, Way::Open);
+            self.set_way(from, to, PathState::Open);
         }
         for _ in 0..3 {
             self.flow(1000);
         }
         for index in 0..count {
             self.slots[index].client = None;
-            self.ask(index, &["FAILOVER", "ABORT"], Pending::Any);
+            self.request(index, &["FAILOVER", "ABORT"], Pending::Any);
         }
         let top = self.random.below(count);
         let is_chain = self.random.percent(50);
@@ -714,7 +719,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if self.tells && std::thread::panicking() {
+        if self.prints && std::thread::panicking() {
             for index in 0..self.slots.len() {
                 let log = self.dir.path(&index.to_string()).join("log");
                 println!("{index}:\n{}", std::fs::read_to_string(log).unwrap_or_default());

@@ -154,7 +154,7 @@ impl Cron {
         }
         if self.samples_server {
             // A shutdown may be waiting for a slow script, or for replicas.
-            ending::go_on(&worker.core);
+            ending::advance_shutdown(&worker.core);
         }
         if worker.core.shared.keyspace.is_emitting() && self.next_walk.is_none() {
             self.next_walk = Some(now);
@@ -199,7 +199,7 @@ impl Cron {
                     );
                 }
                 self.keep_replicas(worker, now);
-                self.comparer.ask_if_due(&worker.core, unix_ms());
+                self.comparer.request_if_due(&worker.core, unix_ms());
             }
         }
         let end = clock.ns(clock.ticks());
@@ -333,7 +333,7 @@ impl Cron {
     /// Compares a part of this server's data with its replicas if a comparison was requested.
     fn compare(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        if self.next_compare.is_none() && core.shared.replication.comparison.is_asked() {
+        if self.next_compare.is_none() && core.shared.replication.comparison.is_requested() {
             self.next_compare = Some(now);
         }
         if self.next_compare.is_none_or(|at| now < at) {
@@ -342,7 +342,7 @@ impl Cron {
         let clock = core.clock;
         let begin = clock.ticks();
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < WALK_SLICE_NS;
-        let compared = self.comparer.go_on(core, more);
+        let compared = self.comparer.advance(core, more);
         let commands = core.stats().commands_processed.get();
         let is_busy = commands != std::mem::replace(&mut self.commands_compared, commands);
         let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
@@ -411,23 +411,23 @@ impl Cron {
 
     fn sample(&mut self, worker: &Worker, now: u64) {
         let shared = &worker.core.shared;
-        let figures = &shared.observe.figures;
+        let metrics = &shared.observe.metrics;
         let sum = |of: fn(&WorkerStats) -> u64| shared.observe.stats.iter().map(of).sum();
         let commands = self.commands.sample(sum(|s| s.commands_processed.get()), now);
-        figures.ops_per_second.store(commands, Ordering::Relaxed);
+        metrics.ops_per_second.store(commands, Ordering::Relaxed);
         let input = self.input.sample(sum(|s| s.bytes_in.get()), now);
-        figures.input_bytes_per_second.store(input, Ordering::Relaxed);
+        metrics.input_bytes_per_second.store(input, Ordering::Relaxed);
         let output = self.output.sample(sum(|s| s.bytes_out.get()), now);
-        figures.output_bytes_per_second.store(output, Ordering::Relaxed);
+        metrics.output_bytes_per_second.store(output, Ordering::Relaxed);
         let rounds = self.rounds.sample(sum(|s| s.rounds.get()), now);
         let rounds_ns = self.rounds_ns.sample(sum(|s| s.round_ns.get()), now);
-        figures.rounds_per_second.store(rounds / shared.workers() as u64, Ordering::Relaxed);
-        figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
+        metrics.rounds_per_second.store(rounds / shared.workers() as u64, Ordering::Relaxed);
+        metrics.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
         let used = brisk_observe::memory::used();
-        figures.peak_memory.fetch_max(used, Ordering::Relaxed);
+        metrics.peak_memory.fetch_max(used, Ordering::Relaxed);
         let max = memory_limit::in_force(&worker.core);
-        figures.sample_limit(max > 0 && used > max, unix_ms());
-        figures.sample_process();
+        metrics.sample_limit(max > 0 && used > max, unix_ms());
+        metrics.sample_process();
     }
 }
 

@@ -198,7 +198,7 @@ pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session,
     if !core.limits.watches_subscriber(all) || session.is_closing() {
         return;
     }
-    let queued = unsent + session.output.unlogged().len();
+    let queued = unsent + session.output.durability_queue().len();
     if core.limits.exceeds_total(all as u64) || core.exceeds_output_limit(session, queued as u64) {
         session.close_at_once();
         io.close(token, Close::Now);

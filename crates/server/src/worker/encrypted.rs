@@ -41,8 +41,8 @@ impl Worker {
 
     /// Sends the reason to a client that protected mode rejects.
     fn deny(&mut self, session: &mut Session) {
-        let figures = &self.core.shared.observe.figures;
-        figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        let metrics = &self.core.shared.observe.metrics;
+        metrics.rejected_connections.fetch_add(1, Ordering::Relaxed);
         self.replies.bytes_mut().extend_from_slice(PROTECTED_MODE.as_bytes());
         session.close_after_reply();
     }

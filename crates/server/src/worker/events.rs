@@ -22,12 +22,12 @@ impl Handler for Worker {
         let purpose = self.listeners.purpose(listener);
         let shared = &self.core.shared;
         let config = &self.core.config;
-        let figures = &shared.observe.figures;
+        let metrics = &shared.observe.metrics;
         let admin = purpose.is_admin();
         let max =
             if admin { config.clients.admin_maxclients } else { config.clients.maxclients } as u64;
         if !shared.clients.admit(admin, max) {
-            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            metrics.rejected_connections.fetch_add(1, Ordering::Relaxed);
             // Before a TLS handshake, the client would not understand an error message.
             let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
             return Accept::Refuse(why.as_bytes().into());
@@ -35,7 +35,7 @@ impl Handler for Worker {
         let peer = io.peer_addr(token);
         if purpose != Purpose::Tls && self.is_stranger(&peer) {
             shared.clients.retract(admin);
-            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            metrics.rejected_connections.fetch_add(1, Ordering::Relaxed);
             return Accept::Refuse(brisk_node::core::session::PROTECTED_MODE.as_bytes().into());
         }
         let mut tls = None;
@@ -139,7 +139,7 @@ impl Handler for Worker {
         self.core.refresh_config();
         self.core.read_clocks();
         self.synchronise_one(io, token);
-        self.go_on(io, token, Stall::Output);
+        self.resume(io, token, Stall::Output);
         self.make_up_invalidations(io, token);
         self.continue_stream(io, token);
         self.end_of_turns(io);

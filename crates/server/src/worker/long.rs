@@ -31,14 +31,14 @@ impl Worker {
     }
 
     /// Continues the script for one slice, if one is running.
-    pub(super) fn go_on_with_script(&mut self, io: &mut Control) {
+    pub(super) fn run_script_slice(&mut self, io: &mut Control) {
         if !self.core.scripts.is_parked() {
             return;
         }
         self.core.shared.quiesce.checkpoint(self.core.id);
         let client = self.core.scripts.parked_client();
         let mut client = client.and_then(|token| self.sessions.take(token));
-        let delivery = run::go_on_with_script(&mut self.core, client.as_deref_mut());
+        let delivery = run::run_script_slice(&mut self.core, client.as_deref_mut());
         if let Some(session) = client {
             self.sessions.put(session);
         }

@@ -133,8 +133,8 @@ impl Worker {
     }
 
     /// Does this worker's part in loading the dataset for a limited time.
-    pub fn go_on_loading(&mut self) -> LoadingProgress {
-        self.replayed.go_on_loading(&mut self.core, &self.participant)
+    pub fn advance_loading(&mut self) -> LoadingProgress {
+        self.replayed.advance_loading(&mut self.core, &self.participant)
     }
 
     /// Runs between two rounds: timers, and sessions that had to wait. Returns how long the loop
@@ -148,16 +148,16 @@ impl Worker {
         // sessions would make each of them wait for all others.
         for _ in 0..self.stalled.in_next_round() {
             let Some(token) = self.stalled.pop_next_round() else { break };
-            self.go_on(io, token, Stall::NextRound);
+            self.resume(io, token, Stall::NextRound);
             if self.rounds.is_long(&self.core) {
                 break;
             }
         }
-        self.go_on_with_script(io);
-        let loads = self.replayed.is_loading() && self.go_on_loading() == LoadingProgress::More;
-        let applied = self.replayed.go_on_applying(&mut self.core, &self.participant);
+        self.run_script_slice(io);
+        let loads = self.replayed.is_loading() && self.advance_loading() == LoadingProgress::More;
+        let applied = self.replayed.advance_applying(&mut self.core, &self.participant);
         if self.core.transactions.has_ended_watches() {
-            self.go_on_with_leftovers();
+            self.remove_leftovers();
         }
         self.end_late_waits(io);
         if self.core.env.has_ready() {
@@ -183,7 +183,7 @@ impl Worker {
 
     /// Removes some of the finished watches from the queues of their keys.
     #[cold]
-    fn go_on_with_leftovers(&mut self) {
+    fn remove_leftovers(&mut self) {
         let clock = self.core.clock;
         let begin = clock.ticks();
         let keyspace = &self.core.shared.keyspace;
@@ -197,7 +197,7 @@ impl Worker {
             && let Some(wait) = self.cron.nothing_due(
                 self.core.clock.ns(self.core.accounting.last_ticks()),
                 self.core.shared.keyspace.is_emitting(),
-                self.core.shared.replication.comparison.is_asked(),
+                self.core.shared.replication.comparison.is_requested(),
             )
         {
             return wait;

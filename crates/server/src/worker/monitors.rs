@@ -43,8 +43,8 @@ impl Monitors {
                 let unread = session.output.unread(io.unsent(token));
                 session.output.bound_pushed(unread);
                 if unread as u64 > limit && !session.is_closing() {
-                    let figures = &core.shared.observe.figures;
-                    figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+                    let metrics = &core.shared.observe.metrics;
+                    metrics.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
                     session.close_at_once();
                     io.close(token, Close::Now);
                 }

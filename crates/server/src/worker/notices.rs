@@ -44,10 +44,10 @@ impl Worker {
         match notice {
             Notice::Keys { clients, keys, by } => {
                 for client in clients {
-                    delivery.tell_reader(io, *client, keys, *by);
+                    delivery.send_to_reader(io, *client, keys, *by);
                 }
             }
-            Notice::All { .. } => delivery.tell_all(io),
+            Notice::All { .. } => delivery.send_to_all(io),
             Notice::Broadcast(broadcast) => delivery.broadcast(io, broadcast),
             Notice::Redirected { to, of, keys } => delivery.pass_on(io, *to, *of, keys),
             Notice::Unreachable { of } => delivery.break_redirection(io, *of),
@@ -92,24 +92,24 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    fn tell_reader(&mut self, io: &mut Control, client: u64, keys: &Arc<Vec<u8>>, by: u64) {
+    fn send_to_reader(&mut self, io: &mut Control, client: u64, keys: &Arc<Vec<u8>>, by: u64) {
         let Some(token) = self.core.tracking.find(client) else { return };
         let concerned = self.with(token, |_, session, _| {
             let tracker = session.push.tracker();
             tracker.is_some_and(|t| t.mode() != Mode::Broadcast && !(t.noloop() && by == client))
         });
         if concerned == Some(true) {
-            self.tell(io, token, keys);
+            self.invalidate(io, token, keys);
         }
     }
 
-    fn tell_all(&mut self, io: &mut Control) {
+    fn send_to_all(&mut self, io: &mut Control) {
         let tokens = self.core.tracking.all();
         let (resp3, resp2) = (Arc::new(NULL_RESP3.to_vec()), Arc::new(NULL_RESP2.to_vec()));
         for token in tokens {
             let protocol = self.with(token, |_, session, _| session.protocol());
             let null = if protocol == Some(Protocol::Resp3) { &resp3 } else { &resp2 };
-            self.tell(io, token, null);
+            self.invalidate(io, token, null);
         }
     }
 
@@ -124,13 +124,13 @@ impl NoticeDelivery<'_> {
                 }
             });
             if let Some(keys) = keys.flatten() {
-                self.tell(io, token, &keys);
+                self.invalidate(io, token, &keys);
             }
         }
     }
 
     /// Sends an invalidation to a tracking session, or to the session that it redirects to.
-    fn tell(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
+    fn invalidate(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
         let redirected = self.with(token, |core, session, replies| {
             let redirect = session.push.tracker().map_or(0, |tracker| tracker.redirect());
             if redirect == 0 {

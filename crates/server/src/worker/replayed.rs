@@ -36,13 +36,13 @@ impl ReplayedInput {
 
     /// Does this worker's part in loading the dataset for a limited time.
     #[cold]
-    pub(super) fn go_on_loading(
+    pub(super) fn advance_loading(
         &mut self,
         core: &mut Core,
         participant: &Participant,
     ) -> LoadingProgress {
         let Some(loading) = &mut self.loading else { return LoadingProgress::Over };
-        let progress = loading.go_on(core, participant);
+        let progress = loading.advance(core, participant);
         if progress == LoadingProgress::Over {
             self.loading = None;
         }
@@ -51,7 +51,7 @@ impl ReplayedInput {
 
     /// Executes the stream from the primary for a limited time.
     #[inline]
-    pub(super) fn go_on_applying(
+    pub(super) fn advance_applying(
         &mut self,
         core: &mut Core,
         participant: &Participant,

@@ -30,7 +30,7 @@ impl Worker {
         if is_logged && session.record.has(flag::REPLICA) {
             self.reject_reply(session);
         }
-        let is_kept = !session.output.unlogged().is_empty()
+        let is_kept = !session.output.durability_queue().is_empty()
             || session.replication.durability().replicas().is_some();
         if (is_logged || is_kept) && self.keep_replies(session) {
             return;
@@ -72,7 +72,7 @@ impl Worker {
             if !session.record.has(flag::CLOSE_ASAP) {
                 close_flushed(io, session);
                 queued = io.unsent(token);
-            } else if !self.core.shared.process.shutdown.is_asked() {
+            } else if !self.core.shared.process.shutdown.is_requested() {
                 // After SHUTDOWN, the process exit closes it, when no listener is open any more.
                 io.close(token, Close::Now);
             }
@@ -90,14 +90,14 @@ impl Worker {
                 io.close(token, Close::Now);
             }
         } else if self.exceeds_query_limit(session) {
-            let figures = &self.core.shared.observe.figures;
-            figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            let metrics = &self.core.shared.observe.metrics;
+            metrics.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        let waiting = queued + session.output.unlogged().len();
+        let waiting = queued + session.output.durability_queue().len();
         if self.core.exceeds_output_limit(session, waiting as u64) {
             // As in Redis, excess output is not sent, and no other client is evicted because of it.
-            session.output.unlogged_mut().clear();
+            session.output.durability_queue_mut().clear();
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
@@ -122,7 +122,7 @@ impl Worker {
         self.core.publish_output(unsent, session);
         self.core.weigh(io.output_memory(token), session);
         session.publish_traffic();
-        let queued = unsent + session.output.unlogged().len();
+        let queued = unsent + session.output.durability_queue().len();
         if self.core.exceeds_output_limit(session, queued as u64)
             || has_left_for_long(io, session, now_ms)
         {
@@ -130,7 +130,7 @@ impl Worker {
         }
         if session.stall() == Stall::Output
             && session.output.pushed() > 0
-            && session.output.unlogged().is_empty()
+            && session.output.durability_queue().is_empty()
         {
             // Messages that arrived in the meantime follow its replies.
             session.output.unread_replies(unsent);
@@ -161,7 +161,7 @@ impl Worker {
         if wait::has_ended(&self.core, session) {
             // The header may have been sent: an error can no longer follow it.
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-            session.output.unlogged_mut().clear();
+            session.output.durability_queue_mut().clear();
             session.close_at_once();
             return true;
         }
@@ -240,14 +240,14 @@ impl Worker {
     fn stall_for_output(&mut self, io: &mut Control, session: &mut Session) {
         self.core.stats().output_stalls.add(1);
         self.stall(session, Stall::Output);
-        self.go_on_when_drained(io, session);
+        self.resume_when_drained(io, session);
     }
 
     /// Continues a session that is stalled for its output after its client has read enough of the
     /// replies to its own requests.
-    pub(super) fn go_on_when_drained(&self, io: &mut Control, session: &mut Session) {
+    pub(super) fn resume_when_drained(&self, io: &mut Control, session: &mut Session) {
         // Held replies go to the output later; this function is called again then.
-        if session.output.unlogged().is_empty() {
+        if session.output.durability_queue().is_empty() {
             let token = session.token;
             session.output.unread_replies(io.unsent(token));
             io.when_drained(token, self.core.soft_limit() / 2 + session.output.pushed());
@@ -288,13 +288,13 @@ pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
 /// Returns the bytes of output that have not left: those that wait for the append-only file, and
 /// those that the kernel has not taken.
 fn queued(io: &Control, session: &Session) -> usize {
-    io.unsent(session.token) + session.output.unlogged().len()
+    io.unsent(session.token) + session.output.durability_queue().len()
 }
 
 /// True if a client has shut down its sending side, and its replies have waited for replicas for
 /// [`HELD_FOR_LEFT_MS`] since. Replies that wait for the disk need no such limit.
 fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
-    let waits = !session.output.unlogged().is_empty()
+    let waits = !session.output.durability_queue().is_empty()
         && session.replication.durability().replicas().is_some();
     if !waits || !(session.connection.is_finished() || io.has_hung_up(session.token)) {
         session.output.note_not_left();

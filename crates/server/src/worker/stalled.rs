@@ -95,7 +95,7 @@ impl Worker {
     }
 
     /// Resumes a session whose stall is over.
-    pub(super) fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
+    pub(super) fn resume(&mut self, io: &mut Control, token: Token, stall: Stall) {
         let Some(mut session) = self.sessions.take(token) else { return };
         if session.stall() == stall {
             self.unstall(&mut session);
@@ -123,7 +123,7 @@ impl Worker {
         self.core.read_clocks();
         self.take_held_back(io);
         for token in self.stalled.take_paused() {
-            self.go_on(io, token, Stall::Paused);
+            self.resume(io, token, Stall::Paused);
         }
     }
 
@@ -145,7 +145,7 @@ impl Worker {
     pub(super) fn resume_frozen(&mut self, io: &mut Control) {
         self.core.read_clocks();
         for token in self.stalled.take_frozen() {
-            self.go_on(io, token, Stall::Frozen);
+            self.resume(io, token, Stall::Frozen);
         }
     }
 }

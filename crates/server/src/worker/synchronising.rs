@@ -86,7 +86,7 @@ impl Worker {
                 put_held(core, io, session, held);
                 self.continue_stream(io, token);
                 self.core.read_clocks();
-                self.go_on(io, token, Stall::Synchronises);
+                self.resume(io, token, Stall::Synchronises);
             }
         }
     }
@@ -94,7 +94,7 @@ impl Worker {
 
 /// True if replies to earlier commands have not reached the output.
 pub(super) fn has_replies_left(session: &Session) -> bool {
-    session.output.has_stream() || !session.output.unlogged().is_empty()
+    session.output.has_stream() || !session.output.durability_queue().is_empty()
 }
 
 fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {

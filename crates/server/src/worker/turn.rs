@@ -13,7 +13,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::pubsub::publish;
-use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use brisk_node::run::batch::{Batch, KeyLookup, REQUESTS_MAX, Stop};
 use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
@@ -195,12 +195,12 @@ impl Worker {
             self.prefetch_tracked(session);
         }
         // The first request whose elements have not been prefetched.
-        let mut asked = 0;
+        let mut prefetched = 0;
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
-            if at >= asked {
+            if at >= prefetched {
                 let keyspace = &self.core.shared.keyspace;
-                asked = self.batch.prefetch_elements(at, data, keyspace, session.db());
+                prefetched = self.batch.prefetch_elements(at, data, keyspace, session.db());
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
             if session.needs_attention()
@@ -368,7 +368,7 @@ pub(super) fn cut(
     let limits = core.limits.requests(authenticated);
     // Before authentication, the next request's limits depend on this one.
     let max = if authenticated { REQUESTS_MAX } else { 1 };
-    let look = Look {
+    let look = KeyLookup {
         table: shared.table,
         hasher: shared.keyspace.hasher(),
         database: shared.keyspace.database(session.db()),

@@ -172,7 +172,7 @@ impl Worker {
         // The change that it reports was made for another client, or in another thread.
         self.core.env.note_shown(wait::shown_to_all(&self.core));
         self.sessions.put(session);
-        self.go_on(io, token, stall);
+        self.resume(io, token, stall);
     }
 
     /// Delivers the replies to sessions of this worker, including replies that this delivery

@@ -238,7 +238,7 @@ impl Session {
         commands::flushdb().on(self)
     }
 
-    /// Figures of the server, in sections.
+    /// Metrics of the server, in sections.
     ///
     /// `INFO [section …]`
     pub fn info(&self) -> Command<&Session, String, options::Info> {
@@ -322,7 +322,7 @@ impl Session {
         commands::memory_help().on(self)
     }
 
-    /// Shows the figures of the allocator.
+    /// Shows the metrics of the allocator.
     ///
     /// `MEMORY MALLOC-STATS`
     pub fn memory_malloc_stats(&self) -> Command<&Session, String> {

@@ -24,29 +24,29 @@ enum ReplyMode {
     SkipNext,
     Skipping,
     /// The running transaction is replied to; the next reply is left out.
-    SkipBehindExec,
+    SkipAfterExec,
     /// The running transaction is replied to; nothing after it is.
-    OffBehindExec,
+    OffAfterExec,
 }
 
 impl ReplyMode {
     /// Reports whether the present command is replied to.
     #[inline]
     fn answers(self) -> bool {
-        matches!(self, ReplyMode::On | ReplyMode::SkipBehindExec | ReplyMode::OffBehindExec)
+        matches!(self, ReplyMode::On | ReplyMode::SkipAfterExec | ReplyMode::OffAfterExec)
     }
 
     /// The mode after CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients
     /// expect the number of elements that its header announces.
     fn turned_off(self, in_exec: bool) -> ReplyMode {
-        if in_exec && self.answers() { ReplyMode::OffBehindExec } else { ReplyMode::Off }
+        if in_exec && self.answers() { ReplyMode::OffAfterExec } else { ReplyMode::Off }
     }
 
     /// The mode after CLIENT REPLY SKIP.
     fn skipping(self, in_exec: bool) -> ReplyMode {
         match self {
-            ReplyMode::Off | ReplyMode::OffBehindExec => self,
-            _ if in_exec && self.answers() => ReplyMode::SkipBehindExec,
+            ReplyMode::Off | ReplyMode::OffAfterExec => self,
+            _ if in_exec && self.answers() => ReplyMode::SkipAfterExec,
             _ => ReplyMode::SkipNext,
         }
     }
@@ -74,11 +74,11 @@ impl ClientOptions {
     pub(super) fn after_command(&mut self) {
         match self.reply_mode {
             ReplyMode::On | ReplyMode::Off => {}
-            ReplyMode::SkipNext | ReplyMode::SkipBehindExec => {
+            ReplyMode::SkipNext | ReplyMode::SkipAfterExec => {
                 self.reply_mode = ReplyMode::Skipping;
             }
             ReplyMode::Skipping => self.reply_mode = ReplyMode::On,
-            ReplyMode::OffBehindExec => self.reply_mode = ReplyMode::Off,
+            ReplyMode::OffAfterExec => self.reply_mode = ReplyMode::Off,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Output of a session that has not reached its connection, and how much of its output is unread.
 
 use super::Session;
-use crate::persistence::aof::unlogged::Unlogged;
+use crate::persistence::aof::durability_queue::DurabilityQueue;
 use brisk_engine::reply::ReplyStream;
 use brisk_structures::alloc::SetAside;
 
@@ -16,11 +16,11 @@ pub struct SessionOutput {
     /// Messages that arrived during that reply, or during a replica's snapshot, and follow it.
     held: Vec<u8>,
     /// Output that waits until the changes it shows are in the append-only file, or on replicas.
-    unlogged: Unlogged,
+    durability_queue: DurabilityQueue,
     /// Upper bound of the bytes of unread output that no request of this client caused (published
     /// messages, invalidations, lines for monitors).
     pushed: usize,
-    /// The memory of `held` and `unlogged`, which does not count for eviction.
+    /// The memory of `held` and `durability_queue`, which does not count for eviction.
     set_aside: SetAside,
     /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
     over_soft_limit_since: Option<u64>,
@@ -69,19 +69,19 @@ impl SessionOutput {
 
     /// Output that waits until the changes it shows are in the append-only file, or on replicas.
     #[inline]
-    pub fn unlogged(&self) -> &Unlogged {
-        &self.unlogged
+    pub fn durability_queue(&self) -> &DurabilityQueue {
+        &self.durability_queue
     }
 
     #[inline]
-    pub fn unlogged_mut(&mut self) -> &mut Unlogged {
-        &mut self.unlogged
+    pub fn durability_queue_mut(&mut self) -> &mut DurabilityQueue {
+        &mut self.durability_queue
     }
 
     /// Bytes of memory. O(1).
     #[inline]
     pub(super) fn memory(&self) -> usize {
-        self.held.capacity() + self.unlogged.memory()
+        self.held.capacity() + self.durability_queue.memory()
     }
 
     /// Upper bound of the bytes of unread output that no request of this client caused.
@@ -108,7 +108,7 @@ impl SessionOutput {
     /// held back are added. O(1).
     #[inline]
     pub fn unread(&self, unsent: usize) -> usize {
-        unsent + self.unlogged.memory() + self.held.len()
+        unsent + self.durability_queue.memory() + self.held.len()
     }
 
     /// The part of [`SessionOutput::unread`] that the client's own requests caused, as a lower bound.

@@ -101,7 +101,7 @@ impl<D: Disk> File<D> {
 
     /// Opens a file that was loaded, and syncs it. Its bytes may be in memory only: clients could
     /// see data that is lost later, and a next file would require this one to be complete.
-    pub(super) fn go_on(disk: &D, path: &Path) -> io::Result<File<D>> {
+    pub(super) fn reopen(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (file, size) = File::open(disk, path)?;
         file.handle.sync(size)?;
         Ok(file)

@@ -61,7 +61,7 @@ pub(super) fn open<D: Disk>(
     };
     // The process that renamed the manifest may have exited before this sync.
     disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
-    let mut file = File::go_on(disk, &last).map_err(|error| failed(&last, error))?;
+    let mut file = File::reopen(disk, &last).map_err(|error| failed(&last, error))?;
     match file.begin(style.has_timestamps) {
         // A full disk must not prevent reads; clients that write get an error.
         Ok(()) | Err(Trouble::Write(_)) => Ok((file, manifest)),

@@ -13,7 +13,7 @@
 //! | file | purpose |
 //! |---|---|
 //! | `state` | pending data, the positions reached, and the workers that wait for them |
-//! | `unlogged` | output of a session that waits for the file |
+//! | `durability_queue` | output of a session that waits for the file |
 //! | `wait` | which output waits |
 //! | `file` | the file that is being written |
 //! | `files` | changes to the set of files: at the start, and in a rewrite |
@@ -26,6 +26,7 @@
 //! | `report` | the state of the file for INFO |
 //! | `rewrite` | a new base: the dataset of a moment, and a new increment from that moment |
 
+pub mod durability_queue;
 pub mod ending;
 mod file;
 mod files;
@@ -37,6 +38,5 @@ mod progress;
 pub mod report;
 pub mod rewrite;
 pub mod state;
-pub mod unlogged;
 pub mod wait;
 pub mod writer;

@@ -79,7 +79,7 @@ impl<D: Disk> Aof<D> {
             std::thread::park_timeout(Duration::from_micros(sleep_us));
         }
         let size = file.append(ticket, bytes, timestamps)?;
-        self.figures.size.fetch_add(size, Ordering::Relaxed);
+        self.metrics.size.fetch_add(size, Ordering::Relaxed);
         Ok(())
     }
 
@@ -127,8 +127,8 @@ impl<D: Disk> Aof<D> {
     /// Sets the present size as the base for measuring growth.
     pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
         let total = files::size(disk, home, manifest.files_to_load());
-        self.figures.size.store(total, Ordering::Relaxed);
-        self.figures.base_size.store(total, Ordering::Relaxed);
+        self.metrics.size.store(total, Ordering::Relaxed);
+        self.metrics.base_size.store(total, Ordering::Relaxed);
     }
 
     /// The same for files that were found at the start: they have grown since their base was
@@ -136,7 +136,7 @@ impl<D: Disk> Aof<D> {
     pub(super) fn note_found(&self, disk: &D, home: &Home, manifest: &Manifest) {
         self.note_sizes(disk, home, manifest);
         let base = files::size(disk, home, manifest.base().into_iter());
-        self.figures.base_size.store(base, Ordering::Relaxed);
+        self.metrics.base_size.store(base, Ordering::Relaxed);
     }
 
     /// Writes and syncs everything that was pushed.

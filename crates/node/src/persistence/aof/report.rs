@@ -33,7 +33,7 @@ pub struct Report {
 impl Aof {
     /// The present state. O(1).
     pub fn report(&self) -> Report {
-        let (rewrite, figures) = (&self.rewrite, &self.figures);
+        let (rewrite, metrics) = (&self.rewrite, &self.metrics);
         let began = *rewrite.began.lock().even_poisoned();
         Report {
             is_complete: self.mode() == Mode::On,
@@ -45,11 +45,11 @@ impl Aof {
             rewrite_failed: rewrite.has_failed.load(Ordering::SeqCst),
             rewrites: rewrite.count.load(Ordering::Relaxed),
             rewrite_failures: rewrite.failures.load(Ordering::Relaxed),
-            size: figures.size.load(Ordering::Relaxed),
-            base_size: figures.base_size.load(Ordering::Relaxed),
+            size: metrics.size.load(Ordering::Relaxed),
+            base_size: metrics.base_size.load(Ordering::Relaxed),
             pending_bytes: self.pending_bytes() as u64,
-            is_syncing: figures.fsync_in_progress.load(Ordering::SeqCst),
-            delayed: figures.delayed.load(Ordering::Relaxed),
+            is_syncing: metrics.fsync_in_progress.load(Ordering::SeqCst),
+            delayed: metrics.delayed.load(Ordering::Relaxed),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::home::Home;
 use super::state::Mode;
 use crate::core::Core;
 use crate::core::shared::Shared;
-use crate::persistence::bgsave::{self, Asked};
+use crate::persistence::bgsave::{self, JobStart};
 use crate::persistence::disk::{Disk, System};
 use crate::persistence::replace::Stepwise;
 use crate::persistence::snapshot::{Head, delay};
@@ -47,17 +47,17 @@ const STOP_MAX: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A rewrite is in progress, or the new increment cannot be created.
-pub fn ask(core: &Core) -> Result<Asked> {
+pub fn request(core: &Core) -> Result<JobStart> {
     let aof = &core.shared.persistence.aof;
     if aof.rewrite.is_running.load(Ordering::SeqCst) {
         return Err(in_progress());
     }
     if core.shared.keyspace.is_emitting() || core.unit.is_running() {
         aof.schedule_rewrite();
-        return Ok(Asked::Scheduled);
+        return Ok(JobStart::Scheduled);
     }
     begin(core)?;
-    Ok(Asked::Started)
+    Ok(JobStart::Started)
 }
 
 /// Starts a rewrite if one was scheduled, or if the file has grown beyond the limit in the
@@ -69,7 +69,7 @@ pub fn begin_if_due(core: &Core) {
     // While a slow script runs, the workers cannot be quiesced.
     let may_not = shared.conditions.is_busy()
         || shared.conditions.is_loading()
-        || shared.process.shutdown.is_asked();
+        || shared.process.shutdown.is_requested();
     if is_busy || may_not {
         return;
     }
@@ -87,13 +87,13 @@ pub fn begin_if_due(core: &Core) {
 
 /// The growth of the file since the last base in percent, if it exceeds the settings' limit.
 fn growth_too_large(core: &Core) -> Option<u128> {
-    let (figures, config) = (&core.shared.persistence.aof.figures, &core.config.persistence);
+    let (metrics, config) = (&core.shared.persistence.aof.metrics, &core.config.persistence);
     let percentage = config.auto_aof_rewrite_percentage;
-    let size = figures.size.load(Ordering::Relaxed);
+    let size = metrics.size.load(Ordering::Relaxed);
     if percentage <= 0 || size < config.auto_aof_rewrite_min_size {
         return None;
     }
-    let base = figures.base_size.load(Ordering::Relaxed).max(1);
+    let base = metrics.base_size.load(Ordering::Relaxed).max(1);
     let growth = (u128::from(size) * 100 / u128::from(base)).saturating_sub(100);
     (growth >= u128::from(percentage.unsigned_abs())).then_some(growth)
 }
@@ -266,7 +266,9 @@ fn write_base(
     // The manifest names only existing files: the increment must be in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
-        if shared.process.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some()
+        if shared.process.shutdown.is_requested()
+            || aof.mode() == Mode::Off
+            || aof.failure().is_some()
         {
             files::discard_base(&System, home, &manifest);
             return Err("the new increment could not be written".to_owned());

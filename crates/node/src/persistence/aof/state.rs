@@ -135,7 +135,7 @@ pub struct Aof<D: Disk = System> {
     pub(super) has_threads: AtomicBool,
     /// Workers with replies that wait.
     waiting: Box<[AtomicBool]>,
-    pub(super) figures: Figures,
+    pub(super) metrics: ServerMetrics,
     /// The files, as they are on the disk or will be after the first write to the next file.
     pub(super) manifest: Mutex<Manifest>,
     /// The locks that keep other servers from using these files.
@@ -183,7 +183,7 @@ pub(super) struct Places {
 
 /// The numbers that INFO shows.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct ServerMetrics {
     /// Bytes of all files that would be loaded, and the same after the last rewrite.
     pub(super) size: AtomicU64,
     pub(super) base_size: AtomicU64,
@@ -216,7 +216,7 @@ impl<D: Disk> Aof<D> {
             has_work: Condvar::new(),
             has_threads: AtomicBool::new(false),
             waiting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
-            figures: Figures::default(),
+            metrics: ServerMetrics::default(),
             manifest: Mutex::default(),
             locks: Mutex::default(),
             rewrite: Rewrite { last_seconds: AtomicI64::new(-1), ..Rewrite::default() },
@@ -289,7 +289,7 @@ impl<D: Disk> Aof<D> {
 
     fn set_policy(&self, policy: AppendFsync) {
         self.policy.store(policy as u8, Ordering::SeqCst);
-        self.ask(|work| work.write = true);
+        self.request_work(|work| work.write = true);
     }
 
     /// The level that replies wait for if their client has not requested another.
@@ -311,8 +311,8 @@ impl<D: Disk> Aof<D> {
 
     /// Reports whether a write might block on the disk; then the thread writes instead of a worker.
     pub(super) fn is_slow(&self) -> bool {
-        self.figures.fsync_in_progress.load(Ordering::SeqCst)
-            || self.figures.has_failed.load(Ordering::SeqCst)
+        self.metrics.fsync_in_progress.load(Ordering::SeqCst)
+            || self.metrics.has_failed.load(Ordering::SeqCst)
             || self.is_switching()
     }
 
@@ -381,7 +381,7 @@ impl<D: Disk> Aof<D> {
     fn switch_to(&self, file: File<D>) {
         self.switches.fetch_add(1, Ordering::SeqCst);
         self.queue.lock().even_poisoned().items.push_back(Pending::Switch(Box::new(file)));
-        self.ask(|work| work.write = true);
+        self.request_work(|work| work.write = true);
     }
 
     /// Switches to a file that the manifest will name. Without a previous file, it begins at this
@@ -469,14 +469,14 @@ impl<D: Disk> Aof<D> {
         self.queue.lock().even_poisoned().bytes
     }
 
-    pub(super) fn ask(&self, what: impl FnOnce(&mut Work)) {
+    pub(super) fn request_work(&self, what: impl FnOnce(&mut Work)) {
         what(&mut self.work.lock().even_poisoned());
         self.has_work.notify_all();
     }
 
     /// Requests that the threads soon write or sync the pushed data, as the level requires.
     pub fn hasten(&self, level: Level) {
-        self.ask(|work| {
+        self.request_work(|work| {
             work.write = true;
             work.sync |= level == Level::Disk;
         });
@@ -505,7 +505,7 @@ impl<D: Disk> Aof<D> {
 
     /// Counts replies that were sent without waiting any longer.
     pub fn note_delayed(&self) {
-        self.figures.delayed.fetch_add(1, Ordering::Relaxed);
+        self.metrics.delayed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// For tests: each write takes this many microseconds longer.
@@ -515,7 +515,7 @@ impl<D: Disk> Aof<D> {
 
     /// The error of the last write, if it failed.
     pub fn failure(&self) -> Option<String> {
-        let has_failed = self.figures.has_failed.load(Ordering::SeqCst);
-        has_failed.then(|| self.figures.failure.lock().even_poisoned().clone())
+        let has_failed = self.metrics.has_failed.load(Ordering::SeqCst);
+        has_failed.then(|| self.metrics.failure.lock().even_poisoned().clone())
     }
 }

@@ -12,7 +12,7 @@ use brisk_engine::keyspace::Ticket;
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.persistence.aof;
     // Held output is sent first, also when the file was switched off meanwhile.
-    !session.output.unlogged().is_empty()
+    !session.output.durability_queue().is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
         || (session.replication.durability().replicas().is_some()
             && lacks_replicas(core, session, shown))
@@ -28,7 +28,11 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
 /// long time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();
-    session.replication.durability().replicas().is_some_and(|asked| asked.ack_epoch != ack_epoch)
+    session
+        .replication
+        .durability()
+        .replicas()
+        .is_some_and(|requested| requested.ack_epoch != ack_epoch)
 }
 
 /// The position up to which enough replicas have acknowledged the stream for the session; the
@@ -39,12 +43,12 @@ pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
         .replication
         .durability()
         .replicas()
-        .map(|asked| replicas.acknowledged_by(asked.count));
+        .map(|requested| replicas.acknowledged_by(requested.count));
     by.unwrap_or(Ticket(u64::MAX))
 }
 
 /// Sets the durability that the session requests from now on.
-pub fn ask(core: &Core, session: &mut Session, wanted: Durability) {
+pub fn request_durability(core: &Core, session: &mut Session, wanted: Durability) {
     session.replication.durability_mut().change(wanted, core.shared.persistence.aof.level());
 }
 
@@ -56,13 +60,13 @@ pub fn level(core: &Core, session: &Session) -> Level {
 
 /// Holds output back; [`must_wait`] returned true for it.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
-    if session.output.unlogged().is_empty() {
+    if session.output.durability_queue().is_empty() {
         core.pending.hold(session.token);
     }
     if session.replication.durability().replicas().is_some() {
         core.pending.request_acks();
     }
-    session.output.unlogged_mut().push(shown, core.clock.ns(core.clock.ticks()), write);
+    session.output.durability_queue_mut().push(shown, core.clock.ns(core.clock.ticks()), write);
 }
 
 /// The position that any client may have been shown by now: for messages, which report a change

@@ -51,7 +51,7 @@ enum Outcome {
 
 /// A request to sync during writes: the number of bytes of a file, and the position in the stream
 /// that they reach.
-struct Asked {
+struct SyncRequest {
     handle: Arc<Handle>,
     size: u64,
     written: u64,
@@ -78,14 +78,14 @@ impl Aof {
     }
 
     fn is_disk_quick(&self) -> bool {
-        self.figures.sync_us.load(Ordering::Relaxed) <= QUICK_SYNC_MAX.as_micros() as u64
+        self.metrics.sync_us.load(Ordering::Relaxed) <= QUICK_SYNC_MAX.as_micros() as u64
     }
 
     /// Syncs the written data, and notes the duration of writing and syncing. False if it failed.
     fn sync_timed(&self, shared: &Shared, file: &File, began: Instant) -> bool {
         let synced = self.sync(file);
         let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.figures.sync_us.store(us, Ordering::Relaxed);
+        self.metrics.sync_us.store(us, Ordering::Relaxed);
         if let Err(error) = &synced {
             note_lost(shared, error);
         }
@@ -120,16 +120,16 @@ impl Aof {
 
     fn note_failure(&self, shared: &Shared, error: &io::Error) {
         let reason = os_reason(error);
-        if !self.figures.has_failed.swap(true, Ordering::SeqCst) {
+        if !self.metrics.has_failed.swap(true, Ordering::SeqCst) {
             shared.log.warning(format_args!("Error writing to the AOF file: {reason}"));
         }
-        *self.figures.failure.lock().even_poisoned() = reason;
+        *self.metrics.failure.lock().even_poisoned() = reason;
         shared.update_disk_error();
-        self.ask(|work| work.write = true);
+        self.request_work(|work| work.write = true);
     }
 
     pub(super) fn note_success(&self, shared: &Shared) {
-        if self.figures.has_failed.swap(false, Ordering::SeqCst) {
+        if self.metrics.has_failed.swap(false, Ordering::SeqCst) {
             shared
                 .log
                 .warning(format_args!("AOF write error looks solved. The server can write again."));
@@ -150,14 +150,14 @@ impl Aof {
         if self.has_threads.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let (asks_sync, sync_asked) = mpsc::channel::<Asked>();
+        let (sync_sender, sync_requests) = mpsc::channel::<SyncRequest>();
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         thread("brisk-aof-sync").spawn(move || {
-            for asked in sync_asked {
-                sync_beside(shared, &asked);
+            for request in sync_requests {
+                sync_requested(shared, &request);
             }
         })?;
-        thread("brisk-aof").spawn(move || write_for_ever(shared, &asks_sync))?;
+        thread("brisk-aof").spawn(move || write_for_ever(shared, &sync_sender))?;
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl Aof {
 }
 
 /// The thread that writes the data that workers leave to it.
-fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
+fn write_for_ever(shared: &'static Shared, sync_sender: &mpsc::Sender<SyncRequest>) {
     let aof = &shared.persistence.aof;
     let mut last_sync = Instant::now();
     loop {
@@ -206,13 +206,13 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
             let is_due = policy == AppendFsync::EverySecond
                 && !aof.is_sparing_disk()
                 && last_sync.elapsed() >= SYNC_PERIOD;
-            let is_free = !aof.figures.fsync_in_progress.load(Ordering::SeqCst);
+            let is_free = !aof.metrics.fsync_in_progress.load(Ordering::SeqCst);
             if (is_due || sync) && is_free {
                 let (handle, size) = file_now.handle();
                 last_sync = Instant::now();
-                aof.figures.fsync_in_progress.store(true, Ordering::SeqCst);
+                aof.metrics.fsync_in_progress.store(true, Ordering::SeqCst);
                 // The thread lives as long as this one.
-                let _ = asks_sync.send(Asked { handle, size, written });
+                let _ = sync_sender.send(SyncRequest { handle, size, written });
             } else if sync && !is_free {
                 aof.work.lock().even_poisoned().sync_again = true;
             }
@@ -234,15 +234,15 @@ fn wait_for_work(aof: &Aof) -> bool {
 }
 
 /// Runs on the thread that only waits for the disk.
-fn sync_beside(shared: &Shared, asked: &Asked) {
+fn sync_requested(shared: &Shared, request: &SyncRequest) {
     let aof = &shared.persistence.aof;
-    if let Err(error) = aof.note_durable(asked.handle.sync(asked.size), asked.written) {
+    if let Err(error) = aof.note_durable(request.handle.sync(request.size), request.written) {
         note_lost(shared, &error);
     }
-    aof.figures.fsync_in_progress.store(false, Ordering::SeqCst);
+    aof.metrics.fsync_in_progress.store(false, Ordering::SeqCst);
     let again = std::mem::take(&mut aof.work.lock().even_poisoned().sync_again);
     if again {
-        aof.ask(|work| work.sync = true);
+        aof.request_work(|work| work.sync = true);
     }
     aof.wake_waiting(shared, None);
 }
@@ -254,5 +254,5 @@ fn note_lost(shared: &Shared, error: &io::Error) {
     shared.log.warning(format_args!(
         "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot be kept..."
     ));
-    shared.process.shutdown.ask(1);
+    shared.process.shutdown.request(1);
 }

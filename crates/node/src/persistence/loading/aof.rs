@@ -136,7 +136,7 @@ impl Target for Again<'_> {
 
     fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), ReplayError> {
         self.replay.take(commands, part);
-        self.replay.go_on(self.core, None, None).map(|_| ())
+        self.replay.advance(self.core, None, None).map(|_| ())
     }
 
     fn end_file(&mut self) -> Result<(), ReplayError> {

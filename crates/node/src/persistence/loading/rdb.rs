@@ -237,7 +237,7 @@ fn load_reader<R: Read>(
     let Beside { functions, lineage, .. } = &mut beside;
     let other = |event| match event {
         RdbEvent::Aux { name, value } => {
-            tell_of(&name, &value, &shared.log, progress);
+            log_aux_field(&name, &value, &shared.log, progress);
             lineage.note(&name, &value);
         }
         RdbEvent::Function(source) => functions.push(source),
@@ -444,7 +444,7 @@ impl Drop for GiveUp<'_> {
 }
 
 /// Logs the metadata that the server which wrote the file stored in it.
-fn tell_of(name: &[u8], value: &[u8], log: &Log, progress: &Loading) {
+fn log_aux_field(name: &[u8], value: &[u8], log: &Log, progress: &Loading) {
     let value = String::from_utf8_lossy(value);
     match name {
         b"redis-ver" | b"valkey-ver" => {

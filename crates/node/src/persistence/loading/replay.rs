@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::core::session::Session;
 use crate::persistence::loading::rdb;
-use crate::run::batch::{Batch, Look, REQUESTS_MAX};
+use crate::run::batch::{Batch, KeyLookup, REQUESTS_MAX};
 use crate::run::dispatch::{self, Flow};
 use crate::run::release;
 use crate::run::trusted_session;
@@ -91,7 +91,7 @@ impl Replay {
     ///
     /// # Errors
     /// A command is unknown. Earlier commands were executed.
-    pub(super) fn go_on(
+    pub(super) fn advance(
         &mut self,
         core: &mut Core,
         participant: Option<&Participant>,
@@ -139,7 +139,7 @@ impl Replay {
         let Replay { session, batch, replies, commands, at, part } = self;
         let shared = core.shared;
         let data = &commands[*at..];
-        let look = Look {
+        let look = KeyLookup {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
             database: shared.keyspace.database(session.db()),

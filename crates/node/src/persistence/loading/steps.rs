@@ -69,8 +69,8 @@ pub enum LoadingProgress {
 /// Creates both ends, for a loader and the first worker.
 pub fn pair(shared: &'static Shared) -> (LoadingSteps, StepsInbox) {
     let (steps, inbox) = sync_channel(STEPS_MAX);
-    let (tells_unknown, unknown) = mpsc::channel();
-    (LoadingSteps { steps, unknown, shared }, StepsInbox { steps: inbox, unknown: tells_unknown })
+    let (unknown_sender, unknown) = mpsc::channel();
+    (LoadingSteps { steps, unknown, shared }, StepsInbox { steps: inbox, unknown: unknown_sender })
 }
 
 impl LoadingSteps {
@@ -139,7 +139,7 @@ impl WorkerLoading {
     }
 
     /// Executes steps until none is left or the slice is used up.
-    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> LoadingProgress {
+    pub fn advance(&mut self, core: &mut Core, participant: &Participant) -> LoadingProgress {
         let until = Instant::now() + SLICE;
         loop {
             if self.is_executing {
@@ -190,7 +190,7 @@ impl WorkerLoading {
 
     fn execute(&mut self, core: &mut Core, participant: &Participant, until: Instant) {
         let Some(replay) = &mut self.replay else { return };
-        match replay.go_on(core, Some(participant), Some(until)) {
+        match replay.advance(core, Some(participant), Some(until)) {
             Ok(is_done) => self.is_executing = !is_done,
             Err(unknown) => {
                 self.is_executing = false;

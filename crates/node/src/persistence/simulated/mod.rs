@@ -74,7 +74,7 @@ impl Simulated {
     }
 
     /// From now on all calls succeed, except for faults that are set later.
-    pub(crate) fn mend(&self) {
+    pub(crate) fn repair(&self) {
         let mut state = self.0.borrow_mut();
         (state.fails_at, state.fails_per_mille, state.room) = (None, 0, usize::MAX);
         (state.cut_at, state.fails_only, state.has_failed) = (None, None, false);
@@ -124,7 +124,7 @@ impl Simulated {
         volume.lose_power(random);
         state.is_off = false;
         drop(state);
-        self.mend();
+        self.repair();
     }
 
     /// Adds a file that is completely on the disk.

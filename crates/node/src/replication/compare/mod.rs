@@ -91,7 +91,7 @@ enum Kind {
     /// The slots of databases in which only replicas have keys.
     Beyond,
     /// The slots that were sent whole.
-    Told(BTreeSet<DbSlot>),
+    Named(BTreeSet<DbSlot>),
 }
 
 /// Consecutive slots.
@@ -113,7 +113,7 @@ enum Phase {
 
 impl Comparer {
     /// Requests a comparison if one is due. Called by the timers.
-    pub fn ask_if_due(&mut self, core: &Core, now_ms: u64) {
+    pub fn request_if_due(&mut self, core: &Core, now_ms: u64) {
         let settings = &core.config.replication;
         let period_ms = settings.replica_compare_period_s.max(0).cast_unsigned() * 1000;
         if period_ms == 0 || core.shared.conditions.is_replica() || !has_comparable(core.shared) {
@@ -123,12 +123,12 @@ impl Comparer {
             self.due_ms = now_ms.saturating_add(period_ms);
         } else if now_ms >= self.due_ms {
             self.due_ms = now_ms.saturating_add(period_ms);
-            core.shared.replication.comparison.ask(settings.replica_compare_heal);
+            core.shared.replication.comparison.request(settings.replica_compare_heal);
         }
     }
 
     /// Continues the requested comparison while `more` returns true.
-    pub fn go_on(&mut self, core: &Core, mut more: impl FnMut() -> bool) -> Compared {
+    pub fn advance(&mut self, core: &Core, mut more: impl FnMut() -> bool) -> Compared {
         let mut compared = Compared::Part;
         while compared == Compared::Part && more() {
             compared = self.step(core);
@@ -139,7 +139,7 @@ impl Comparer {
     fn step(&mut self, core: &Core) -> Compared {
         let shared = core.shared;
         let comparison = &shared.replication.comparison;
-        if !comparison.is_asked() {
+        if !comparison.is_requested() {
             self.work = None;
             return Compared::Nothing;
         }
@@ -294,11 +294,11 @@ impl Work {
                     found.compared += report.compared;
                     found.skipped += report.skipped;
                 }
-                Kind::Told(_) => {}
+                Kind::Named(_) => {}
             }
             let was_looked_at = |place: &DbSlot| match kind {
                 Kind::All | Kind::Beyond => self.pass.databases.contains(&place.0),
-                Kind::Told(places) => places.contains(place),
+                Kind::Named(places) => places.contains(place),
             };
             found.differing.retain(|place| !was_looked_at(place));
             let unnamed = report.differing.saturating_sub(named.len() as u64);
@@ -308,7 +308,7 @@ impl Work {
             }
             match kind {
                 Kind::All => found.unnamed = unnamed,
-                Kind::Beyond | Kind::Told(_) => found.unnamed += unnamed,
+                Kind::Beyond | Kind::Named(_) => found.unnamed += unnamed,
             }
             // The replica may have more databases than this server.
             beyond.extend(report.beyond.iter().filter_map(|number| keyspace.db(*number)));
@@ -332,7 +332,7 @@ impl Work {
         if !self.heals || differing.is_empty() {
             return Compared::Nothing;
         }
-        if let Kind::Told(places) = &self.pass.kind
+        if let Kind::Named(places) = &self.pass.kind
             && differing.iter().all(|place| places.contains(place))
         {
             // They differ again, or they never matched.
@@ -398,7 +398,7 @@ impl Pass {
         }
         runs.reverse();
         let all = core.shared.keyspace.databases().collect();
-        Pass::new(core, Kind::Told(places), runs, all)
+        Pass::new(core, Kind::Named(places), runs, all)
     }
 
     /// Processes the next slots and appends their marker.
@@ -419,14 +419,14 @@ impl Pass {
         self.lens.now = UnixMs(brisk_reactor::unix_ms());
         let (db, first) = (run.db, slots[0]);
         let (round, lens) = (self.round, self.lens);
-        let tell = |seen: Vec<Option<SlotDigest>>| {
+        let send = |seen: Vec<Option<SlotDigest>>| {
             let digests = seen.iter().map(|seen| seen.as_ref().map(|seen| seen.sum)).collect();
             let marker = Marker::Slots { round, lens, db: db.into(), first, digests };
             shared.keyspace.journal().append_request(&marker.request());
             seen
         };
         let at = (&shared.keyspace, &core.env);
-        let Some(seen) = compare::digest_slots(at, db, &slots, &lens, tell) else {
+        let Some(seen) = compare::digest_slots(at, db, &slots, &lens, send) else {
             return Looked::Later;
         };
         run.first += slots.len();

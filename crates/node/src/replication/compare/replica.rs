@@ -110,7 +110,7 @@ fn compare_slots(
                     continue;
                 }
                 let item = Item::Own { place: (db, slot), offset, lens: *lens, large: own.large };
-                if !tell_thread(shared, observed, item) {
+                if !send_to_thread(shared, observed, item) {
                     observed.report.compared -= 1;
                     observed.report.skipped += 1;
                 }
@@ -122,13 +122,13 @@ fn compare_slots(
 
 /// Sends to the thread that computes digests of large values, which is started with the first item.
 /// Returns true if the thread receives it.
-fn tell_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> bool {
+fn send_to_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> bool {
     let has_thread = observed.has_thread()
         || observed.start_thread(|items| {
             let digest = move || {
                 yield_to_workers();
                 if let Some(report) = digest_large(&items) {
-                    tell(shared, &report);
+                    send_report(shared, &report);
                 }
             };
             let name = "brisk-compare".to_owned();
@@ -151,12 +151,12 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
         // If the thread's queue is full, the primary notices that this replica does not report.
         observed.send(Item::End(report));
     } else {
-        tell(shared, &report);
+        send_report(shared, &report);
     }
 }
 
 /// Reports the differences to the primary.
-fn tell(shared: &Shared, report: &Report) {
+fn send_report(shared: &Shared, report: &Report) {
     if !shared.replication.upstream.offer(&report.request()) {
         shared.log.warning(format_args!(
             "The primary is not told what a comparison has found here, for it has not read for long what \
@@ -167,7 +167,7 @@ fn tell(shared: &Shared, report: &Report) {
 
 /// Receives a report from a replica of this server. The replica reports its own differences, or
 /// those of one of its own replicas.
-pub fn hear(core: &Core, session: &Session, text: &[u8]) {
+pub fn receive_report(core: &Core, session: &Session, text: &[u8]) {
     let Some(replica) = session.replication.replica().filter(|replica| replica.follows()) else {
         return;
     };
@@ -182,8 +182,8 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
         Some(behind) => format!("{own_name}/{behind}"),
     };
     if !core.shared.conditions.is_replica() {
-        replication.comparison.tell(&who, report);
+        replication.comparison.add_report(&who, report);
     } else if replication.upstream.compares() {
-        tell(core.shared, &Report { who: Some(who), ..report });
+        send_report(core.shared, &Report { who: Some(who), ..report });
     }
 }

@@ -96,7 +96,7 @@ impl Finding {
 #[derive(Default)]
 pub struct Comparison {
     state: Mutex<State>,
-    is_asked: AtomicBool,
+    is_requested: AtomicBool,
     /// Number of completed comparisons.
     ended: AtomicU64,
 }
@@ -114,17 +114,17 @@ struct State {
 impl Comparison {
     /// Requests a comparison, or requests that the running one also repairs differences; returns
     /// its number.
-    pub fn ask(&self, heals: bool) -> u64 {
+    pub fn request(&self, heals: bool) -> u64 {
         let mut state = self.state.lock().even_poisoned();
         state.heals |= heals;
-        self.is_asked.store(true, Ordering::Release);
+        self.is_requested.store(true, Ordering::Release);
         self.ended() + 1
     }
 
     /// Reports whether a comparison is requested or in progress.
     #[inline]
-    pub fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::Relaxed)
+    pub fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Relaxed)
     }
 
     /// Number of completed comparisons.
@@ -145,7 +145,7 @@ impl Comparison {
     }
 
     /// Adds a report of a replica.
-    pub(super) fn tell(&self, who: &str, report: Report) {
+    pub(super) fn add_report(&self, who: &str, report: Report) {
         let mut state = self.state.lock().even_poisoned();
         // Reports passed on for other replicas leave room for those that come directly.
         let has_room = state.reports.len() < REPLICAS_MAX || report.who.is_none();
@@ -181,7 +181,7 @@ impl Comparison {
         }
         finding.number = self.ended() + 1;
         *state = State { last: Some(finding), ..State::default() };
-        self.is_asked.store(false, Ordering::Release);
+        self.is_requested.store(false, Ordering::Release);
         self.ended.fetch_add(1, Ordering::AcqRel);
         true
     }
@@ -250,24 +250,24 @@ mod tests {
     #[test]
     fn reports_count_for_their_round_only_and_one_may_be_asked_to_heal_on_the_way() {
         let comparison = Comparison::default();
-        assert!(!comparison.is_asked());
-        assert_eq!((comparison.ask(false), comparison.heals()), (1, false));
-        assert_eq!((comparison.ask(true), comparison.heals()), (1, true));
+        assert!(!comparison.is_requested());
+        assert_eq!((comparison.request(false), comparison.heals()), (1, false));
+        assert_eq!((comparison.request(true), comparison.heals()), (1, true));
         let report = |round| Report { round, ..Report::default() };
         let both = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
-        comparison.tell("a", report(7));
+        comparison.add_report("a", report(7));
         comparison.listen(7);
         assert!(!comparison.have_told(&both));
-        comparison.tell("a", Report { followers: 1, ..report(7) });
-        comparison.tell("b", report(6));
+        comparison.add_report("a", Report { followers: 1, ..report(7) });
+        comparison.add_report("b", report(6));
         assert!(!comparison.have_told(&both));
-        comparison.tell("b", report(7));
+        comparison.add_report("b", report(7));
         assert!(!comparison.have_told(&both));
-        comparison.tell("behind a", report(7));
+        comparison.add_report("behind a", report(7));
         assert!(comparison.have_told(&both) && comparison.take_reports().len() == 3);
-        assert!(!comparison.end(Finding::default(), false) && comparison.is_asked());
+        assert!(!comparison.end(Finding::default(), false) && comparison.is_requested());
         assert!(comparison.end(Finding::default(), true));
-        assert!(!comparison.is_asked() && comparison.ended() == 1 && !comparison.heals());
-        assert_eq!(comparison.ask(false), 2);
+        assert!(!comparison.is_requested() && comparison.ended() == 1 && !comparison.heals());
+        assert_eq!(comparison.request(false), 2);
     }
 }

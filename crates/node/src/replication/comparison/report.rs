@@ -78,11 +78,11 @@ impl Report {
         let who = Some(words.next()?).filter(|who| *who != "-").map(str::to_owned);
         let followers = number(&mut words)?;
         let offset = offset(words.next()?)?;
-        let figures = [number(&mut words)?, number(&mut words)?, number(&mut words)?];
-        if figures.iter().any(|figure| *figure > FIGURE_MAX) {
+        let metrics = [number(&mut words)?, number(&mut words)?, number(&mut words)?];
+        if metrics.iter().any(|figure| *figure > FIGURE_MAX) {
             return None;
         }
-        let [compared, skipped, differing] = figures;
+        let [compared, skipped, differing] = metrics;
         let beyond = read_numbers(words.next()?)?.into_iter().take(BEYOND_MAX);
         let beyond = beyond.map(DbNumber).collect();
         let named: Option<Vec<_>> = words.map(difference).collect();

@@ -22,7 +22,7 @@ use crate::core::session::{Session, Stall};
 use crate::core::shared::Shared;
 use crate::replication::environment::Moment;
 use crate::replication::upstream::received::StreamEvent;
-use crate::run::batch::{Batch, Look, REQUESTS_MAX, Request, Stop};
+use crate::run::batch::{Batch, KeyLookup, REQUESTS_MAX, Request, Stop};
 use crate::run::dispatch::{self, Flow};
 use crate::run::trusted_session;
 use crate::run::{release, repeated};
@@ -224,7 +224,7 @@ impl Applier {
         let journal = shared.keyspace.journal();
         let begin = *at;
         let data = &input[begin..];
-        let look = Look {
+        let look = KeyLookup {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
             database: shared.keyspace.database(session.db()),

@@ -348,7 +348,7 @@ fn end_loading(core: &Core) {
     if shared.config().persistence.appendonly {
         shared.persistence.aof.schedule_rewrite();
     }
-    shared.observe.figures.sample_memory();
+    shared.observe.metrics.sample_memory();
     shared.conditions.end_loading();
 }
 

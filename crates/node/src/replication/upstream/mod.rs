@@ -152,7 +152,8 @@ impl UpstreamThread {
     }
 
     fn is_wanted(&self) -> bool {
-        self.upstream.generation() == self.generation && !self.shared.process.shutdown.is_asked()
+        self.upstream.generation() == self.generation
+            && !self.shared.process.shutdown.is_requested()
     }
 
     fn run(&self) {
@@ -459,7 +460,7 @@ pub(super) fn on_worker<T: Send + 'static>(
     loop {
         match receive(shared.replication.environment(), &is_done, LOOK_AGAIN) {
             Ok(done) => return Some(done),
-            Err(RecvTimeoutError::Timeout) if !shared.process.shutdown.is_asked() => {}
+            Err(RecvTimeoutError::Timeout) if !shared.process.shutdown.is_requested() => {}
             Err(_) => return None,
         }
     }

@@ -202,7 +202,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     subscribe::unsubscribe_all(call.core, call.session);
     session::end_tracking(call.core, call.session);
     execute::end_transaction(call.core, call.session);
-    wait::ask(call.core, call.session, Durability::default());
+    wait::request_durability(call.core, call.session, Durability::default());
     call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);
     call.reply.set_protocol(call.session.protocol());

@@ -16,7 +16,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "KILL",
         "    End the functions that take long and have written nothing.",
         "LIST [LIBRARYNAME pattern] [WITHCODE]",
-        "    Tell of each library its name, engine, functions and, if asked for, its code.",
+        "    Show the name, engine and functions of each library and, with WITHCODE, its code.",
         "LOAD [REPLACE] <code>",
         "    Add a library, in place of one of its name if REPLACE is given.",
         "RESTORE <payload> [FLUSH|APPEND|REPLACE]",

@@ -38,9 +38,9 @@ fn show(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let asked = args.remaining();
-    let sync = asked == 1 && args.take("SYNC");
-    let known = sync || asked == 0 || (asked == 1 && args.take("ASYNC"));
+    let given = args.remaining();
+    let sync = given == 1 && args.take("SYNC");
+    let known = sync || given == 0 || (given == 1 && args.take("ASYNC"));
     if !known {
         return Err(CommandError::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }

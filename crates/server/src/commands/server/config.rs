@@ -201,7 +201,7 @@ fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     shared.keyspace.reset_statistics();
     shared.threads.freeing.reset_freed();
     shared.observe.errors.lock().clear();
-    for figure in shared.observe.figures.resettable() {
+    for figure in shared.observe.metrics.resettable() {
         figure.store(0, Ordering::Relaxed);
     }
     Ok(call.reply.ok())

@@ -208,7 +208,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "DOCTOR",
         "    Look for problems with memory.",
         "MALLOC-STATS",
-        "    Show the figures of the allocator.",
+        "    Show the metrics of the allocator.",
         "PURGE",
         "    Give memory that is not used any more back to the system.",
         "STATS",
@@ -246,7 +246,7 @@ const HELP: Command =
 const MALLOC_STATS: Command = Command {
     spec: Spec {
         name: "malloc-stats",
-        summary: "Shows the figures of the allocator.",
+        summary: "Shows the metrics of the allocator.",
         complexity: "O(1)",
         ..SUBCOMMAND
     },

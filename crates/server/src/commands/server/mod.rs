@@ -6,13 +6,14 @@
 //! | `config`, `reconfigure` | CONFIG; applying changed settings |
 //! | `debug` | DEBUG |
 //! | `debug_keyspace`, `debug_protocol` | DEBUG subcommands for keys; DEBUG PROTOCOL |
-//! | `figures`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
+//! | `about_server`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its GRAPH and DOCTOR; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
 //! | `replicaof`, `failover`, `replication` | REPLICAOF; FAILOVER; REPLICATION |
 //! | `sync`, `wait` | SYNC, PSYNC and REPLCONF; WAIT and WAITAOF |
 
+mod about_server;
 mod acl;
 mod command;
 mod config;
@@ -20,7 +21,6 @@ mod debug;
 mod debug_keyspace;
 mod debug_protocol;
 mod failover;
-mod figures;
 mod latency;
 mod latency_report;
 mod memory;
@@ -44,7 +44,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     config::COMMANDS,
     debug::COMMANDS,
     failover::COMMANDS,
-    figures::COMMANDS,
+    about_server::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
     module::COMMANDS,

@@ -22,7 +22,7 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let text = "ERR REPLICATION COMPARE is not valid when server is a replica.";
         return Err(CommandError::text(text));
     }
-    let number = shared.replication.comparison.ask(heals);
+    let number = shared.replication.comparison.request(heals);
     shared.mailboxes.wake(0);
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);

@@ -4,7 +4,7 @@ use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::persistence::aof::rewrite;
-use brisk_node::persistence::bgsave::{self, Asked};
+use brisk_node::persistence::bgsave::{self, JobStart};
 use brisk_node::persistence::snapshot;
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         // dataset.
         return Err(bgsave::refused_while_loading(call.core));
     }
-    call.core.shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
+    call.core.shared.observe.metrics.saves.fetch_add(1, Ordering::Relaxed);
     let saved = snapshot::save(call.core);
     drop(quiesced);
     // The log has the reason.
@@ -67,9 +67,9 @@ fn bgsave(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 0 {
         return Err(CommandError::Syntax);
     }
-    Ok(call.reply.simple(match bgsave::ask(call.core, later)? {
-        Asked::Started => "Background saving started",
-        Asked::Scheduled => "Background saving scheduled",
+    Ok(call.reply.simple(match bgsave::request(call.core, later)? {
+        JobStart::Started => "Background saving started",
+        JobStart::Scheduled => "Background saving scheduled",
     }))
 }
 
@@ -89,9 +89,9 @@ const BGREWRITEAOF: Command = Command {
 };
 
 fn bgrewriteaof(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    Ok(call.reply.simple(match rewrite::ask(call.core)? {
-        Asked::Started => "Background append only file rewriting started",
-        Asked::Scheduled => "Background append only file rewriting scheduled",
+    Ok(call.reply.simple(match rewrite::request(call.core)? {
+        JobStart::Started => "Background append only file rewriting started",
+        JobStart::Scheduled => "Background append only file rewriting scheduled",
     }))
 }
 

@@ -33,9 +33,9 @@ fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {
 }
 
 fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let asked = parse(args)?;
+    let requested = parse(args)?;
     let shared = call.core.shared;
-    let Some(how) = asked else {
+    let Some(how) = requested else {
         if !ending::call_off(call.core) {
             return Err(CommandError::text("ERR No shutdown in progress."));
         }

@@ -52,7 +52,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })?;
     match resume(call, id, first) {
         Ok(()) => {
-            call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
+            call.core.shared.observe.metrics.partial_syncs.fetch_add(1, Ordering::Relaxed);
             if let Some(replica) = call.session.replication.replica_mut() {
                 replica.set_has_reply(true);
             }
@@ -68,7 +68,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             shared.log.notice(format_args!("{refusal}"));
             // A request for everything is not a rejected partial synchronisation.
             if !requests_all(id) {
-                shared.observe.figures.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
+                shared.observe.metrics.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
             }
             follow(call, true);
         }
@@ -115,7 +115,7 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
     let offset = first.checked_sub(1).and_then(|had| u64::try_from(had).ok());
     if !history.shares(id, offset.unwrap_or(0)) {
         let ids = history.ids();
-        let (asked, former) = (String::from_utf8_lossy(id), ids.former);
+        let (requested, former) = (String::from_utf8_lossy(id), ids.former);
         return Err(match former {
             Some(former) if former.id.as_bytes().eq_ignore_ascii_case(id) => format!(
                 "Partial resynchronization not accepted: Requested offset for second ID was \
@@ -124,7 +124,7 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
             ),
             _ => format!(
                 "Partial resynchronization not accepted: Replication ID mismatch (Replica asked \
-                 for '{asked}', my replication IDs are '{}' and '{}')",
+                 for '{requested}', my replication IDs are '{}' and '{}')",
                 ids.id,
                 former.map_or(NO_ID.to_owned(), |former| former.id)
             ),
@@ -185,7 +185,7 @@ fn is_follower(call: &Call<'_>) -> bool {
 /// Attaches the session as a replica that waits for a snapshot. The snapshot is the reply.
 fn follow(call: &mut Call<'_>, acknowledges: bool) {
     let shared = call.core.shared;
-    shared.observe.figures.full_syncs.fetch_add(1, Ordering::Relaxed);
+    shared.observe.metrics.full_syncs.fetch_add(1, Ordering::Relaxed);
     follow::attach_replica(call.core, call.session, acknowledges);
     if let Some(replica) = call.session.replication.replica_mut() {
         // Replies to earlier commands of the same batch.
@@ -251,7 +251,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             }
             return Ok(Outcome::Replied);
         } else if is(report::OPTION) && is_follower(call) {
-            compare::replica::hear(call.core, call.session, args.bytes()?);
+            compare::replica::receive_report(call.core, call.session, args.bytes()?);
             return Ok(Outcome::Replied);
         } else if is("getack") {
             args.bytes()?;
@@ -333,7 +333,7 @@ const REPLCONF: Command = Command {
     spec: Spec {
         name: "replconf",
         group: Group::Server,
-        summary: "Lets a replica tell of itself.",
+        summary: "Lets a replica report its state.",
         since: "3.0.0",
         complexity: "O(1)",
         arity: -1,

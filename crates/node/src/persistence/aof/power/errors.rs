@@ -97,8 +97,8 @@ impl World {
     fn rewrite(&mut self) -> Result<(), String> {
         self.server().begin_rewrite(true)?;
         self.append()?;
-        self.server().go_on_with_rewrite(true)?;
-        self.server().go_on_with_rewrite(true)?;
+        self.server().advance_rewrite(true)?;
+        self.server().advance_rewrite(true)?;
         self.server().note_promises();
         if self.server().rewrites() { Err("it goes on".to_owned()) } else { self.append() }
     }
@@ -127,14 +127,14 @@ type Work = fn(&mut World) -> Result<(), String>;
 
 /// Makes each call in turn fail and checks the result. Returns the calls whose failure was not
 /// reported.
-fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str> {
-    let mut untold = Vec::new();
+fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str> {
+    let mut unreported = Vec::new();
     for call in 0.. {
-        let (mut has_failed, mut was_told) = (None, true);
+        let (mut has_failed, mut was_reported) = (None, true);
         for (seed, then) in (0..SEEDS).flat_map(|seed| THEN.map(|then| (seed, then))) {
             let mut world = prepare(seed, format);
             let was_running = world.server.is_some();
-            world.disk.mend();
+            world.disk.repair();
             world.disk.fail_at(call);
             let result = work(&mut world);
             if !world.disk.has_failed() {
@@ -142,8 +142,8 @@ fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str>
             }
             let name = world.disk.calls()[call];
             has_failed = Some(name);
-            was_told &= result.is_err();
-            world.disk.mend();
+            was_reported &= result.is_err();
+            world.disk.repair();
             // Data that the disk lost stays in memory until the machine stops: a process cannot
             // notice that.
             let then = if name == "sync_data" { lose_power } else { then };
@@ -163,12 +163,12 @@ fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str>
             expect(world.start());
         }
         match has_failed {
-            Some(name) if !was_told => untold.push(name),
+            Some(name) if !was_reported => unreported.push(name),
             Some(_) => {}
             None => break,
         }
     }
-    untold
+    unreported
 }
 
 #[test]
@@ -180,15 +180,15 @@ fn each_failure_is_told_loses_nothing_and_can_be_mended() {
         // The snapshot is written first and then converted to commands.
         let snapshot = if format == BaseFormat::Rdb { &[][..] } else { &["remove"] };
         let begins = [snapshot, &sizes[..]].concat();
-        assert_eq!(untold(World::empty, World::start, format), begins, "the first start");
+        assert_eq!(unreported(World::empty, World::start, format), begins, "the first start");
         // Clients that write get the error later.
         let goes_on = ["write", "len_of", "len_of"];
-        assert_eq!(untold(World::left, World::start, format), goes_on, "a start");
-        assert_eq!(untold(World::old, World::start, format), sizes, "an upgrade");
+        assert_eq!(unreported(World::left, World::start, format), goes_on, "a start");
+        assert_eq!(unreported(World::old, World::start, format), sizes, "an upgrade");
         let none: [&str; 0] = [];
-        assert_eq!(untold(World::running, World::append, format), none, "writing");
+        assert_eq!(unreported(World::running, World::append, format), none, "writing");
         let rewrite = [snapshot, &tidied, &sizes].concat();
-        assert_eq!(untold(World::running, World::rewrite, format), rewrite, "a rewrite");
-        assert_eq!(untold(World::running, World::switch, format), rewrite, "off and on");
+        assert_eq!(unreported(World::running, World::rewrite, format), rewrite, "a rewrite");
+        assert_eq!(unreported(World::running, World::switch, format), rewrite, "off and on");
     }
 }

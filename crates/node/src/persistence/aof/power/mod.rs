@@ -23,17 +23,17 @@ use std::path::Path;
 /// Default number of runs.
 const RUNS: u64 = 3000;
 
-fn asked(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]
 fn what_was_promised_is_there_after_any_loss_of_power() {
-    if let Some(seed) = asked("BRISK_POWER_SEED") {
+    if let Some(seed) = env_number("BRISK_POWER_SEED") {
         run(seed);
         return;
     }
-    let (runs, mut seen) = (asked("BRISK_POWER_CUTS").unwrap_or(RUNS), Seen::default());
+    let (runs, mut seen) = (env_number("BRISK_POWER_CUTS").unwrap_or(RUNS), Seen::default());
     for seed in 0..runs {
         let Ok(of_run) = std::panic::catch_unwind(|| run(seed)) else {
             panic!("BRISK_POWER_SEED={seed} repeats this run");
@@ -57,11 +57,11 @@ fn run(seed: u64) -> Seen {
         promises = Promises::of_old(commands);
     }
     for _ in 0..=random.below(4) {
-        disk.mend();
+        disk.repair();
         plan_faults(&disk, &mut random);
         promises = live(&disk, promises, &mut random);
     }
-    disk.mend();
+    disk.repair();
     promises = begin(&disk, promises, &mut random)
         .unwrap_or_else(|(reason, _)| panic!("{reason}"))
         .promises;
@@ -157,7 +157,7 @@ fn step(server: &mut Server, random: &mut Random) -> Result<(), server::Ends> {
             Ok(())
         }
         84..97 => {
-            let _ = server.go_on_with_rewrite(random.percent(80));
+            let _ = server.advance_rewrite(random.percent(80));
             Ok(())
         }
         97 => server.switch_off(),

@@ -162,7 +162,7 @@ impl Server {
     }
 
     /// The work of the rewrite's thread: the base and, when the increment is in use, the manifest.
-    pub(super) fn go_on_with_rewrite(&mut self, removes_history: bool) -> Result<(), String> {
+    pub(super) fn advance_rewrite(&mut self, removes_history: bool) -> Result<(), String> {
         let Some(mut rewrite) = self.rewrite.take() else { return Ok(()) };
         let (disk, aof, home) = (&self.disk, &self.aof, home());
         let Some(manifest) = rewrite.manifest.take() else {

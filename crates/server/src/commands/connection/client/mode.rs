@@ -153,7 +153,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if replicas.is_some() {
         follow::begin_stream(call.core)?;
     }
-    wait::ask(call.core, call.session, Durability { level, replicas });
+    wait::request_durability(call.core, call.session, Durability { level, replicas });
     Ok(call.reply.ok())
 }
 

@@ -63,7 +63,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "GETUSER <username>",
         "    Show what a user is and may do.",
         "GENPASS [<bits>]",
-        "    Make a password of 256 random bits, or of as many as asked for.",
+        "    Make a password of 256 random bits, or of the requested number.",
         "LIST",
         "    Show all users as an aclfile does.",
         "LOAD",

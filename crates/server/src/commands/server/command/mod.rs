@@ -95,7 +95,7 @@ const INFO: Command = Command {
         arity: -2,
         tips: UNORDERED,
         args: NAMES,
-        history: &[("7.0.0", "Without names it tells about all commands.")],
+        history: &[("7.0.0", "Without names it describes all commands.")],
         ..SPEC
     },
     run: info::info,
@@ -186,7 +186,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "GETKEYS <full-command>",
         "    Find the keys in a command with its arguments.",
         "GETKEYSANDFLAGS <full-command>",
-        "    Find the keys and tell what the command does with each.",
+        "    Find the keys and say what the command does with each.",
     ]))
 }
 

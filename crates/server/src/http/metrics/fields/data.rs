@@ -47,7 +47,7 @@ pub(super) const PERSISTENCE: &[Row] = &[
         "redis_rdb_current_bgsave_duration_seconds",
         "Seconds since the present snapshot began; -1 without one.",
     ),
-    row(Counter, "rdb_saves", "redis_rdb_saves_total", "Snapshots that were asked for."),
+    row(Counter, "rdb_saves", "redis_rdb_saves_total", "Requested snapshots."),
     row(
         Gauge,
         "rdb_last_cow_size",

@@ -9,7 +9,7 @@ const INFO: Command = Command {
     spec: Spec {
         name: "info",
         group: Group::Server,
-        summary: "Figures of the server, in sections.",
+        summary: "Metrics of the server, in sections.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: -1,

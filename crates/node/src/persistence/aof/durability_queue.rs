@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// The parts of the output, in the order in which they are sent.
 #[derive(Debug, Default)]
-pub struct Unlogged {
+pub struct DurabilityQueue {
     parts: VecDeque<(Ticket, Vec<u8>)>,
     bytes: usize,
     /// Capacity of all parts.
@@ -17,7 +17,7 @@ pub struct Unlogged {
     closes: bool,
 }
 
-impl Unlogged {
+impl DurabilityQueue {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
@@ -96,7 +96,7 @@ impl Unlogged {
 
     /// Drops everything: the connection is closed.
     pub fn clear(&mut self) {
-        *self = Unlogged::default();
+        *self = DurabilityQueue::default();
     }
 }
 
@@ -106,33 +106,41 @@ mod tests {
 
     #[test]
     fn output_leaves_in_order_as_far_as_the_stream_has_come() {
-        let mut unlogged = Unlogged::default();
+        let mut durability_queue = DurabilityQueue::default();
         let mut push = |shown, text: &[u8]| {
-            unlogged.push(Ticket(shown), 1, |out| out.extend_from_slice(text));
+            durability_queue.push(Ticket(shown), 1, |out| out.extend_from_slice(text));
         };
         push(5, b"a");
         push(5, b"b");
         push(9, b"c");
         // A read of older data after a write.
         push(3, b"d");
-        assert_eq!(unlogged.len(), 4);
-        assert_eq!(unlogged.pop(Ticket(4), 2), None);
+        assert_eq!(durability_queue.len(), 4);
+        assert_eq!(durability_queue.pop(Ticket(4), 2), None);
         assert_eq!(
-            (unlogged.pop(Ticket(8), 2), unlogged.pop(Ticket(8), 2)),
+            (durability_queue.pop(Ticket(8), 2), durability_queue.pop(Ticket(8), 2)),
             (Some(b"ab".to_vec()), None)
         );
-        assert_eq!(unlogged.pop(Ticket(9), 3), Some(b"cd".to_vec()));
-        assert!(unlogged.is_empty() && unlogged.bytes == 0 && unlogged.memory() == 0);
+        assert_eq!(durability_queue.pop(Ticket(9), 3), Some(b"cd".to_vec()));
+        assert!(
+            durability_queue.is_empty()
+                && durability_queue.bytes == 0
+                && durability_queue.memory() == 0
+        );
     }
 
     #[test]
     fn many_small_parts_count_with_what_they_really_take() {
-        let mut unlogged = Unlogged::default();
+        let mut durability_queue = DurabilityQueue::default();
         for shown in 0..10_000 {
-            unlogged.push(Ticket(shown), 1, |out| out.extend_from_slice(b"+OK\r\n"));
+            durability_queue.push(Ticket(shown), 1, |out| out.extend_from_slice(b"+OK\r\n"));
         }
-        assert_eq!(unlogged.len(), 50_000);
+        assert_eq!(durability_queue.len(), 50_000);
         let least = 10_000 * (size_of::<(Ticket, Vec<u8>)>() + 5);
-        assert!((least..4 * least).contains(&unlogged.memory()), "{}", unlogged.memory());
+        assert!(
+            (least..4 * least).contains(&durability_queue.memory()),
+            "{}",
+            durability_queue.memory()
+        );
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  simulation ── resume ──►                ── resume ──►
-//!  strand                   runs ── pause ─┘             runs ── …
+//!  thread                   runs ── pause ─┘             runs ── …
 //! ```
 
 use brisk_structures::poison::EvenPoisoned;
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// The condition that a strand waits for.
+/// The condition that a thread waits for.
 pub(super) struct Wait {
     /// The time limit, in Unix ms.
     pub(super) until_ms: Option<u64>,
@@ -37,28 +37,28 @@ enum Turn {
 }
 
 /// One thread.
-pub(super) struct Strand {
+pub(super) struct SimulatedThread {
     turn: Mutex<Turn>,
     changed: Condvar,
-    /// If set, the strand ends at its next pause.
+    /// If set, the thread ends at its next pause.
     is_killed: AtomicBool,
 }
 
-/// The panic payload that ends a killed strand.
+/// The panic payload that ends a killed thread.
 struct Killed;
 
-/// The state that the strands of one server share.
+/// The state that the threads of one server share.
 pub(super) struct Group {
-    strands: Mutex<Vec<Arc<Strand>>>,
-    /// Connections that its strands have opened since the simulation last took them.
+    threads: Mutex<Vec<Arc<SimulatedThread>>>,
+    /// Connections that its threads have opened since the simulation last took them.
     pub(super) dials: Mutex<Vec<Dial>>,
     /// The state of the network path to each server.
-    pub(super) ways: Mutex<Vec<Way>>,
+    pub(super) paths: Mutex<Vec<PathState>>,
 }
 
 /// The result of opening a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PathState {
     Open,
     Refused,
     /// No data comes back.
@@ -74,20 +74,20 @@ pub(super) struct Dial {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Arc<Strand>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<SimulatedThread>>> = const { RefCell::new(None) };
 }
 
 /// Hands over to the simulation until the condition holds.
 pub(super) fn pause(wait: Wait) {
-    let strand = CURRENT.with_borrow(Clone::clone).expect("only strands wait");
-    *strand.turn.lock().even_poisoned() = Turn::Waits(wait);
-    strand.changed.notify_all();
-    let mut turn = strand.turn.lock().even_poisoned();
+    let thread = CURRENT.with_borrow(Clone::clone).expect("only threads wait");
+    *thread.turn.lock().even_poisoned() = Turn::Waits(wait);
+    thread.changed.notify_all();
+    let mut turn = thread.turn.lock().even_poisoned();
     while !matches!(*turn, Turn::Runs) {
-        turn = strand.changed.wait(turn).even_poisoned();
+        turn = thread.changed.wait(turn).even_poisoned();
     }
     drop(turn);
-    if strand.is_killed.load(Ordering::SeqCst) {
+    if thread.is_killed.load(Ordering::SeqCst) {
         resume_unwind(Box::new(Killed));
     }
 }
@@ -95,18 +95,18 @@ pub(super) fn pause(wait: Wait) {
 impl Group {
     pub(super) fn new(nodes: usize) -> Arc<Group> {
         Arc::new(Group {
-            strands: Mutex::default(),
+            threads: Mutex::default(),
             dials: Mutex::default(),
-            ways: Mutex::new(vec![Way::Open; nodes]),
+            paths: Mutex::new(vec![PathState::Open; nodes]),
         })
     }
 
-    /// Creates a strand that begins when it is first resumed.
-    pub(super) fn spawn(&self, run: impl FnOnce() + Send + 'static) -> Arc<Strand> {
+    /// Creates a thread that begins when it is first resumed.
+    pub(super) fn spawn(&self, run: impl FnOnce() + Send + 'static) -> Arc<SimulatedThread> {
         let turn = Mutex::new(Turn::Waits(Wait { until_ms: None, signal: None }));
         let is_killed = AtomicBool::new(false);
-        let strand = Arc::new(Strand { turn, changed: Condvar::new(), is_killed });
-        let own = Arc::clone(&strand);
+        let thread = Arc::new(SimulatedThread { turn, changed: Condvar::new(), is_killed });
+        let own = Arc::clone(&thread);
         let body = move || {
             CURRENT.set(Some(Arc::clone(&own)));
             let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -119,30 +119,30 @@ impl Group {
             own.changed.notify_all();
         };
         std::thread::Builder::new().stack_size(4 << 20).spawn(body).expect("a thread");
-        self.strands.lock().even_poisoned().push(Arc::clone(&strand));
-        strand
+        self.threads.lock().even_poisoned().push(Arc::clone(&thread));
+        thread
     }
 
-    /// Resumes each strand except `host` that has something to do. Returns true if there was one.
-    pub(super) fn go_on(&self, host: &Arc<Strand>, now_ms: u64) -> bool {
-        let mut strands = self.strands.lock().even_poisoned().clone();
-        strands.retain(|strand| !Arc::ptr_eq(strand, host) && strand.is_ready(now_ms));
-        strands.iter().for_each(|strand| strand.resume());
-        self.strands.lock().even_poisoned().retain(|strand| !strand.is_over());
-        !strands.is_empty()
+    /// Resumes each thread except `host` that has something to do. Returns true if there was one.
+    pub(super) fn run_threads(&self, host: &Arc<SimulatedThread>, now_ms: u64) -> bool {
+        let mut threads = self.threads.lock().even_poisoned().clone();
+        threads.retain(|thread| !Arc::ptr_eq(thread, host) && thread.is_ready(now_ms));
+        threads.iter().for_each(|thread| thread.resume());
+        self.threads.lock().even_poisoned().retain(|thread| !thread.is_over());
+        !threads.is_empty()
     }
 
-    /// Ends all strands at their current pause.
+    /// Ends all threads at their current pause.
     pub(super) fn kill(&self) {
-        let strands = std::mem::take(&mut *self.strands.lock().even_poisoned());
-        for strand in strands {
-            strand.is_killed.store(true, Ordering::SeqCst);
-            strand.resume();
+        let threads = std::mem::take(&mut *self.threads.lock().even_poisoned());
+        for thread in threads {
+            thread.is_killed.store(true, Ordering::SeqCst);
+            thread.resume();
         }
     }
 }
 
-impl Strand {
+impl SimulatedThread {
     fn begin(&self) {
         let mut turn = self.turn.lock().even_poisoned();
         while !matches!(*turn, Turn::Runs) {
@@ -162,12 +162,12 @@ impl Strand {
         matches!(&*self.turn.lock().even_poisoned(), Turn::Over(_))
     }
 
-    /// Runs the strand until it waits or ends. A panic of the strand continues here.
+    /// Runs the thread until it waits or ends. A panic of the thread continues here.
     pub(super) fn resume(&self) {
         let mut turn = self.turn.lock().even_poisoned();
         if matches!(*turn, Turn::Waits(_)) {
             *turn = Turn::Runs;
-            // Without the lock, which the strand needs when it wakes up.
+            // Without the lock, which the thread needs when it wakes up.
             drop(turn);
             self.changed.notify_all();
             turn = self.turn.lock().even_poisoned();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All of these metrics; worker 0 keeps them up to date.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub struct ServerMetrics {
     pub peak_memory: AtomicU64,
     pub startup_memory: AtomicU64,
     pub ops_per_second: AtomicU64,
@@ -67,7 +67,7 @@ impl CpuFigures {
     }
 }
 
-impl Figures {
+impl ServerMetrics {
     /// Samples the resource usage of the process from the kernel and the allocator. INFO should not
     /// pay for these system calls, so worker 0 makes them.
     pub fn sample_process(&self) {
