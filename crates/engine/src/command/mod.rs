@@ -271,7 +271,10 @@ bitflags! {
         const NO_MULTI = 1 << 16;
         const ALLOW_BUSY = 1 << 17;
         const NO_MANDATORY_KEYS = 1 << 18;
-        const PROTECTED = 1 << 19;
+        /// Rejected unless `enable-debug-command` allows it.
+        const DEBUG = 1 << 19;
+        /// Rejected unless `enable-module-command` allows it.
+        const MODULE = 1 << 20;
         /// Allowed for RESP2 sessions with subscriptions.
         const WHILE_SUBSCRIBED = 1 << 24;
         /// No effect for sessions without subscriptions.
@@ -290,6 +293,9 @@ bitflags! {
 }
 
 impl Flags {
+    /// Commands that the configuration must allow.
+    pub const PROTECTED: Flags = Flags::DEBUG.union(Flags::MODULE);
+
     /// Flag names in the order COMMAND INFO lists them (Redis 7.0); internal flags have none.
     pub const NAMES: &'static [(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),

@@ -148,15 +148,13 @@ pub fn is_operator_request(session: &Session, row: &Row) -> bool {
 
 /// DEBUG and MODULE are off unless the configuration allows them.
 fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if !row.has(Flags::PROTECTED) {
-        return Verdict::Pass;
-    }
-    let name = row.parent.unwrap_or(row.spec).name;
     let security = &core.config.security;
-    let (setting, directive) = if name.starts_with('m') {
+    let (setting, directive) = if row.has(Flags::MODULE) {
         (security.enable_module_command, "enable-module-command")
-    } else {
+    } else if row.has(Flags::DEBUG) {
         (security.enable_debug_command, "enable-debug-command")
+    } else {
+        return Verdict::Pass;
     };
     let allowed = match setting {
         Protection::Yes => true,
@@ -166,7 +164,7 @@ fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>
     if allowed {
         return Verdict::Pass;
     }
-    let name = name.to_ascii_uppercase();
+    let name = row.parent.unwrap_or(row.spec).name.to_ascii_uppercase();
     Verdict::Refuse(CommandError::text(format!(
         "ERR {name} command not allowed. If the {directive} option is set to \"local\", you can \
          run it from a local connection, otherwise you need to set this option in the \

@@ -249,7 +249,7 @@ const DEBUG: Command = Command {
             .union(Flags::LOADING)
             .union(Flags::NOSCRIPT)
             .union(Flags::STALE)
-            .union(Flags::PROTECTED),
+            .union(Flags::DEBUG),
         syscmd: true,
         scope: Scope::EachSlot,
         ..Spec::EMPTY

@@ -46,7 +46,7 @@ const SUBCOMMAND: Spec = Spec {
 
 /// The row of subcommands that would load or unload modules.
 const CHANGES: Spec = Spec {
-    flags: SUBCOMMAND.flags.union(Flags::NO_ASYNC_LOADING).union(Flags::PROTECTED),
+    flags: SUBCOMMAND.flags.union(Flags::NO_ASYNC_LOADING).union(Flags::MODULE),
     ..SUBCOMMAND
 };
 
