@@ -22,7 +22,7 @@ pub(crate) struct Layers {
 /// All crates that are checked.
 pub(crate) const LAYERS: &[Layers] = &[
     ENGINE, NODE, SERVER, CLI, STRUCTURES, RESP, REACTOR, OBSERVE, PERSIST, SCRIPT, ANALYZE, CHECK,
-    BENCHMARK, CLIENT, TESTKIT,
+    BENCHMARK, CLIENT, CLUSTER, TESTKIT,
 ];
 
 const ENGINE: Layers = Layers {
@@ -332,6 +332,20 @@ const CLIENT: Layers = Layers {
         &["cache"],
         &["recipes"],
         &["consumer"],
+        &["lib"],
+    ],
+};
+
+const CLUSTER: Layers = Layers {
+    sources: "crates/cluster/src",
+    order: &[
+        &["id"],
+        &["slots"],
+        &["document"],
+        &["change"],
+        &["map"],
+        &["view"],
+        &["failover"],
         &["lib"],
     ],
 };
