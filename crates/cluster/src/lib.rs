@@ -5,8 +5,10 @@
 //! | [`id`] | identifiers: nodes, shards, runs of a process, terms, epochs, changes |
 //! | [`slots`] | ranges of slots |
 //! | [`document`] | the topology document and its validation |
+//! | [`change`] | changes of the document, from one to the next |
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod document;
 pub mod id;
 pub mod slots;
