@@ -6,9 +6,11 @@
 //! | [`slots`] | ranges of slots |
 //! | [`document`] | the topology document and its validation |
 //! | [`change`] | changes of the document, from one to the next |
+//! | [`map`] | the map in force for one node, and the routing decision |
 #![forbid(unsafe_code)]
 
 pub mod change;
 pub mod document;
 pub mod id;
+pub mod map;
 pub mod slots;
