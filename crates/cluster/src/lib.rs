@@ -7,6 +7,7 @@
 //! | [`document`] | the topology document and its validation |
 //! | [`change`] | changes of the document, from one to the next |
 //! | [`map`] | the map in force for one node, and the routing decision |
+//! | [`view`] | what the CLUSTER commands show |
 #![forbid(unsafe_code)]
 
 pub mod change;
@@ -14,3 +15,4 @@ pub mod document;
 pub mod id;
 pub mod map;
 pub mod slots;
+pub mod view;
