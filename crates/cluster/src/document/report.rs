@@ -38,7 +38,8 @@ pub struct NodeStatus {
     /// True while a dataset is loaded or a full synchronisation runs.
     #[serde(default)]
     pub loading: bool,
-    /// Milliseconds since the replica last heard from its primary; `None` if the link is down.
+    /// Milliseconds between the last contact of a replica with its primary and the report; `None` if this
+    /// process had none.
     #[serde(default)]
     pub last_contact_ms: Option<u64>,
     /// The dataset at the start of the process.
