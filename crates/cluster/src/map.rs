@@ -141,8 +141,8 @@ impl SlotMap {
         let Some(topology) = topology else { return map };
         // The number of a shard fits: a checked document has at most 1,000.
         for (number, shard) in (0..CLOSED).zip(&topology.shards) {
-            for slot in shard.slots.iter() {
-                map.owners[slot.index()] = number;
+            for range in shard.slots.ranges() {
+                map.owners[range.first().index()..=range.last().index()].fill(number);
             }
             let primary = topology.members.get(&shard.primary).cloned().unwrap_or_default();
             map.primaries.push(primary);
@@ -153,7 +153,7 @@ impl SlotMap {
                 map.role = role(shard, own);
             }
         }
-        map.is_covered = map.owners.iter().all(|owner| *owner != UNOWNED);
+        map.is_covered = topology.slots_assigned() == usize::from(SLOTS);
         map
     }
 

@@ -5,7 +5,7 @@ use super::{
     NAME_BYTES_MAX, REASON_BYTES_MAX, REMOVED_MAX, Shard, Topology,
 };
 use crate::id::{Epoch, MigrationId, NodeId, NodeRun, ShardId, Term};
-use brisk_resp::slot::SLOTS;
+use crate::slots::{SlotId, SlotRanges};
 use std::collections::BTreeSet;
 
 /// Why a document was rejected, whichever document is in force.
@@ -78,7 +78,7 @@ pub enum InstallError {
     Disappeared(Epoch),
 }
 
-/// Checks the rules that hold for every document. O(nodes log nodes + slots).
+/// Checks the rules that hold for every document. O(n log n) in nodes and ranges; a migration adds its slots.
 pub fn check(topology: &Topology) -> Result<(), DocumentError> {
     if topology.format != FORMAT {
         return Err(DocumentError::Format(topology.format));
@@ -115,21 +115,22 @@ pub fn check_installation(
     let Some(new) = new else {
         return in_force.map_or(Ok(()), |old| Err(InstallError::Disappeared(old.epoch)));
     };
-    check(new)?;
     if let Some(theirs) = new.name.as_ref().filter(|theirs| *theirs != own_name) {
         return Err(InstallError::OtherCluster {
             own: own_name.to_owned(),
             theirs: theirs.clone(),
         });
     }
+    // The cheap comparison comes first: nodes read the document in force again and again.
+    if let Some(old) = in_force.filter(|old| new.epoch <= old.epoch) {
+        return Err(InstallError::EpochNotGrown { in_force: old.epoch, new: new.epoch });
+    }
+    check(new)?;
     in_force.map_or(Ok(()), |old| check_succession(old, new))
 }
 
 /// The rules that compare a document with the one before it.
 fn check_succession(old: &Topology, new: &Topology) -> Result<(), InstallError> {
-    if new.epoch <= old.epoch {
-        return Err(InstallError::EpochNotGrown { in_force: old.epoch, new: new.epoch });
-    }
     for before in &old.shards {
         let Some(after) = new.shard(before.id) else { continue };
         if after.term < before.term {
@@ -210,15 +211,19 @@ fn check_in_sync(shard: &Shard) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// Each slot has at most one owner.
+/// Each slot has at most one owner. Compares neighbouring ranges of all shards.
 fn check_owners(topology: &Topology) -> Result<(), DocumentError> {
-    let mut owners: Vec<Option<ShardId>> = vec![None; SLOTS.into()];
-    for shard in &topology.shards {
-        for slot in shard.slots.iter() {
-            if let Some(first) = owners[slot.index()].replace(shard.id) {
-                let (slot, second) = (slot.number(), shard.id);
-                return Err(DocumentError::SlotOwnedTwice { slot, first, second });
-            }
+    let of_shard = |shard: &Shard| {
+        let id = shard.id;
+        shard.slots.ranges().iter().map(move |range| (*range, id)).collect::<Vec<_>>()
+    };
+    let mut ranges: Vec<_> = topology.shards.iter().flat_map(of_shard).collect();
+    ranges.sort_unstable();
+    for pair in ranges.windows(2) {
+        let [(before, first), (after, second)] = pair else { continue };
+        if after.first() <= before.last() {
+            let slot = after.first().number();
+            return Err(DocumentError::SlotOwnedTwice { slot, first: *first, second: *second });
         }
     }
     Ok(())
@@ -226,7 +231,7 @@ fn check_owners(topology: &Topology) -> Result<(), DocumentError> {
 
 fn check_migrations(topology: &Topology) -> Result<(), DocumentError> {
     let mut ids = BTreeSet::new();
-    let mut is_moving = vec![false; SLOTS.into()];
+    let mut moving = SlotRanges::default();
     for migration in &topology.migrations {
         let id = migration.id;
         if !ids.insert(id) {
@@ -242,12 +247,13 @@ fn check_migrations(topology: &Topology) -> Result<(), DocumentError> {
             continue;
         }
         let source = topology.shard(migration.src);
-        for slot in migration.slots.iter() {
-            let is_owned = source.is_some_and(|shard| shard.slots.contains(slot));
-            if std::mem::replace(&mut is_moving[slot.index()], true) || !is_owned {
-                return Err(DocumentError::MigratingSlot { id, slot: slot.number() });
-            }
+        let is_free = |slot: &SlotId| {
+            source.is_some_and(|shard| shard.slots.contains(*slot)) && !moving.contains(*slot)
+        };
+        if let Some(slot) = migration.slots.iter().find(|slot| !is_free(slot)) {
+            return Err(DocumentError::MigratingSlot { id, slot: slot.number() });
         }
+        moving = moving.union(&migration.slots);
     }
     Ok(())
 }
