@@ -158,14 +158,18 @@ impl Node {
     }
 }
 
-/// The nodes that serve, by shard. Panics if two serve one shard.
-pub(crate) fn serving(nodes: &[Node], now_ms: u64) -> BTreeMap<ShardId, (Term, NodeRun)> {
+/// The nodes that serve, by shard; an error in words if two serve one shard.
+pub(crate) fn serving(
+    nodes: &[Node],
+    now_ms: u64,
+) -> Result<BTreeMap<ShardId, (Term, NodeRun)>, String> {
     let mut serving = BTreeMap::new();
     for node in nodes {
         let Some((shard, term)) = node.serves(now_ms) else { continue };
         if let Some(other) = serving.insert(shard, (term, node.run)) {
-            panic!("shard {shard}: {:?} and {:?} serve at once", other, (term, node.run));
+            let own = (term, node.run);
+            return Err(format!("shard {shard}: {other:?} and {own:?} serve at once"));
         }
     }
-    serving
+    Ok(serving)
 }

@@ -147,9 +147,10 @@ impl World {
         self.queue.insert((self.now_ms + delay_ms, self.sequence), event);
     }
 
-    /// The delay of a message: mostly a few milliseconds, sometimes seconds.
+    /// The delay of a message: mostly a few milliseconds; while there are faults, sometimes seconds.
     fn delay_ms(&mut self) -> u64 {
-        let bound = if self.random.percent(5) { 4_000 } else { 30 };
+        let is_slow = self.now_ms < FAULTS_END_MS && self.random.percent(5);
+        let bound = if is_slow { 4_000 } else { 30 };
         self.random.below(bound) as u64
     }
 
@@ -168,7 +169,9 @@ impl World {
     /// The invariants.
     fn check(&mut self) {
         let (seed, now_ms) = (self.seed, self.now_ms);
-        for (shard, (term, run)) in serving(&self.nodes, now_ms) {
+        let serving = serving(&self.nodes, now_ms);
+        let serving = serving.unwrap_or_else(|two| panic!("seed {seed}, {now_ms} ms: {two}"));
+        for (shard, (term, run)) in serving {
             let served = self.served.entry((shard, term)).or_insert(run.node);
             assert_eq!(*served, run.node, "seed {seed}, {now_ms} ms: two primaries in {term}");
             let has_lease = self.coordinator.has_lease(run, now_ms);
@@ -179,7 +182,7 @@ impl World {
 
     /// After the faults every shard is served again, unless an operator has to decide.
     fn check_recovery(&self) {
-        let serving = serving(&self.nodes, self.now_ms);
+        let serving = serving(&self.nodes, self.now_ms).unwrap_or_default();
         let document = self.coordinator.document.as_ref().unwrap();
         for shard in &document.shards {
             let is_alarmed = self.controllers.iter().any(|c| c.alarmed.contains(&shard.id));
@@ -394,15 +397,16 @@ impl World {
         let next = 300 + self.random.below(3_000) as u64;
         self.after(next, Event::Fault);
         let (now_ms, node) = (self.now_ms, self.random.below(self.nodes.len()));
-        let until_ms = now_ms + 100 + self.random.below(9_000) as u64;
-        match self.random.below(9) {
+        let bound = if self.random.percent(50) { 2 * TTL_MS } else { 3 * TTL_MS };
+        let until_ms = now_ms + 100 + self.random.below(bound as usize) as u64;
+        match self.random.below(10) {
             0 | 1 if self.nodes[node].is_up => {
                 self.nodes[node].is_up = false;
                 let keeps_data = self.random.percent(80);
                 self.after(until_ms - now_ms, Event::Restart { node, keeps_data });
             }
             2 => self.nodes[node].paused_until_ms = until_ms,
-            3 => self.nodes[node].cut_until_ms = until_ms,
+            3 | 9 => self.nodes[node].cut_until_ms = until_ms,
             4 => self.nodes[node].unlinked_until_ms = until_ms,
             5 if self.random.percent(40) => self.coordinator.freeze(until_ms),
             6 => self.force(),
