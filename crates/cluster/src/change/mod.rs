@@ -24,7 +24,7 @@ pub use membership::{
     FORGET_SECONDS, MeetAddress, OwnNode, check_config_epoch, correct_member, forget, meet,
     replicate, reset,
 };
-pub use role::{Promotion, failover_shard, promote, set_durability, set_in_sync};
+pub use role::{Promotion, failover_shard, promote, reassert, set_durability, set_in_sync};
 pub use slot::{add_slots, delete_slots, flush_slots, parse_slot_ranges, parse_slots};
 
 use crate::document::{

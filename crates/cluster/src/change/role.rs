@@ -47,6 +47,22 @@ pub fn promote(topology: &Topology, change: ChangeId, promotion: &Promotion) -> 
     finish(next)
 }
 
+/// Confirms that `run` is the primary of its shard. A node that lost its lease and registered again writes
+/// this change before it serves: the epoch grows, so that a promotion that was decided while it had no lease
+/// can no longer be committed. O(document).
+///
+/// # Errors
+/// The document has another primary, or another run of it.
+pub fn reassert(topology: &Topology, change: ChangeId, run: NodeRun) -> Edit {
+    let own = topology.shard_of(run.node);
+    let own = own.ok_or_else(|| ChangeError::UnknownNode(run.node.to_string()))?;
+    if own.primary_run() != Some(run) {
+        let (node, shard) = (run.node, own.id);
+        return Err(ChangeError::NotOfShard { node, shard, wanted: "master" });
+    }
+    finish(begin(topology, change))
+}
+
 /// The shard that CLUSTER FAILOVER at `own` is about.
 ///
 /// # Errors

@@ -248,6 +248,15 @@ fn a_planned_switch_keeps_the_in_sync_set_of_a_sync_shard() {
 }
 
 #[test]
+fn a_primary_that_reasserts_itself_makes_earlier_decisions_late() {
+    let next = done(reassert(&three_shards(), stamp(2), run(1)));
+    assert_eq!((next.epoch, &next.shards), (Epoch(42), &three_shards().shards));
+    assert!(reassert(&three_shards(), stamp(2), run(4)).is_err());
+    let restarted = NodeRun { incarnation: crate::id::Incarnation(99), ..run(1) };
+    assert!(reassert(&three_shards(), stamp(2), restarted).is_err());
+}
+
+#[test]
 fn failover_and_config_epochs_get_the_texts_of_redis() {
     let topology = three_shards();
     assert_eq!(failover_shard(&topology, node(4)).unwrap().id, shard_id(1));

@@ -7,9 +7,13 @@
 //! | `candidates` | which replica is promoted, and if a restarted primary may resume |
 //! | `fencing` | when a primary may serve |
 //!
-//! Safety rests on three rules. A node serves only until its lease deadline by its own clock. A promotion
-//! because of an ended lease commits only while that lease is absent ([`Decision::Promote`]). A forced
-//! promotion waits until the lease of the primary before must have ended.
+//! Safety rests on four rules:
+//! - A node serves only until its lease deadline by its own clock.
+//! - A renewal counts only once the node has installed the document of the renewal's revision.
+//! - A promotion because of an ended lease must not meet a node that has registered again. Either its
+//!   transaction compares that the lease is still absent ([`Decision::Promote`]), or a node that lost its lease
+//!   serves only after its change [`reassert`](crate::change::reassert) was committed.
+//! - A primary of a forced promotion waits until the lease of the primary before must have ended.
 
 mod candidates;
 mod controller;
@@ -65,8 +69,9 @@ pub enum Decision {
     Form { shards: usize, replicas: usize },
     /// Correct the address of a member.
     Correct(NodeId),
-    /// Make a replica the primary. With `while_absent` the transaction must also compare that this node has
-    /// no lease: otherwise the node could renew it and serve next to the new primary.
+    /// Make a replica the primary. The transaction also compares that the node `while_absent` has no lease,
+    /// unless nodes reassert themselves: otherwise the node could register again and serve next to the new
+    /// primary.
     Promote { promotion: Promotion, while_absent: Option<NodeId> },
     /// Let a restarted primary resume, with the dataset that it has.
     Resume { promotion: Promotion, dataset: Dataset },

@@ -11,6 +11,16 @@ pub(crate) struct HeldLease {
     pub(crate) expires_ms: u64,
 }
 
+/// The result of a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    Renewed,
+    /// There was no lease of this process.
+    Granted,
+    /// A newer process of the node has the lease.
+    Replaced,
+}
+
 /// A change under way: the version that it compares, and the node that must have no lease.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -57,17 +67,16 @@ impl Coordinator {
     }
 
     /// Renews or grants a lease. A process that was replaced by a newer one gets none.
-    pub(crate) fn renew(&mut self, registration: Registration, now_ms: u64) -> bool {
+    pub(crate) fn renew(&mut self, registration: Registration, now_ms: u64) -> Renewal {
         self.expire(now_ms);
         let expires_ms = now_ms + self.ttl_ms;
-        let is_replaced = self
-            .leases
-            .get(&registration.id)
-            .is_some_and(|held| held.registration.incarnation > registration.incarnation);
-        if !is_replaced {
-            self.leases.insert(registration.id, HeldLease { registration, expires_ms });
+        let held = self.leases.get(&registration.id).map(|held| held.registration.incarnation);
+        if held.is_some_and(|held| held > registration.incarnation) {
+            return Renewal::Replaced;
         }
-        !is_replaced
+        let is_renewed = held == Some(registration.incarnation);
+        self.leases.insert(registration.id, HeldLease { registration, expires_ms });
+        if is_renewed { Renewal::Renewed } else { Renewal::Granted }
     }
 
     /// Applies a change if its comparisons hold. Every document must be one that nodes install.

@@ -4,7 +4,7 @@ use brisk_cluster::document::{
     Dataset, InstallError, Member, NodeRole, NodeStatus, Registration, Topology, check_installation,
 };
 use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, may_serve, serves_from_ms};
-use brisk_cluster::id::{Incarnation, NodeId, NodeRun, ShardId, Term};
+use brisk_cluster::id::{ChangeId, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::{MapRole, RouteState, SlotMap};
 use brisk_cluster::slots::SlotId;
 use std::collections::BTreeMap;
@@ -28,6 +28,10 @@ pub(crate) struct Node {
     pub(crate) installed: Option<Topology>,
     pub(crate) map: SlotMap,
     lease: Option<Lease>,
+    /// The lease was lost, and the node has not reasserted itself as a primary. Its renewals do not count.
+    pub(crate) must_reassert: bool,
+    /// The last reassertion; it is in force once a document with it is installed.
+    pub(crate) reassertion: Option<ChangeId>,
     serves_from_ms: u64,
     /// The clock's start, and its error in parts per million.
     clock: (u64, i64),
@@ -49,6 +53,8 @@ impl Node {
             installed: None,
             map: SlotMap::new(None, run),
             lease: None,
+            must_reassert: false,
+            reassertion: None,
             serves_from_ms: 0,
             clock,
         }
@@ -81,6 +87,7 @@ impl Node {
         self.is_up = true;
         self.paused_until_ms = now_ms;
         (self.lease, self.last_contact_ms, self.serves_from_ms) = (None, None, 0);
+        (self.must_reassert, self.reassertion) = (false, None);
         if !keeps_data || self.offset == 0 {
             (self.dataset, self.offset) = (Dataset::Empty, 0);
         }
@@ -93,6 +100,9 @@ impl Node {
         match check_installation("brisk", self.installed.as_ref(), Some(document)) {
             Err(InstallError::EpochNotGrown { .. }) => return,
             checked => checked.unwrap(),
+        }
+        if self.reassertion == Some(document.change) {
+            (self.must_reassert, self.reassertion) = (false, None);
         }
         let before = (self.map.role(), self.map.own_shard());
         self.map = SlotMap::new(Some(document), self.run);
@@ -109,6 +119,10 @@ impl Node {
 
     /// Notes a renewal that was sent at `sent_ms` of the node's clock.
     pub(crate) fn renewed(&mut self, sent_ms: u64, ttl_ms: u64) {
+        self.must_reassert &= self.map.role() == MapRole::Primary;
+        if self.must_reassert {
+            return;
+        }
         let renewed_ms = self.lease.map_or(sent_ms, |lease| lease.renewed_ms.max(sent_ms));
         self.lease = Some(Lease { renewed_ms, ttl_ms });
     }

@@ -1,8 +1,8 @@
 //! Events, faults, and the invariants that hold after each event.
 
-use crate::coordinator::{Coordinator, Request};
+use crate::coordinator::{Coordinator, Renewal, Request};
 use crate::node::{Node, serving};
-use brisk_cluster::change::{Promotion, promote};
+use brisk_cluster::change::{Promotion, promote, reassert};
 use brisk_cluster::document::{Dataset, Registration, TermCause, Topology};
 use brisk_cluster::failover::{Controller, Decision, FailoverSettings, ReceivedStatus, Situation};
 use brisk_cluster::id::{ChangeId, Incarnation, NodeId, NodeRun, ShardId, Term};
@@ -31,6 +31,7 @@ pub(crate) struct Totals {
     pub(crate) alarms: u64,
     /// Changes whose outcome the writer had to read.
     pub(crate) unknown: u64,
+    pub(crate) reasserted: u64,
     pub(crate) served_checks: u64,
 }
 
@@ -42,6 +43,7 @@ impl Totals {
         self.storms += other.storms;
         self.alarms += other.alarms;
         self.unknown += other.unknown;
+        self.reasserted += other.reasserted;
         self.served_checks += other.served_checks;
     }
 }
@@ -60,6 +62,7 @@ enum Event {
         run: NodeRun,
         sent_ms: u64,
         document: Option<Topology>,
+        renewal: Renewal,
     },
     WatchArrives {
         node: usize,
@@ -94,6 +97,8 @@ struct SimController {
 /// One run.
 pub(crate) struct World {
     seed: u64,
+    /// Nodes that lost their lease reassert themselves; otherwise promotions compare that a lease is absent.
+    reasserts: bool,
     now_ms: u64,
     random: Random,
     queue: BTreeMap<(u64, u64), Event>,
@@ -125,6 +130,7 @@ impl World {
         };
         let mut world = World {
             seed,
+            reasserts: seed % 2 == 0,
             now_ms: 0,
             random,
             queue: BTreeMap::new(),
@@ -197,9 +203,7 @@ impl World {
             Event::RenewArrives { node, registration, sent_ms } => {
                 self.renew_arrives(node, registration, sent_ms);
             }
-            Event::RenewReply { node, run, sent_ms, document } => {
-                self.renew_reply(node, run, sent_ms, document);
-            }
+            Event::RenewReply { .. } => self.renew_reply(event),
             Event::WatchArrives { node, document } => self.watch_arrives(node, document),
             Event::Restart { node, keeps_data } => {
                 self.nodes[node].restart(keeps_data, self.now_ms);
@@ -238,13 +242,15 @@ impl World {
             return self.after(thaw_ms - self.now_ms, event);
         }
         let run = registration.run();
-        if self.coordinator.renew(registration, self.now_ms) {
+        let renewal = self.coordinator.renew(registration, self.now_ms);
+        if renewal != Renewal::Replaced {
             let (delay, document) = (self.delay_ms(), self.coordinator.document.clone());
-            self.after(delay, Event::RenewReply { node, run, sent_ms, document });
+            self.after(delay, Event::RenewReply { node, run, sent_ms, document, renewal });
         }
     }
 
-    fn renew_reply(&mut self, node: usize, run: NodeRun, sent_ms: u64, document: Option<Topology>) {
+    fn renew_reply(&mut self, event: Event) {
+        let Event::RenewReply { node, run, sent_ms, ref document, renewal } = event else { return };
         let now_ms = self.now_ms;
         let (is_cut, it) = (self.is_cut(node), &mut self.nodes[node]);
         if is_cut || !it.is_up || it.run != run {
@@ -252,10 +258,30 @@ impl World {
         }
         if now_ms < it.paused_until_ms {
             let delay = it.paused_until_ms - now_ms;
-            return self.after(delay, Event::RenewReply { node, run, sent_ms, document });
+            return self.after(delay, event);
         }
         it.install(document.as_ref(), now_ms, TTL_MS);
+        it.must_reassert |= self.reasserts && renewal == Renewal::Granted;
         it.renewed(sent_ms, TTL_MS);
+        if it.must_reassert {
+            self.reassert(node);
+        }
+    }
+
+    /// A primary that lost its lease confirms that it still is the primary. A document that it has not seen
+    /// yet makes the change fail; the next renewal brings this document, and the node tries again.
+    fn reassert(&mut self, node: usize) {
+        let it = &mut self.nodes[node];
+        let Some(document) = &it.installed else { return };
+        let change = ChangeId { writer: it.run, number: self.now_ms };
+        // Every change raises the revision and the epoch by one.
+        let expected = document.epoch.0;
+        let Ok(Some(document)) = reassert(document, change, it.run) else { return };
+        it.reassertion = Some(change);
+        let request = Request { expected, document, while_absent: None };
+        self.totals.reasserted += 1;
+        let delay = self.delay_ms();
+        self.after(delay, Event::ChangeArrives { controller: None, request });
     }
 
     fn watch_arrives(&mut self, node: usize, document: Topology) {
@@ -352,7 +378,7 @@ impl World {
                 continue;
             };
             let while_absent = match &decision {
-                Decision::Promote { while_absent, .. } => *while_absent,
+                Decision::Promote { while_absent, .. } if !self.reasserts => *while_absent,
                 _ => None,
             };
             it.pending = Some((change, now_ms + 1_000));
