@@ -188,10 +188,9 @@ impl SlotMap {
         if is_several {
             return RouteDecision::Refused(RouteError::CrossSlot);
         }
-        if self.is_down(state) {
-            if let Some(error) = refusal_when_down(request, state) {
-                return RouteDecision::Refused(error);
-            }
+        let refusal = refusal_when_down(request, state).filter(|_| self.is_down(state));
+        if let Some(error) = refusal {
+            return RouteDecision::Refused(error);
         }
         let is_own_shard = number == self.own_shard;
         let may_read =

@@ -7,6 +7,7 @@
 //! | `slot` | ADDSLOTS, DELSLOTS, FLUSHSLOTS |
 //! | `role` | promotions, planned switches, in-sync sets, durability |
 //! | `form` | a cluster formed from the registered nodes |
+//! | `migration` | the records of migrations |
 //!
 //! Every change increments the epoch and carries the id of its writer. The writer replaces the document only
 //! if the coordinator still has the version that the change began with, and otherwise computes the change
@@ -14,6 +15,7 @@
 
 mod form;
 mod membership;
+mod migration;
 mod role;
 mod slot;
 #[cfg(test)]
@@ -24,13 +26,16 @@ pub use membership::{
     FORGET_SECONDS, MeetAddress, OwnNode, check_config_epoch, correct_member, forget, meet,
     replicate, reset,
 };
+pub use migration::{
+    abort_migration, begin_migration, commit_migration, end_migration, stream_migration,
+};
 pub use role::{Promotion, failover_shard, promote, reassert, set_durability, set_in_sync};
 pub use slot::{add_slots, delete_slots, flush_slots, parse_slot_ranges, parse_slots};
 
 use crate::document::{
     DocumentError, MIGRATIONS_MAX, MigrationState, Registration, Shard, Topology, check,
 };
-use crate::id::{ChangeId, NodeId, ShardId, Term};
+use crate::id::{ChangeId, MigrationId, NodeId, ShardId, Term};
 
 /// The next document, or `None` if nothing has to change.
 pub type Edit = Result<Option<Topology>, ChangeError>;
@@ -90,6 +95,18 @@ pub enum ChangeError {
     InvalidConfigEpoch(i64),
     #[error("ERR You should send CLUSTER FAILOVER to a replica")]
     FailoverAtPrimary,
+    #[error("ERR Please use SETSLOT only with masters.")]
+    SetslotAtReplica,
+    #[error("ERR I'm not the owner of hash slot {0}")]
+    NotOwnSlot(u16),
+    #[error("ERR I don't know about node {0}")]
+    UnknownTarget(String),
+    #[error("ERR Target node is not a master")]
+    TargetIsReplica,
+    #[error("ERR Slot {0} is being migrated")]
+    SlotIsMigrating(u16),
+    #[error("ERR Migration {0} has ended or does not exist")]
+    NoMigration(MigrationId),
     #[error("ERR Shard {0} no longer exists")]
     NoShard(ShardId),
     #[error("ERR Shard {shard} has term {term} by now, the change was made for term {expected}")]

@@ -315,11 +315,11 @@ fn random_change(random: &mut Random, topology: &Topology, number: u64) -> Edit 
     let first = random.below(16_000) as u16;
     let picked = [range(first, first + 300).ranges()[0]];
     let change = stamp(number);
-    match random.below(9) {
-        0 => add_slots(topology, change, &registration(a), &picked),
+    match random.below(14) {
+        0 | 9 => add_slots(topology, change, &registration(a), &picked),
         1 => delete_slots(topology, change, node(a), &picked, |_| false),
         2 => flush_slots(topology, change, node(a), random.percent(50)),
-        3 => {
+        3 | 10 => {
             let address =
                 MeetAddress::parse("127.0.0.1", &format!("{}", 7000 + u16::from(b)), None)?;
             let all: Vec<Registration> = (0..NODES as u8).map(registration).collect();
@@ -328,6 +328,18 @@ fn random_change(random: &mut Random, topology: &Topology, number: u64) -> Edit 
         4 => replicate(topology, change, own(a), &target),
         5 => forget(topology, change, node(a), &target, &live, number),
         6 => reset(topology, change, own(a), number),
+        7 => {
+            let mut bytes = [0; 20];
+            bytes[12..].copy_from_slice(&number.to_be_bytes());
+            let id = crate::id::MigrationId::from_bytes(bytes);
+            let own = topology.shard_of(node(a)).map(|shard| shard.slots.clone());
+            begin_migration(topology, change, id, &own.unwrap_or_default(), node(a), &target)
+        }
+        8 => match topology.migrations.last() {
+            Some(last) if random.percent(70) => commit_migration(topology, change, last.id),
+            Some(last) => abort_migration(topology, change, last.id, "cancelled"),
+            None => Ok(None),
+        },
         _ => {
             let Some(shard) = topology.shard_of(node(a)) else { return Ok(None) };
             let cause =
@@ -345,11 +357,13 @@ fn every_document_that_a_change_makes_can_be_installed_after_the_one_before() {
         let mut random = Random::new(seed);
         let mut topology = empty();
         let mut changes = 0;
-        for number in 0..60 {
+        for number in 0..100 {
             if let Ok(Some(next)) = random_change(&mut random, &topology, number) {
                 let installed = check_installation("brisk", Some(&topology), Some(&next));
                 assert_eq!(installed, Ok(()), "seed {seed}, change {number}");
                 assert_eq!(next.change, stamp(number), "seed {seed}");
+                let json = next.to_json().unwrap();
+                assert_eq!(Topology::parse(&json).unwrap(), next, "seed {seed}");
                 topology = next;
                 changes += 1;
             }

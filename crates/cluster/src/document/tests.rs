@@ -176,3 +176,26 @@ fn a_status_report_is_read_as_it_was_written() {
     assert_eq!(NodeStatus::parse(&status.to_json().unwrap()).unwrap(), status);
     assert!(NodeStatus::parse(&vec![b' '; 20_000]).is_err());
 }
+
+#[test]
+fn damaged_documents_are_errors_and_never_panic() {
+    let whole = three_shards().to_json().unwrap();
+    let mut random = brisk_testkit::random::Random::new(41);
+    for round in 0..3_000 {
+        let mut json = whole.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(json.len());
+            match random.below(3) {
+                0 => json[at] = random.below(256) as u8,
+                1 => json[at] = b"0123456789[]{},:\""[random.below(17)],
+                _ => json.truncate(at.max(1)),
+            }
+        }
+        if let Ok(topology) = Topology::parse(&json) {
+            assert_eq!(check(&topology), Ok(()), "round {round}");
+            // A document that was read can be mapped and shown.
+            let map = crate::map::SlotMap::new(Some(&topology), run(1));
+            assert_eq!(map.epoch(), topology.epoch, "round {round}");
+        }
+    }
+}

@@ -238,7 +238,7 @@ fn a_lone_primary_resumes_with_a_new_term() {
         let mut world = World::new();
         world.registered.insert(node(2), registration(2, 99));
         let wait = Decision::WaitUntil(world.now_ms + QUERY_MS_MAX);
-        assert_eq!(world.decide(), [wait.clone()]);
+        assert_eq!(world.decide(), std::slice::from_ref(&wait));
         world.report(2, |status| status.loading = true);
         assert_eq!(world.decide(), [wait]);
         world.report(2, |status| status.dataset = dataset);

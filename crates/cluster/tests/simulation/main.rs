@@ -9,6 +9,8 @@
 //!
 //! `BRISK_CLUSTER_RUNS` sets the number of seeds, `BRISK_CLUSTER_SEED` the first one.
 
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
 mod coordinator;
 mod node;
 mod world;

@@ -130,7 +130,7 @@ impl World {
         };
         let mut world = World {
             seed,
-            reasserts: seed % 2 == 0,
+            reasserts: seed.is_multiple_of(2),
             now_ms: 0,
             random,
             queue: BTreeMap::new(),
