@@ -155,6 +155,27 @@ fn replicate_before_and_after_meet() {
 }
 
 #[test]
+fn the_commands_of_redis_cli_create_form_a_cluster() {
+    let all: Vec<Registration> = (1..5).map(registration).collect();
+    let mut topology = empty();
+    for (at, list) in [["0", "5460"], ["5461", "10922"], ["10923", "16383"]].iter().enumerate() {
+        topology = done(add_slots(&topology, stamp(1), &all[at], &ranges(list).unwrap()));
+    }
+    let primary = node(1).to_string();
+    let early = replicate(&topology, stamp(2), own(4), &primary);
+    assert_eq!(text(early), format!("ERR Unknown node {primary}"));
+    let first = MeetAddress::parse("127.0.0.1", "7001", Some("17001")).unwrap();
+    for node in &all[1..3] {
+        assert_eq!(meet(&topology, stamp(3), node, &first, &all), Ok(None));
+    }
+    topology = done(meet(&topology, stamp(3), &all[3], &first, &all));
+    topology = done(replicate(&topology, stamp(4), own(4), &primary));
+    assert_eq!((topology.members.len(), topology.shards.len()), (4, 3));
+    assert_eq!(topology.shards[0].replicas, [node(4)]);
+    assert_eq!(topology.slots_assigned(), 16_384);
+}
+
+#[test]
 fn forget_succeeds_again_for_ten_minutes() {
     let live: BTreeSet<NodeId> = (1..5).map(node).collect();
     let id = |n: u8| node(n).to_string();

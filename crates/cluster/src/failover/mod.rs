@@ -62,7 +62,7 @@ pub struct Situation<'s> {
     pub now_ms: u64,
 }
 
-/// What the controller does next.
+/// The next step of a controller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Form the cluster from the registered nodes.

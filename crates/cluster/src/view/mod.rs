@@ -1,4 +1,4 @@
-//! What the CLUSTER commands show, as values that the server turns into replies.
+//! The content of the replies of CLUSTER commands, as values that the server encodes.
 //!
 //! | file | about |
 //! |---|---|
@@ -20,12 +20,13 @@ use crate::map::{EndpointKind, client_port, endpoint};
 use crate::slots::{SlotRange, SlotRanges};
 use std::collections::BTreeMap;
 
-/// What is known about a node in addition to the document.
+/// Facts about a node that the document does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeLife {
     /// The node has a lease.
     pub is_alive: bool,
     pub no_failover: bool,
+    /// It loads a dataset, or its synchronisation with its primary has not ended.
     pub is_loading: bool,
     /// Its replication offset in bytes.
     pub offset: u64,
@@ -126,7 +127,7 @@ impl<'v> ClusterView<'v> {
         self.topology.filter(|topology| topology.members.contains_key(&self.own.id))
     }
 
-    /// What is known about a node.
+    /// The facts about a node that the document does not hold.
     fn life(&self, node: NodeId) -> NodeLife {
         let known = self.lives.get(&node).copied().unwrap_or_default();
         NodeLife { is_alive: known.is_alive || node == self.own.id, ..known }
@@ -140,7 +141,7 @@ impl<'v> ClusterView<'v> {
         for shard in &topology.shards {
             let can_serve = |node: &NodeId| {
                 let life = self.life(*node);
-                life.is_alive && !life.is_loading && life.offset > 0
+                life.is_alive && !life.is_loading
             };
             let replicas = shard.replicas.iter().copied().filter(can_serve);
             let nodes = std::iter::once(shard.primary).chain(replicas);
@@ -193,7 +194,7 @@ impl<'v> ClusterView<'v> {
                 replication_offset: life.offset,
                 health: match life {
                     NodeLife { is_alive: false, .. } => "fail",
-                    _ if !is_primary && (life.is_loading || life.offset == 0) => "loading",
+                    _ if !is_primary && life.is_loading => "loading",
                     _ => "online",
                 },
             })

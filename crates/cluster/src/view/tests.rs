@@ -124,7 +124,6 @@ fn a_replica_that_loads_or_is_dead_is_not_in_slots() {
     let (topology, own) = (three_shards(), own(1));
     for life in [
         NodeLife { is_alive: true, is_loading: true, offset: 5, ..NodeLife::default() },
-        NodeLife { is_alive: true, offset: 0, ..NodeLife::default() },
         NodeLife { offset: 5, ..NodeLife::default() },
     ] {
         let mut lives = lives();
