@@ -100,6 +100,37 @@ pub enum RouteError {
     OnlyReads,
 }
 
+/// Why a command of a script was rejected. `Display` is the error reply of Redis, which then names the script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptRouteError {
+    /// For scripts that begin with `#!` and lack the flag `allow-cross-slot-keys`: the script has used a key of
+    /// another slot before. The caller compares the slots.
+    #[error("ERR Script attempted to access keys that do not hash to the same slot")]
+    CrossSlot,
+    #[error("ERR Script attempted to access a non local key in a cluster node")]
+    NotLocal,
+    #[error("ERR Script attempted to execute a command while the cluster is down")]
+    ClusterDown,
+    #[error(
+        "ERR Script attempted to execute a write command while the cluster is down and readonly"
+    )]
+    OnlyReads,
+}
+
+impl RouteDecision<'_> {
+    /// The error for a command that a script executes; `None` if it is served.
+    #[must_use]
+    pub const fn script_error(&self) -> Option<ScriptRouteError> {
+        match self {
+            RouteDecision::Serve => None,
+            RouteDecision::Refused(RouteError::ClusterDown) => Some(ScriptRouteError::ClusterDown),
+            RouteDecision::Refused(RouteError::OnlyReads) => Some(ScriptRouteError::OnlyReads),
+            RouteDecision::Refused(RouteError::CrossSlot | RouteError::SlotNotServed)
+            | RouteDecision::Moved { .. } => Some(ScriptRouteError::NotLocal),
+        }
+    }
+}
+
 /// The shard that this node serves now. Computed once per turn, compared once per command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteGate(u16);
@@ -439,6 +470,30 @@ mod tests {
                 assert_eq!(map.is_served(gate, SlotId::new(slot)), is_served, "{slot} {state:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_script_gets_errors_of_its_own() {
+        let mut holed = three_shards();
+        holed.shards[0].slots = range(0, 5459);
+        let holed = SlotMap::new(Some(&holed), run(1));
+        let partial = RouteState { requires_full_coverage: false, ..UP };
+        let text = |request, state: &RouteState| {
+            holed.route(&request, state).script_error().map(|error| error.to_string())
+        };
+        let not_local = "ERR Script attempted to access a non local key in a cluster node";
+        let down = "ERR Script attempted to execute a command while the cluster is down";
+        let reads = "ERR Script attempted to execute a write command while the cluster is down and \
+                     readonly";
+        assert_eq!(text(read(0), &partial), None);
+        assert_eq!(text(read(5460), &partial).as_deref(), Some(not_local));
+        assert_eq!(text(read(16_287), &partial).as_deref(), Some(not_local));
+        assert_eq!(text(read(0), &UP).as_deref(), Some(down));
+        assert_eq!(text(write(0), &READS).as_deref(), Some(reads));
+        assert_eq!(
+            ScriptRouteError::CrossSlot.to_string(),
+            "ERR Script attempted to access keys that do not hash to the same slot"
+        );
     }
 
     #[test]
