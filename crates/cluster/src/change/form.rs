@@ -21,11 +21,11 @@ pub fn form(
     if !topology.members.is_empty() {
         return Err(ChangeError::AlreadyFormed);
     }
-    let wanted = shards.saturating_mul(replicas.saturating_add(1));
-    if shards == 0 || wanted > registered.len() || wanted > MEMBERS_MAX {
-        return Err(ChangeError::TooFewNodes { wanted, registered: registered.len() });
-    }
     let mut rest = spread(registered);
+    let wanted = shards.saturating_mul(replicas.saturating_add(1));
+    if shards == 0 || wanted > rest.len() || wanted > MEMBERS_MAX {
+        return Err(ChangeError::TooFewNodes { wanted, registered: rest.len() });
+    }
     let mut groups: Vec<Vec<&Registration>> = rest.drain(..shards).map(|node| vec![node]).collect();
     for _ in 0..replicas {
         for group in &mut groups {

@@ -3,8 +3,8 @@
 use super::{ChangeError, Edit, admit, begin, finish, shard_mut};
 use crate::document::{Member, REMOVED_MAX, Registration, Shard, TermCause, Topology};
 use crate::id::{ChangeId, NodeId, ShardId};
+use core::net::IpAddr;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 /// Seconds for which the document keeps the id of a removed node. FORGET of this id succeeds: tools send it
 /// to every node, and the first one removes the node for all.

@@ -312,13 +312,16 @@ fn a_formed_cluster_is_spread_over_zones_and_hosts() {
     reversed.reverse();
     assert_eq!(done(form(&empty(), stamp(1), &reversed, 3, 1)), formed);
     assert_eq!(form(&formed, stamp(2), &nodes, 3, 1), Err(ChangeError::AlreadyFormed));
+    let twice = [nodes[0].clone(), nodes[0].clone()];
+    let once = ChangeError::TooFewNodes { wanted: 2, registered: 1 };
+    assert_eq!(form(&empty(), stamp(1), &twice, 2, 0), Err(once));
     let few = ChangeError::TooFewNodes { wanted: 9, registered: 6 };
     assert_eq!(form(&empty(), stamp(1), &nodes, 3, 2), Err(few));
 }
 
 #[test]
 fn every_slot_has_one_owner_however_many_shards_are_formed() {
-    for shards in [1, 2, 3, 5, 6, 7, 100, 250] {
+    for shards in [1, 2, 3, 5, 6, 7, 100, 256] {
         let nodes: Vec<Registration> = (0..shards).map(|n| registration(n as u8)).collect();
         let formed = done(form(&empty(), stamp(1), &nodes, shards, 0));
         let all = formed.shards.iter().fold(SlotRanges::default(), |all, s| all.union(&s.slots));

@@ -185,7 +185,12 @@ impl Controller {
         let found = search(shard, situation, &self.settings, since_ms, is_patient);
         let why = match found {
             Search::Found { run, offset } => {
-                let why = self.reason(shard, situation.now_ms - since_ms, offset, restarted);
+                let why = self.reason(
+                    shard,
+                    situation.now_ms.saturating_sub(since_ms),
+                    offset,
+                    restarted,
+                );
                 let promotion = promotion(shard, run, TermCause::Failover, why);
                 let while_absent = restarted.is_none().then_some(shard.primary);
                 return Decision::Promote { promotion, while_absent };
