@@ -49,7 +49,8 @@ pub fn promote(topology: &Topology, change: ChangeId, promotion: &Promotion) -> 
 
 /// Confirms that `run` is the primary of its shard. A node that lost its lease and registered again writes
 /// this change before it serves: the epoch grows, so that a promotion that was decided while it had no lease
-/// can no longer be committed. O(document).
+/// can no longer be committed. A primary that does not know the outcome of a planned switch decides it in the
+/// same way before it serves again. O(document).
 ///
 /// # Errors
 /// The document has another primary, or another run of it.

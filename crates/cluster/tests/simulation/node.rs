@@ -4,7 +4,7 @@ use brisk_cluster::document::{
     Dataset, InstallError, Member, NodeRole, NodeStatus, Registration, Topology, check_installation,
 };
 use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, may_serve, serves_from_ms};
-use brisk_cluster::id::{ChangeId, Incarnation, NodeId, NodeRun, ShardId, Term};
+use brisk_cluster::id::{ChangeId, Epoch, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::{MapRole, RouteState, SlotMap};
 use brisk_cluster::slots::SlotId;
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ pub(crate) struct Node {
     pub(crate) must_reassert: bool,
     /// The last reassertion; it is in force once a document with it is installed.
     pub(crate) reassertion: Option<ChangeId>,
+    /// The epoch from which this primary hands over. It serves again once it knows the outcome, that is, once
+    /// it has installed a later document.
+    pub(crate) handing_over: Option<Epoch>,
     serves_from_ms: u64,
     /// The clock's start, and its error in parts per million.
     clock: (u64, i64),
@@ -55,6 +58,7 @@ impl Node {
             lease: None,
             must_reassert: false,
             reassertion: None,
+            handing_over: None,
             serves_from_ms: 0,
             clock,
         }
@@ -87,7 +91,7 @@ impl Node {
         self.is_up = true;
         self.paused_until_ms = now_ms;
         (self.lease, self.last_contact_ms, self.serves_from_ms) = (None, None, 0);
-        (self.must_reassert, self.reassertion) = (false, None);
+        (self.must_reassert, self.reassertion, self.handing_over) = (false, None, None);
         if !keeps_data || self.offset == 0 {
             (self.dataset, self.offset) = (Dataset::Empty, 0);
         }
@@ -104,6 +108,7 @@ impl Node {
         if self.reassertion == Some(document.change) {
             (self.must_reassert, self.reassertion) = (false, None);
         }
+        self.handing_over = self.handing_over.filter(|from| document.epoch <= *from);
         let before = (self.map.role(), self.map.own_shard());
         self.map = SlotMap::new(Some(document), self.run);
         self.installed = Some(document.clone());
@@ -130,7 +135,8 @@ impl Node {
     /// The shard that this node serves at this moment.
     pub(crate) fn serves(&self, now_ms: u64) -> Option<(ShardId, Term)> {
         let local_ms = self.local_ms(now_ms);
-        if !self.is_running(now_ms) || local_ms < self.serves_from_ms {
+        let is_handing_over = self.handing_over.is_some();
+        if !self.is_running(now_ms) || local_ms < self.serves_from_ms || is_handing_over {
             return None;
         }
         let (loss, acks) = (CoordinatorLoss::Safe, ReplicaAcks::Missing);

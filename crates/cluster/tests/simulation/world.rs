@@ -32,6 +32,8 @@ pub(crate) struct Totals {
     /// Changes whose outcome the writer had to read.
     pub(crate) unknown: u64,
     pub(crate) reasserted: u64,
+    /// Planned switches that were proposed.
+    pub(crate) planned: u64,
     pub(crate) served_checks: u64,
 }
 
@@ -44,6 +46,7 @@ impl Totals {
         self.alarms += other.alarms;
         self.unknown += other.unknown;
         self.reasserted += other.reasserted;
+        self.planned += other.planned;
         self.served_checks += other.served_checks;
     }
 }
@@ -263,12 +266,14 @@ impl World {
         it.install(document.as_ref(), now_ms, TTL_MS);
         it.must_reassert |= self.reasserts && renewal == Renewal::Granted;
         it.renewed(sent_ms, TTL_MS);
-        if it.must_reassert {
+        // A renewal brings no later document: the change of a planned switch may be lost or still under way.
+        if it.must_reassert || it.handing_over.is_some() {
             self.reassert(node);
         }
     }
 
-    /// A primary that lost its lease confirms that it still is the primary. A document that it has not seen
+    /// A primary that lost its lease, or does not know the outcome of a planned switch, confirms that it still
+    /// is the primary. A document that it has not seen
     /// yet makes the change fail; the next renewal brings this document, and the node tries again.
     fn reassert(&mut self, node: usize) {
         let it = &mut self.nodes[node];
@@ -425,7 +430,7 @@ impl World {
         let (now_ms, node) = (self.now_ms, self.random.below(self.nodes.len()));
         let bound = if self.random.percent(50) { 2 * TTL_MS } else { 3 * TTL_MS };
         let until_ms = now_ms + 100 + self.random.below(bound as usize) as u64;
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 | 1 if self.nodes[node].is_up => {
                 self.nodes[node].is_up = false;
                 let keeps_data = self.random.percent(80);
@@ -441,8 +446,34 @@ impl World {
                 let it = &mut self.controllers[node % CONTROLLERS];
                 (it.controller, it.pending) = (Controller::new(SETTINGS), None);
             }
+            10 => self.hand_over(node),
             _ => {}
         }
+    }
+
+    /// A serving primary stops, and proposes its replica.
+    fn hand_over(&mut self, node: usize) {
+        if self.nodes[node].serves(self.now_ms).is_none() {
+            return;
+        }
+        let Some(document) = self.nodes[node].installed.clone() else { return };
+        let Some(shard) = document.shard_of(self.nodes[node].run.node) else { return };
+        let replica = |it: &&Node| shard.replicas.contains(&it.run.node);
+        let Some(replica) = self.nodes.iter().find(replica) else { return };
+        let promotion = Promotion {
+            shard: shard.id,
+            expected_term: shard.term,
+            to: replica.run,
+            cause: TermCause::Planned,
+            why: "planned switch".to_owned(),
+        };
+        let change = ChangeId { writer: self.nodes[node].run, number: self.now_ms };
+        let next = promote(&document, change, &promotion).unwrap().unwrap();
+        self.nodes[node].handing_over = Some(document.epoch);
+        let request = Request { expected: document.epoch.0, document: next, while_absent: None };
+        self.totals.planned += 1;
+        let delay = self.delay_ms();
+        self.after(delay, Event::ChangeArrives { controller: None, request });
     }
 
     /// An operator forces a promotion, whether the primary lives or not.
