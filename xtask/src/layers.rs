@@ -35,6 +35,7 @@ pub(crate) const LAYERS: &[Layers] = &[
     CHECK,
     BENCHMARK,
     CLIENT,
+    CLUSTER,
     TESTKIT,
     ACL,
     CONFIG,
@@ -353,6 +354,20 @@ const CLIENT: Layers = Layers {
         &["cache"],
         &["recipes"],
         &["consumer"],
+        &["lib"],
+    ],
+};
+
+const CLUSTER: Layers = Layers {
+    sources: "crates/cluster/src",
+    order: &[
+        &["id"],
+        &["slots"],
+        &["document"],
+        &["change"],
+        &["map"],
+        &["view"],
+        &["failover"],
         &["lib"],
     ],
 };

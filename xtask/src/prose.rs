@@ -5,6 +5,7 @@
 /// The crates whose comments are checked.
 const CRATES: &[&str] = &[
     "crates/acl/",
+    "crates/cluster/",
     "crates/config/",
     "crates/engine/",
     "crates/node/",

@@ -37,7 +37,7 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule {
-        within: &["crates/engine", "crates/resp", "crates/structures"],
+        within: &["crates/cluster", "crates/engine", "crates/resp", "crates/structures"],
         except: &[],
         words: &["SystemTime", "Instant::"],
         tests_exempt: true,
@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     Rule {
         within: &[
             "crates/acl",
+            "crates/cluster",
             "crates/engine",
             "crates/resp",
             "crates/script",
@@ -57,7 +58,7 @@ const RULES: &[Rule] = &[
         advice: "no files here: take bytes as an argument",
     },
     Rule {
-        within: &["crates/engine", "crates/resp", "crates/structures"],
+        within: &["crates/cluster", "crates/engine", "crates/resp", "crates/structures"],
         except: &[],
         words: &["std::net", "std::thread::spawn", "TcpStream"],
         tests_exempt: true,

@@ -6,6 +6,47 @@
 /// The number of hash slots, fixed by the cluster protocol.
 pub const SLOTS: u16 = 16_384;
 
+/// The number of a slot; below [`SLOTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(u16);
+
+impl SlotId {
+    /// A slot that is known to exist.
+    ///
+    /// # Panics
+    /// If it does not exist. Use [`SlotId::checked`] for numbers from peers, files and clients.
+    #[must_use]
+    pub const fn new(slot: u16) -> SlotId {
+        assert!(slot < SLOTS);
+        SlotId(slot)
+    }
+
+    /// The slot `number`, if it exists.
+    pub fn checked(number: impl TryInto<u16>) -> Option<SlotId> {
+        number.try_into().ok().filter(|slot| *slot < SLOTS).map(SlotId)
+    }
+
+    /// The slot of `key`. O(length).
+    #[inline]
+    #[must_use]
+    pub fn of_key(key: &[u8]) -> SlotId {
+        SlotId(key_slot(key))
+    }
+
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The index into arrays with one element per slot.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        (self.0 % SLOTS) as usize
+    }
+}
+
 static TABLES: [[u16; 256]; 8] = tables();
 
 const fn tables() -> [[u16; 256]; 8] {

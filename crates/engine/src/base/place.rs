@@ -1,6 +1,7 @@
 //! Identifiers of places and times: databases, slots, keys with their hash, times, tickets.
 
-use brisk_resp::slot::key_slot;
+pub use brisk_resp::slot::SlotId;
+
 use brisk_structures::hash::HashKey;
 
 /// Slots per database; fixed by the cluster protocol.
@@ -62,31 +63,6 @@ impl From<DbIndex> for DbNumber {
     }
 }
 
-/// The number of a slot in a database; below [`SLOTS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotId(u16);
-
-impl SlotId {
-    /// A slot that is known to exist.
-    ///
-    /// # Panics
-    /// If it does not exist. Use [`SlotId::checked`] for numbers from peers, files and clients.
-    pub const fn new(slot: u16) -> SlotId {
-        assert!((slot as usize) < SLOTS);
-        SlotId(slot)
-    }
-
-    /// The slot `number`, if it exists.
-    pub fn checked(number: impl TryInto<u16>) -> Option<SlotId> {
-        number.try_into().ok().filter(|slot| usize::from(*slot) < SLOTS).map(SlotId)
-    }
-
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize % SLOTS
-    }
-}
-
 /// A slot of one of the databases.
 pub type DbSlot = (DbIndex, SlotId);
 
@@ -143,6 +119,6 @@ impl KeyHasher {
     }
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
-        Key { bytes, slot: SlotId(key_slot(bytes)), hash: self.hash(bytes) }
+        Key { bytes, slot: SlotId::of_key(bytes), hash: self.hash(bytes) }
     }
 }

@@ -1,0 +1,317 @@
+//! The topology document: which nodes there are, which shard owns which slots, and which node is its primary.
+//!
+//! | file | about |
+//! |---|---|
+//! | here | the document's types, JSON |
+//! | `check` | the rules of a document by itself, and compared with the document in force |
+//! | `report` | the values that nodes publish next to the document: registrations and status reports |
+//!
+//! The document is the only truth about the cluster. A coordinator keeps it under one key; every change
+//! replaces it as a whole. Fields that this version does not know survive a change.
+
+mod check;
+mod report;
+
+pub use check::{DocumentError, InstallError, check, check_installation};
+pub use report::{Dataset, NodeRole, NodeStatus, REPORT_BYTES_MAX, Registration};
+
+use crate::id::{ChangeId, Epoch, MigrationId, NodeId, NodeRun, ShardId, Term};
+use crate::slots::SlotRanges;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The format that this version reads and writes.
+pub const FORMAT: u64 = 1;
+/// Bytes of a document. etcd accepts requests of 1.5 MiB by default, and base64 in its JSON gateway adds a third.
+pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+/// Nodes of a cluster; Redis Cluster's recommended maximum.
+pub const MEMBERS_MAX: usize = 1_000;
+/// Migrations that the document keeps, finished ones included.
+pub const MIGRATIONS_MAX: usize = 256;
+/// Ids of removed nodes that the document keeps.
+pub const REMOVED_MAX: usize = 1_000;
+/// Bytes of an address or a host name: the longest name that DNS allows.
+pub const HOST_BYTES_MAX: usize = 255;
+/// Bytes of a zone, of a node's name and of the cluster's name.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Bytes of a reason.
+pub const REASON_BYTES_MAX: usize = 256;
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// See [`FORMAT`].
+    pub format: u64,
+    /// `cluster-name`. A document without a name fits every cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub epoch: Epoch,
+    /// The change that made this version.
+    pub change: ChangeId,
+    #[serde(default)]
+    pub members: BTreeMap<NodeId, Member>,
+    #[serde(default)]
+    pub shards: Vec<Shard>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub migrations: Vec<Migration>,
+    /// Nodes that were removed, each with the Unix time in seconds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub removed: BTreeMap<NodeId, u64>,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Where clients and other nodes reach a member, and where it runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Member {
+    pub ip: String,
+    /// The port without TLS; 0 if there is none.
+    #[serde(default)]
+    pub port: u16,
+    /// The port with TLS; 0 if there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tls: u16,
+    /// `cluster-announce-bus-port`; 0 shows the port plus 10,000.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bus: u16,
+    /// `cluster-announce-hostname`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// `cluster-zone`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// `cluster-announce-human-nodename`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+fn is_zero(port: &u16) -> bool {
+    *port == 0
+}
+
+/// A primary, its replicas and their slots.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shard {
+    pub id: ShardId,
+    #[serde(default)]
+    pub slots: SlotRanges,
+    /// The term of the primary. Within a term the primary does not change.
+    pub term: Term,
+    pub primary: NodeId,
+    /// The runs that are in sync, the primary's among them. A primary whose run is missing may not serve: it
+    /// was restarted. With [`Durability::Async`] the primary's run is the only one.
+    #[serde(default)]
+    pub isr: Vec<NodeRun>,
+    #[serde(default)]
+    pub replicas: Vec<NodeId>,
+    #[serde(default)]
+    pub durability: Durability,
+    /// How the primary came to be it in this term.
+    #[serde(default)]
+    pub cause: TermCause,
+    /// The cause in words, for operators.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// When a write is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// Once the primary has executed it.
+    #[default]
+    Async,
+    /// Once every run of the in-sync set has it.
+    Sync,
+}
+
+/// How a primary came to be the primary of a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TermCause {
+    /// It founded the shard.
+    #[default]
+    Founded,
+    /// The lease of the primary before it ended.
+    Failover,
+    /// The primary before it handed over.
+    Planned,
+    /// An operator forced it, with FORCE or TAKEOVER. The lease of the primary before it may still live.
+    Forced,
+    /// It was the primary, restarted, and no other node could take over.
+    Resumed,
+}
+
+/// Slots on their way from one shard to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Migration {
+    pub id: MigrationId,
+    pub slots: SlotRanges,
+    /// The shard that owns the slots until the migration is committed.
+    pub src: ShardId,
+    pub dst: ShardId,
+    /// The terms of both at the beginning. Another term aborts the migration.
+    pub src_term: Term,
+    pub dst_term: Term,
+    pub state: MigrationState,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// How far a migration is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum MigrationState {
+    Prepare,
+    Streaming,
+    Committed,
+    Done,
+    Aborted,
+}
+
+impl MigrationState {
+    /// True while the migration may still be committed or aborted.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, MigrationState::Prepare | MigrationState::Streaming)
+    }
+}
+
+impl Topology {
+    /// The document before the first change: no nodes, epoch 0.
+    #[must_use]
+    pub fn empty(name: &str, change: ChangeId) -> Topology {
+        Topology {
+            format: FORMAT,
+            name: Some(name.to_owned()),
+            epoch: Epoch::default(),
+            change,
+            members: BTreeMap::new(),
+            shards: Vec::new(),
+            migrations: Vec::new(),
+            removed: BTreeMap::new(),
+            other: Map::new(),
+        }
+    }
+
+    /// Reads a document and checks the rules that hold for every document. O(bytes).
+    pub fn parse(json: &[u8]) -> Result<Topology, DocumentError> {
+        if json.len() > DOCUMENT_BYTES_MAX {
+            return Err(DocumentError::TooLarge(json.len()));
+        }
+        let format = serde_json::from_slice::<FormatOnly>(json);
+        let format = format.map_err(|error| DocumentError::Syntax(error.to_string()))?.format;
+        if format != FORMAT {
+            return Err(DocumentError::Format(format));
+        }
+        let topology: Topology = serde_json::from_slice(json)
+            .map_err(|error| DocumentError::Syntax(error.to_string()))?;
+        check(&topology)?;
+        Ok(topology)
+    }
+
+    /// The document as JSON. O(size).
+    pub fn to_json(&self) -> Result<Vec<u8>, DocumentError> {
+        let json =
+            serde_json::to_vec(self).map_err(|error| DocumentError::Syntax(error.to_string()))?;
+        if json.len() > DOCUMENT_BYTES_MAX {
+            return Err(DocumentError::TooLarge(json.len()));
+        }
+        Ok(json)
+    }
+
+    /// The shard with this id. O(shards).
+    #[must_use]
+    pub fn shard(&self, id: ShardId) -> Option<&Shard> {
+        self.shards.iter().find(|shard| shard.id == id)
+    }
+
+    /// The shard that a node belongs to, as its primary or a replica. O(nodes).
+    #[must_use]
+    pub fn shard_of(&self, node: NodeId) -> Option<&Shard> {
+        self.shards.iter().find(|shard| shard.has(node))
+    }
+
+    /// The number of slots that have an owner. O(ranges).
+    #[must_use]
+    pub fn slots_assigned(&self) -> usize {
+        self.shards.iter().map(|shard| shard.slots.count()).sum()
+    }
+}
+
+/// The version of a document, read before the rest: a newer format may look different.
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: u64,
+}
+
+impl Shard {
+    /// A new shard without replicas, with `primary` in its first term.
+    #[must_use]
+    pub fn founded(id: ShardId, primary: NodeRun) -> Shard {
+        Shard {
+            id,
+            slots: SlotRanges::default(),
+            term: Term::FIRST,
+            primary: primary.node,
+            isr: vec![primary],
+            replicas: Vec::new(),
+            durability: Durability::default(),
+            cause: TermCause::Founded,
+            why: String::new(),
+            other: Map::new(),
+        }
+    }
+
+    /// True if the node is the primary or a replica.
+    #[must_use]
+    pub fn has(&self, node: NodeId) -> bool {
+        self.primary == node || self.replicas.contains(&node)
+    }
+
+    /// The primary and the replicas.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::once(self.primary).chain(self.replicas.iter().copied())
+    }
+
+    /// The run of the primary that may serve; `None` if the document waits for one.
+    #[must_use]
+    pub fn primary_run(&self) -> Option<NodeRun> {
+        self.isr.iter().copied().find(|run| run.node == self.primary)
+    }
+}
+
+impl Member {
+    /// The port that NODES shows after `@`. 0 if the default has no room in a port number.
+    #[must_use]
+    pub fn bus_port(&self) -> u16 {
+        /// Redis's distance between the port of a node and the port of its bus.
+        const BUS_OFFSET: u16 = 10_000;
+        let port = if self.port == 0 { self.tls } else { self.port };
+        if self.bus == 0 { port.checked_add(BUS_OFFSET).unwrap_or(0) } else { self.bus }
+    }
+
+    /// True if both have the same address, zone and names.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Member) -> bool {
+        let of = |member: &Member| (member.port, member.tls, member.bus);
+        let names = |member: &Member| {
+            [&member.ip, &member.host, &member.zone, &member.name].map(String::clone)
+        };
+        of(self) == of(other) && names(self) == names(other)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

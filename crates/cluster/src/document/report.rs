@@ -1,0 +1,121 @@
+//! The values that nodes publish next to the document.
+
+use super::{DocumentError, Member};
+use crate::id::{Incarnation, NodeId, NodeRun, Term};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// Bytes of a registration or a status report.
+pub const REPORT_BYTES_MAX: usize = 16 << 10;
+
+/// The value of a node's lease: the node runs, and this is its address.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Registration {
+    pub id: NodeId,
+    #[serde(serialize_with = "write_incarnation", deserialize_with = "read_incarnation")]
+    pub incarnation: Incarnation,
+    pub version: String,
+    pub member: Member,
+    /// `cluster-replica-no-failover`.
+    #[serde(default)]
+    pub no_failover: bool,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What a node reports about itself every few seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    #[serde(serialize_with = "write_incarnation", deserialize_with = "read_incarnation")]
+    pub incarnation: Incarnation,
+    pub role: NodeRole,
+    pub term: Term,
+    /// The id of the replication history; empty before the first.
+    pub replid: String,
+    /// The offset in that history, in bytes.
+    pub offset: u64,
+    /// True while a dataset is loaded or a full synchronisation runs.
+    #[serde(default)]
+    pub loading: bool,
+    /// Milliseconds between the last contact of a replica with its primary and the report; `None` if this
+    /// process had none.
+    #[serde(default)]
+    pub last_contact_ms: Option<u64>,
+    /// The dataset at the start of the process.
+    #[serde(default)]
+    pub dataset: Dataset,
+    /// Fields of newer versions.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The role that a node acts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeRole {
+    Primary,
+    #[default]
+    Replica,
+}
+
+/// Where the dataset of a process came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dataset {
+    /// There was none.
+    #[default]
+    Empty,
+    /// The snapshot or the append-only file, or another node since.
+    Disk,
+}
+
+impl Registration {
+    /// The run that is registered.
+    #[must_use]
+    pub fn run(&self) -> NodeRun {
+        NodeRun { node: self.id, incarnation: self.incarnation }
+    }
+
+    /// Reads a registration. O(bytes).
+    pub fn parse(json: &[u8]) -> Result<Registration, DocumentError> {
+        parse(json)
+    }
+
+    /// The registration as JSON.
+    pub fn to_json(&self) -> Result<Vec<u8>, DocumentError> {
+        write(self)
+    }
+}
+
+impl NodeStatus {
+    /// Reads a report. O(bytes).
+    pub fn parse(json: &[u8]) -> Result<NodeStatus, DocumentError> {
+        parse(json)
+    }
+
+    /// The report as JSON.
+    pub fn to_json(&self) -> Result<Vec<u8>, DocumentError> {
+        write(self)
+    }
+}
+
+fn parse<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Result<T, DocumentError> {
+    if json.len() > REPORT_BYTES_MAX {
+        return Err(DocumentError::TooLarge(json.len()));
+    }
+    serde_json::from_slice(json).map_err(|error| DocumentError::Syntax(error.to_string()))
+}
+
+fn write<T: Serialize>(report: &T) -> Result<Vec<u8>, DocumentError> {
+    serde_json::to_vec(report).map_err(|error| DocumentError::Syntax(error.to_string()))
+}
+
+fn write_incarnation<S: Serializer>(run: &Incarnation, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(run)
+}
+
+fn read_incarnation<'j, D: Deserializer<'j>>(from: D) -> Result<Incarnation, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(serde::de::Error::custom)
+}

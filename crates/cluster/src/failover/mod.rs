@@ -1,0 +1,108 @@
+//! Failover: the decisions of the controller, and when a node may serve.
+//!
+//! | file | about |
+//! |---|---|
+//! | here | inputs and decisions |
+//! | `controller` | the state machine: leases that end, the storm guard, formation |
+//! | `candidates` | which replica is promoted, and if a restarted primary may resume |
+//! | `fencing` | when a primary may serve |
+//!
+//! Safety rests on four rules:
+//! - A node serves only until its lease deadline by its own clock.
+//! - A renewal counts only once the node has installed the document of the renewal's revision.
+//! - A promotion because of an ended lease must not meet a node that has registered again. Either its
+//!   transaction compares that the lease is still absent ([`Decision::Promote`]), or a node that lost its lease
+//!   serves only after its change [`reassert`](crate::change::reassert) was committed.
+//! - A primary of a forced promotion waits until the lease of the primary before must have ended.
+
+mod candidates;
+mod controller;
+mod fencing;
+#[cfg(test)]
+mod tests;
+
+pub use controller::{Controller, QUERY_MS_MAX, STORM_TTLS_MAX};
+pub use fencing::{CoordinatorLoss, Lease, ReplicaAcks, margin_ms, may_serve, serves_from_ms};
+
+use crate::change::{ChangeError, Edit, Promotion, correct_member, form, promote};
+use crate::document::{Dataset, NodeStatus, Registration, Topology};
+use crate::id::{ChangeId, NodeId, ShardId};
+use std::collections::BTreeMap;
+
+/// The settings of a controller.
+#[derive(Debug, Clone, Copy)]
+pub struct FailoverSettings {
+    /// `cluster-node-timeout`: the time to live of leases, in milliseconds.
+    pub ttl_ms: u64,
+    /// `cluster-replica-validity-factor`; 0 accepts replicas however old their data is.
+    pub validity_factor: u64,
+    /// `cluster-init-shards`; 0 forms no cluster.
+    pub init_shards: usize,
+    /// `cluster-init-replicas`.
+    pub init_replicas: usize,
+}
+
+/// A status report and when it arrived.
+#[derive(Debug, Clone)]
+pub struct ReceivedStatus {
+    pub status: NodeStatus,
+    /// On the controller's clock, in milliseconds.
+    pub received_ms: u64,
+}
+
+/// What a controller knows at one moment. All times are milliseconds on the controller's monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'s> {
+    pub topology: Option<&'s Topology>,
+    /// The nodes with a lease.
+    pub registered: &'s BTreeMap<NodeId, Registration>,
+    pub statuses: &'s BTreeMap<NodeId, ReceivedStatus>,
+    /// When each node last replied to a ping.
+    pub pongs: &'s BTreeMap<NodeId, u64>,
+    pub now_ms: u64,
+}
+
+/// The next step of a controller.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Form the cluster from the registered nodes.
+    Form { shards: usize, replicas: usize },
+    /// Correct the address of a member.
+    Correct(NodeId),
+    /// Make a replica the primary. The transaction also compares that the node `while_absent` has no lease,
+    /// unless nodes reassert themselves: otherwise the node could register again and serve next to the new
+    /// primary.
+    Promote { promotion: Promotion, while_absent: Option<NodeId> },
+    /// Let a restarted primary resume, with the dataset that it has.
+    Resume { promotion: Promotion, dataset: Dataset },
+    /// Request status reports from these nodes, which may succeed the primary of the shard.
+    Query { shard: ShardId, nodes: Vec<NodeId> },
+    /// Most leases ended at once: suspect the coordinator. Ping these nodes, and promote none before.
+    AwaitStorm { until_ms: u64, ping: Vec<NodeId> },
+    /// An alarm: the shard stays down until a node returns or an operator decides. Reported once per cause.
+    NoCandidate { shard: ShardId, why: String },
+    /// Nothing changes before this time unless an event arrives.
+    WaitUntil(u64),
+}
+
+impl Decision {
+    /// The document after this decision; `None` if the decision changes none. O(document).
+    pub fn apply(&self, situation: &Situation<'_>, name: &str, change: ChangeId) -> Edit {
+        let empty = || Topology::empty(name, change);
+        let topology = situation.topology.cloned().unwrap_or_else(empty);
+        match self {
+            Decision::Form { shards, replicas } => {
+                let nodes: Vec<Registration> = situation.registered.values().cloned().collect();
+                form(&topology, change, &nodes, *shards, *replicas)
+            }
+            Decision::Correct(node) => match situation.registered.get(node) {
+                Some(registration) => correct_member(&topology, change, registration),
+                None => Err(ChangeError::UnknownNode(node.to_string())),
+            },
+            Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. } => {
+                promote(&topology, change, promotion)
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The shapes are those of a cluster of redis-server 7.0.15: fields, their order, flags, metadata.
+
+use super::*;
+use crate::document::tests::{member, node, run, shard_id, three_shards};
+use crate::id::Incarnation;
+use serde_json::Map;
+
+fn own(n: u8) -> Registration {
+    Registration {
+        id: node(n),
+        incarnation: Incarnation(n.into()),
+        version: "1".into(),
+        member: member(n),
+        no_failover: false,
+        other: Map::new(),
+    }
+}
+
+/// All four nodes live; the offset of each is 680.
+fn lives() -> BTreeMap<NodeId, NodeLife> {
+    let life = NodeLife {
+        is_alive: true,
+        offset: 680,
+        last_report_ms: 1_795_777_223_310,
+        ..NodeLife::default()
+    };
+    (1..5).map(|n| (node(n), life)).collect()
+}
+
+fn with_host() -> Topology {
+    let mut topology = three_shards();
+    topology.members.get_mut(&node(2)).unwrap().host = "host-2.example.com".into();
+    topology
+}
+
+#[test]
+fn nodes_has_a_line_per_node_with_the_fields_of_redis() {
+    let (topology, lives, own) = (with_host(), lives(), own(1));
+    let mut dead = lives.clone();
+    dead.insert(node(3), NodeLife { no_failover: true, ..NodeLife::default() });
+    let view = ClusterView {
+        topology: Some(&topology),
+        own: &own,
+        lives: &dead,
+        endpoint: EndpointKind::Ip,
+        is_tls: false,
+    };
+    let id = node;
+    let pong = 1_795_777_223_310_u64;
+    let expected = [
+        format!("{} 127.0.0.1:7001@17001 myself,master - 0 {pong} 7 connected 0-5460\n", id(1)),
+        format!("{} 127.0.0.1:7004@17004 slave {} 0 {pong} 7 connected\n", id(4), id(1)),
+        format!(
+            "{} 127.0.0.1:7002@17002,host-2.example.com master - 0 {pong} 7 connected 5461-10922\n",
+            id(2)
+        ),
+        format!(
+            "{} 127.0.0.1:7003@17003 master,fail,nofailover - 0 0 7 disconnected 10923-16383\n",
+            id(3)
+        ),
+    ];
+    assert_eq!(view.nodes(), expected.concat());
+    assert_eq!(view.replicas(&id(1).to_string()).unwrap(), [expected[1].trim_end()]);
+    assert_eq!(
+        view.replicas(&id(4).to_string()).unwrap_err().to_string(),
+        "ERR The specified node is not a master"
+    );
+    assert_eq!(view.replicas("abc").unwrap_err().to_string(), "ERR Unknown node abc");
+    let file = view.nodes_file();
+    assert!(file.ends_with("vars currentEpoch 41 lastVoteEpoch 0\n"), "{file}");
+    assert_eq!(own_id(file.as_bytes()), Ok(id(1)));
+}
+
+#[test]
+fn the_own_id_is_read_from_a_file_of_redis() {
+    let file = "bf6f07d819f95559636640ce7ecdf9d336ad8b96 127.0.0.1:2@3 slave - 0 0 0 connected\n\
+        7f85a381f35489247c840ac433db6d6c3638ace9 127.0.0.1:27101@37101,h myself,master - 0 0 5 \
+        connected 0 [1-<-bf6f07d819f95559636640ce7ecdf9d336ad8b96]\n\
+        vars currentEpoch 5 lastVoteEpoch 0\n";
+    assert_eq!(
+        own_id(file.as_bytes()).unwrap().to_string(),
+        "7f85a381f35489247c840ac433db6d6c3638ace9"
+    );
+    assert_eq!(own_id(b""), Err(NodesFileError::WithoutMyself));
+    assert_eq!(own_id(b"\nxyz :0@0 myself,master"), Err(NodesFileError::NoId(2)));
+}
+
+#[test]
+fn slots_names_nodes_by_the_preferred_endpoint() {
+    let (topology, lives, own) = (with_host(), lives(), own(1));
+    let of = |endpoint| {
+        let view = ClusterView {
+            topology: Some(&topology),
+            own: &own,
+            lives: &lives,
+            endpoint,
+            is_tls: false,
+        };
+        view.slots()
+    };
+    let text = |value: &str| value.to_owned();
+    let ip = of(EndpointKind::Ip);
+    let shape: Vec<(String, usize)> =
+        ip.iter().map(|entry| (entry.range.to_string(), entry.nodes.len())).collect();
+    assert_eq!(shape, [(text("0-5460"), 2), (text("5461-10922"), 1), (text("10923-16383"), 1)]);
+    assert_eq!(ip[0].nodes[1].id, node(4));
+    assert_eq!(
+        (&ip[0].nodes[0].endpoint, ip[0].nodes[0].metadata.len()),
+        (&Some(text("127.0.0.1")), 0)
+    );
+    assert_eq!(ip[1].nodes[0].metadata, [("hostname", text("host-2.example.com"))]);
+    let hostname = of(EndpointKind::Hostname);
+    assert_eq!(hostname[0].nodes[0].endpoint, Some(text("?")));
+    assert_eq!(hostname[1].nodes[0].endpoint, Some(text("host-2.example.com")));
+    assert_eq!(hostname[1].nodes[0].metadata, [("ip", text("127.0.0.1"))]);
+    let unknown = of(EndpointKind::Unknown);
+    assert_eq!(unknown[1].nodes[0].endpoint, None);
+    let both = [("ip", text("127.0.0.1")), ("hostname", text("host-2.example.com"))];
+    assert_eq!(unknown[1].nodes[0].metadata, both);
+}
+
+#[test]
+fn a_replica_that_loads_or_is_dead_is_not_in_slots() {
+    let (topology, own) = (three_shards(), own(1));
+    for life in [
+        NodeLife { is_alive: true, is_loading: true, offset: 5, ..NodeLife::default() },
+        NodeLife { offset: 5, ..NodeLife::default() },
+    ] {
+        let mut lives = lives();
+        lives.insert(node(4), life);
+        let view = ClusterView {
+            topology: Some(&topology),
+            own: &own,
+            lives: &lives,
+            endpoint: EndpointKind::Ip,
+            is_tls: false,
+        };
+        assert_eq!(view.slots()[0].nodes.len(), 1, "{life:?}");
+        let health = if life.is_alive { "loading" } else { "fail" };
+        assert_eq!(view.shards()[0].nodes[1].health, health, "{life:?}");
+    }
+}
+
+#[test]
+fn shards_and_info_describe_the_document() {
+    let (topology, lives, own) = (with_host(), lives(), own(4));
+    let endpoint = EndpointKind::Unknown;
+    let view =
+        ClusterView { topology: Some(&topology), own: &own, lives: &lives, endpoint, is_tls: true };
+    let shards = view.shards();
+    let of_host = &shards[1].nodes[0];
+    assert_eq!(of_host.hostname.as_deref(), Some("host-2.example.com"));
+    assert_eq!((of_host.endpoint.as_str(), of_host.port, of_host.tls_port), ("", Some(7002), None));
+    let roles: Vec<&str> = shards[0].nodes.iter().map(|node| node.role).collect();
+    assert_eq!((roles, shards[0].nodes[1].replication_offset), (vec!["master", "replica"], 680));
+    assert_eq!(view.my_shard_id(), shard_id(1));
+    let info = view.info(false);
+    assert_eq!((info.is_ok, info.slots_ok, info.known_nodes, info.size), (true, 16_384, 4, 3));
+    assert_eq!((info.current_epoch, info.my_epoch), (Epoch(41), Term(7)));
+    assert_eq!(info.isr, [run(1).to_string()]);
+    assert!(!view.info(true).is_ok);
+}
+
+#[test]
+fn a_node_that_is_no_member_shows_only_itself() {
+    let (topology, lives, own) = (three_shards(), lives(), own(9));
+    for topology in [None, Some(&topology)] {
+        let endpoint = EndpointKind::Ip;
+        let view = ClusterView { topology, own: &own, lives: &lives, endpoint, is_tls: false };
+        let line = format!("{} 127.0.0.1:7009@17009 myself,master - 0 0 0 connected\n", node(9));
+        assert_eq!((view.nodes(), view.slots().len()), (line, 0));
+        let shards = view.shards();
+        assert_eq!(
+            (shards.len(), shards[0].slots.is_empty(), shards[0].nodes[0].role),
+            (1, true, "master")
+        );
+        let info: Vec<String> = view
+            .info(false)
+            .lines()
+            .iter()
+            .map(|(name, value)| format!("{name}:{value}"))
+            .collect();
+        let redis = "cluster_state:fail cluster_slots_assigned:0 cluster_slots_ok:0 \
+            cluster_slots_pfail:0 cluster_slots_fail:0 cluster_known_nodes:1 cluster_size:1 \
+            cluster_current_epoch:0 cluster_my_epoch:0 cluster_stats_messages_sent:0 \
+            cluster_stats_messages_received:0 total_cluster_links_buffer_limit_exceeded:0";
+        assert_eq!(info.join(" "), redis);
+        assert_eq!(view.failure_reports(&node(9).to_string()), Ok(0));
+        let unknown = view.failure_reports(&node(1).to_string()).unwrap_err();
+        assert_eq!(unknown.to_string(), format!("ERR Unknown node {}", node(1)));
+        assert_eq!(view.replicas(&node(9).to_string()), Ok(Vec::new()));
+    }
+}

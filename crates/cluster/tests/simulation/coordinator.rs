@@ -1,0 +1,109 @@
+//! The model of a coordinator.
+
+use brisk_cluster::document::{Registration, Topology, check_installation};
+use brisk_cluster::id::{ChangeId, NodeId, NodeRun};
+use std::collections::BTreeMap;
+
+/// A lease with the node's registration.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldLease {
+    pub(crate) registration: Registration,
+    pub(crate) expires_ms: u64,
+}
+
+/// The result of a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    Renewed,
+    /// There was no lease of this process.
+    Granted,
+    /// A newer process of the node has the lease.
+    Replaced,
+}
+
+/// A change under way: the version that it compares, and the node that must have no lease.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) expected: u64,
+    pub(crate) document: Topology,
+    pub(crate) while_absent: Option<NodeId>,
+}
+
+/// Document, leases and the history of changes.
+#[derive(Debug)]
+pub(crate) struct Coordinator {
+    pub(crate) revision: u64,
+    pub(crate) document: Option<Topology>,
+    pub(crate) leases: BTreeMap<NodeId, HeldLease>,
+    /// Without a quorum until this time: requests wait, leases do not end.
+    pub(crate) frozen_until_ms: u64,
+    history: Vec<ChangeId>,
+    ttl_ms: u64,
+}
+
+impl Coordinator {
+    pub(crate) fn new(ttl_ms: u64) -> Coordinator {
+        Coordinator {
+            revision: 0,
+            document: None,
+            leases: BTreeMap::new(),
+            frozen_until_ms: 0,
+            history: Vec::new(),
+            ttl_ms,
+        }
+    }
+
+    /// Freezes the coordinator. Leases are extended, as a new leader of etcd does.
+    pub(crate) fn freeze(&mut self, until_ms: u64) {
+        self.frozen_until_ms = self.frozen_until_ms.max(until_ms);
+        for lease in self.leases.values_mut() {
+            lease.expires_ms = lease.expires_ms.max(self.frozen_until_ms + self.ttl_ms);
+        }
+    }
+
+    /// Removes the leases that have ended.
+    pub(crate) fn expire(&mut self, now_ms: u64) {
+        self.leases.retain(|_, lease| lease.expires_ms > now_ms);
+    }
+
+    /// Renews or grants a lease. A process that was replaced by a newer one gets none.
+    pub(crate) fn renew(&mut self, registration: Registration, now_ms: u64) -> Renewal {
+        self.expire(now_ms);
+        let expires_ms = now_ms + self.ttl_ms;
+        let held = self.leases.get(&registration.id).map(|held| held.registration.incarnation);
+        if held.is_some_and(|held| held > registration.incarnation) {
+            return Renewal::Replaced;
+        }
+        let is_renewed = held == Some(registration.incarnation);
+        self.leases.insert(registration.id, HeldLease { registration, expires_ms });
+        if is_renewed { Renewal::Renewed } else { Renewal::Granted }
+    }
+
+    /// Applies a change if its comparisons hold. Every document must be one that nodes install.
+    pub(crate) fn change(&mut self, request: &Request, now_ms: u64) -> bool {
+        self.expire(now_ms);
+        let is_absent = request.while_absent.is_none_or(|node| !self.leases.contains_key(&node));
+        if request.expected != self.revision || !is_absent {
+            return false;
+        }
+        let old = self.document.as_ref();
+        check_installation("brisk", old, Some(&request.document)).unwrap();
+        assert_eq!(request.document.slots_assigned(), 16_384, "every slot has one owner");
+        self.revision += 1;
+        self.history.push(request.document.change);
+        self.document = Some(request.document.clone());
+        true
+    }
+
+    /// True if the history has the change.
+    pub(crate) fn has_applied(&self, change: ChangeId) -> bool {
+        self.history.contains(&change)
+    }
+
+    /// True if this run holds a lease at this moment.
+    pub(crate) fn has_lease(&self, run: NodeRun, now_ms: u64) -> bool {
+        self.leases
+            .get(&run.node)
+            .is_some_and(|lease| lease.registration.run() == run && lease.expires_ms > now_ms)
+    }
+}

@@ -1,0 +1,195 @@
+//! The model of a node.
+
+use brisk_cluster::document::{
+    Dataset, InstallError, Member, NodeRole, NodeStatus, Registration, Topology, check_installation,
+};
+use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, may_serve, serves_from_ms};
+use brisk_cluster::id::{ChangeId, Epoch, Incarnation, NodeId, NodeRun, ShardId, Term};
+use brisk_cluster::map::{MapRole, RouteState, SlotMap};
+use brisk_cluster::slots::SlotId;
+use std::collections::BTreeMap;
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) run: NodeRun,
+    pub(crate) is_up: bool,
+    /// Stopped until this time: it executes nothing.
+    pub(crate) paused_until_ms: u64,
+    /// Cut off from the coordinator until this time.
+    pub(crate) cut_until_ms: u64,
+    /// Cut off from its primary or its replicas until this time.
+    pub(crate) unlinked_until_ms: u64,
+    pub(crate) loading_until_ms: u64,
+    pub(crate) dataset: Dataset,
+    pub(crate) offset: u64,
+    last_contact_ms: Option<u64>,
+    /// Survives restarts, as the file does.
+    pub(crate) installed: Option<Topology>,
+    pub(crate) map: SlotMap,
+    lease: Option<Lease>,
+    /// The lease was lost, and the node has not reasserted itself as a primary. Its renewals do not count.
+    pub(crate) must_reassert: bool,
+    /// The last reassertion; it is in force once a document with it is installed.
+    pub(crate) reassertion: Option<ChangeId>,
+    /// The epoch from which this primary hands over. It serves again once it knows the outcome, that is, once
+    /// it has installed a later document.
+    pub(crate) handing_over: Option<Epoch>,
+    serves_from_ms: u64,
+    /// The clock's start, and its error in parts per million.
+    clock: (u64, i64),
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId, clock: (u64, i64)) -> Node {
+        let run = NodeRun { node: id, incarnation: Incarnation(1) };
+        Node {
+            run,
+            is_up: true,
+            paused_until_ms: 0,
+            cut_until_ms: 0,
+            unlinked_until_ms: 0,
+            loading_until_ms: 0,
+            dataset: Dataset::Empty,
+            offset: 0,
+            last_contact_ms: None,
+            installed: None,
+            map: SlotMap::new(None, run),
+            lease: None,
+            must_reassert: false,
+            reassertion: None,
+            handing_over: None,
+            serves_from_ms: 0,
+            clock,
+        }
+    }
+
+    /// The node's own clock.
+    pub(crate) fn local_ms(&self, now_ms: u64) -> u64 {
+        let (start, error) = self.clock;
+        let drift = now_ms as i64 * error / 1_000_000;
+        start.saturating_add_signed(now_ms as i64 + drift)
+    }
+
+    pub(crate) fn is_running(&self, now_ms: u64) -> bool {
+        self.is_up && now_ms >= self.paused_until_ms
+    }
+
+    pub(crate) fn registration(&self) -> Registration {
+        let json = format!(
+            r#"{{"id":"{}","incarnation":"{}","version":"1","member":{{"ip":"10.0.0.1","port":7000}}}}"#,
+            self.run.node, self.run.incarnation
+        );
+        let registration = Registration::parse(json.as_bytes()).unwrap();
+        let port = 7_000 + u16::from(registration.id.to_string().as_bytes()[1] - b'0');
+        Registration { member: Member { port, ..registration.member.clone() }, ..registration }
+    }
+
+    /// Starts a new process. Without `keeps_data` the disk is empty too.
+    pub(crate) fn restart(&mut self, keeps_data: bool, now_ms: u64) {
+        self.run.incarnation = Incarnation(self.run.incarnation.0 + 1);
+        self.is_up = true;
+        self.paused_until_ms = now_ms;
+        (self.lease, self.last_contact_ms, self.serves_from_ms) = (None, None, 0);
+        (self.must_reassert, self.reassertion, self.handing_over) = (false, None, None);
+        if !keeps_data || self.offset == 0 {
+            (self.dataset, self.offset) = (Dataset::Empty, 0);
+        }
+        self.map = SlotMap::new(self.installed.as_ref(), self.run);
+    }
+
+    /// Installs a document unless it is older.
+    pub(crate) fn install(&mut self, document: Option<&Topology>, now_ms: u64, ttl_ms: u64) {
+        let Some(document) = document else { return };
+        match check_installation("brisk", self.installed.as_ref(), Some(document)) {
+            Err(InstallError::EpochNotGrown { .. }) => return,
+            checked => checked.unwrap(),
+        }
+        if self.reassertion == Some(document.change) {
+            (self.must_reassert, self.reassertion) = (false, None);
+        }
+        self.handing_over = self.handing_over.filter(|from| document.epoch <= *from);
+        let before = (self.map.role(), self.map.own_shard());
+        self.map = SlotMap::new(Some(document), self.run);
+        self.installed = Some(document.clone());
+        let has_new_term = before != (self.map.role(), self.map.own_shard());
+        if let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) {
+            let local_ms = self.local_ms(now_ms);
+            self.serves_from_ms = serves_from_ms(shard.cause, local_ms, ttl_ms);
+            if self.map.role() == MapRole::Replica {
+                self.last_contact_ms = self.last_contact_ms.filter(|_| before.1.is_some());
+            }
+        }
+    }
+
+    /// Notes a renewal that was sent at `sent_ms` of the node's clock.
+    pub(crate) fn renewed(&mut self, sent_ms: u64, ttl_ms: u64) {
+        self.must_reassert &= self.map.role() == MapRole::Primary;
+        if self.must_reassert {
+            return;
+        }
+        let renewed_ms = self.lease.map_or(sent_ms, |lease| lease.renewed_ms.max(sent_ms));
+        self.lease = Some(Lease { renewed_ms, ttl_ms });
+    }
+
+    /// The shard that this node serves at this moment.
+    pub(crate) fn serves(&self, now_ms: u64) -> Option<(ShardId, Term)> {
+        let local_ms = self.local_ms(now_ms);
+        let is_handing_over = self.handing_over.is_some();
+        if !self.is_running(now_ms) || local_ms < self.serves_from_ms || is_handing_over {
+            return None;
+        }
+        let (loss, acks) = (CoordinatorLoss::Safe, ReplicaAcks::Missing);
+        let state = RouteState {
+            is_fenced: !may_serve(self.lease, local_ms, loss, acks),
+            requires_full_coverage: true,
+            allows_reads_when_down: false,
+            allows_pubsub_when_down: false,
+        };
+        let own = self.map.own_shard()?;
+        let shard = self.installed.as_ref()?.shard(own.0)?;
+        let slot: SlotId = shard.slots.iter().next()?;
+        self.map.is_served(self.map.gate(&state), slot).then_some(own)
+    }
+
+    pub(crate) fn status(&self, now_ms: u64) -> NodeStatus {
+        let is_replica = self.map.role() == MapRole::Replica;
+        let contact = self.last_contact_ms.filter(|_| is_replica);
+        NodeStatus {
+            incarnation: self.run.incarnation,
+            role: if is_replica { NodeRole::Replica } else { NodeRole::Primary },
+            term: self.map.own_shard().map(|own| own.1).unwrap_or_default(),
+            replid: "r".into(),
+            offset: self.offset,
+            loading: now_ms < self.loading_until_ms,
+            last_contact_ms: contact.map(|at| self.local_ms(now_ms).saturating_sub(at)),
+            dataset: self.dataset,
+            other: Default::default(),
+        }
+    }
+
+    /// A replica receives everything up to `offset` from its primary; the first contact is a full copy.
+    pub(crate) fn follow(&mut self, offset: u64, now_ms: u64, copy_ms: u64) {
+        if self.last_contact_ms.is_none() {
+            self.loading_until_ms = now_ms + copy_ms;
+        }
+        self.last_contact_ms = Some(self.local_ms(now_ms));
+        (self.offset, self.dataset) = (offset, Dataset::Disk);
+    }
+}
+
+/// The nodes that serve, by shard; an error in words if two serve one shard.
+pub(crate) fn serving(
+    nodes: &[Node],
+    now_ms: u64,
+) -> Result<BTreeMap<ShardId, (Term, NodeRun)>, String> {
+    let mut serving = BTreeMap::new();
+    for node in nodes {
+        let Some((shard, term)) = node.serves(now_ms) else { continue };
+        if let Some(other) = serving.insert(shard, (term, node.run)) {
+            let own = (term, node.run);
+            return Err(format!("shard {shard}: {other:?} and {own:?} serve at once"));
+        }
+    }
+    Ok(serving)
+}

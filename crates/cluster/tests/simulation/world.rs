@@ -1,0 +1,503 @@
+//! Events, faults, and the invariants that hold after each event.
+
+use crate::coordinator::{Coordinator, Renewal, Request};
+use crate::node::{Node, serving};
+use brisk_cluster::change::{Promotion, promote, reassert};
+use brisk_cluster::document::{Dataset, Registration, TermCause, Topology};
+use brisk_cluster::failover::{Controller, Decision, FailoverSettings, ReceivedStatus, Situation};
+use brisk_cluster::id::{ChangeId, Incarnation, NodeId, NodeRun, ShardId, Term};
+use brisk_cluster::map::MapRole;
+use brisk_testkit::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+
+const TTL_MS: u64 = 3_000;
+const SHARDS: usize = 3;
+const NODES: u8 = 6;
+const CONTROLLERS: usize = 2;
+/// Faults occur until then.
+const FAULTS_END_MS: u64 = 60_000;
+/// Time to recover: several leases, a storm, full copies.
+const END_MS: u64 = FAULTS_END_MS + 40_000;
+const SETTINGS: FailoverSettings =
+    FailoverSettings { ttl_ms: TTL_MS, validity_factor: 10, init_shards: SHARDS, init_replicas: 1 };
+
+/// What happened in all runs.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) failovers: u64,
+    pub(crate) resumed: u64,
+    pub(crate) forced: u64,
+    pub(crate) storms: u64,
+    pub(crate) alarms: u64,
+    /// Changes whose outcome the writer had to read.
+    pub(crate) unknown: u64,
+    pub(crate) reasserted: u64,
+    /// Planned switches that were proposed.
+    pub(crate) planned: u64,
+    pub(crate) served_checks: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: &Totals) {
+        self.failovers += other.failovers;
+        self.resumed += other.resumed;
+        self.forced += other.forced;
+        self.storms += other.storms;
+        self.alarms += other.alarms;
+        self.unknown += other.unknown;
+        self.reasserted += other.reasserted;
+        self.planned += other.planned;
+        self.served_checks += other.served_checks;
+    }
+}
+
+#[derive(Debug)]
+enum Event {
+    /// The node sends a renewal and sleeps until the next one.
+    Renew(usize),
+    RenewArrives {
+        node: usize,
+        registration: Registration,
+        sent_ms: u64,
+    },
+    RenewReply {
+        node: usize,
+        run: NodeRun,
+        sent_ms: u64,
+        document: Option<Topology>,
+        renewal: Renewal,
+    },
+    WatchArrives {
+        node: usize,
+        document: Topology,
+    },
+    Restart {
+        node: usize,
+        keeps_data: bool,
+    },
+    Replicate,
+    Control(usize),
+    ChangeArrives {
+        controller: Option<usize>,
+        request: Request,
+    },
+    ChangeReply {
+        controller: usize,
+    },
+    Fault,
+}
+
+#[derive(Debug)]
+struct SimController {
+    controller: Controller,
+    number: u64,
+    cut_until_ms: u64,
+    /// A change without a reply yet, and the time at which its outcome counts as unknown.
+    pending: Option<(ChangeId, u64)>,
+    alarmed: BTreeSet<ShardId>,
+}
+
+/// One run.
+pub(crate) struct World {
+    seed: u64,
+    /// Nodes that lost their lease reassert themselves; otherwise promotions compare that a lease is absent.
+    reasserts: bool,
+    now_ms: u64,
+    random: Random,
+    queue: BTreeMap<(u64, u64), Event>,
+    sequence: u64,
+    coordinator: Coordinator,
+    nodes: Vec<Node>,
+    controllers: Vec<SimController>,
+    /// The node that served each term of each shard.
+    served: BTreeMap<(ShardId, Term), NodeId>,
+    pub(crate) totals: Totals,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> World {
+        let mut random = Random::new(seed);
+        let nodes = (1..=NODES).map(|n| {
+            let error = random.below(20_000) as i64 - 10_000;
+            let mut bytes = [0; 20];
+            bytes[0] = n;
+            Node::new(NodeId::from_bytes(bytes), (random.below(1_000_000) as u64, error))
+        });
+        let nodes = nodes.collect();
+        let controller = || SimController {
+            controller: Controller::new(SETTINGS),
+            number: 0,
+            cut_until_ms: 0,
+            pending: None,
+            alarmed: BTreeSet::new(),
+        };
+        let mut world = World {
+            seed,
+            reasserts: seed.is_multiple_of(2),
+            now_ms: 0,
+            random,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            coordinator: Coordinator::new(TTL_MS),
+            nodes,
+            controllers: (0..CONTROLLERS).map(|_| controller()).collect(),
+            served: BTreeMap::new(),
+            totals: Totals::default(),
+        };
+        (0..world.nodes.len()).for_each(|node| world.after(node as u64, Event::Renew(node)));
+        (0..CONTROLLERS).for_each(|at| world.after(50, Event::Control(at)));
+        world.after(100, Event::Replicate);
+        world.after(5_000, Event::Fault);
+        world
+    }
+
+    fn after(&mut self, delay_ms: u64, event: Event) {
+        self.sequence += 1;
+        self.queue.insert((self.now_ms + delay_ms, self.sequence), event);
+    }
+
+    /// The delay of a message: mostly a few milliseconds; while there are faults, sometimes seconds.
+    fn delay_ms(&mut self) -> u64 {
+        let is_slow = self.now_ms < FAULTS_END_MS && self.random.percent(5);
+        let bound = if is_slow { 4_000 } else { 30 };
+        self.random.below(bound) as u64
+    }
+
+    pub(crate) fn run(&mut self) {
+        while let Some(((at_ms, _), event)) = self.queue.pop_first() {
+            if at_ms > END_MS {
+                break;
+            }
+            self.now_ms = at_ms;
+            self.handle(event);
+            self.check();
+        }
+        self.check_recovery();
+    }
+
+    /// The invariants.
+    fn check(&mut self) {
+        let (seed, now_ms) = (self.seed, self.now_ms);
+        let serving = serving(&self.nodes, now_ms);
+        let serving = serving.unwrap_or_else(|two| panic!("seed {seed}, {now_ms} ms: {two}"));
+        for (shard, (term, run)) in serving {
+            let served = self.served.entry((shard, term)).or_insert(run.node);
+            assert_eq!(*served, run.node, "seed {seed}, {now_ms} ms: two primaries in {term}");
+            let has_lease = self.coordinator.has_lease(run, now_ms);
+            assert!(has_lease, "seed {seed}, {now_ms} ms: {run} serves after its lease");
+            self.totals.served_checks += 1;
+        }
+    }
+
+    /// After the faults every shard is served again, unless an operator has to decide.
+    fn check_recovery(&self) {
+        let serving = serving(&self.nodes, self.now_ms).unwrap_or_default();
+        let document = self.coordinator.document.as_ref().unwrap();
+        for shard in &document.shards {
+            let is_alarmed = self.controllers.iter().any(|c| c.alarmed.contains(&shard.id));
+            let is_served = serving.contains_key(&shard.id);
+            assert!(is_served || is_alarmed, "seed {}: {shard:?} is not served", self.seed);
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Renew(node) => self.renew(node),
+            Event::RenewArrives { node, registration, sent_ms } => {
+                self.renew_arrives(node, registration, sent_ms);
+            }
+            Event::RenewReply { .. } => self.renew_reply(event),
+            Event::WatchArrives { node, document } => self.watch_arrives(node, document),
+            Event::Restart { node, keeps_data } => {
+                self.nodes[node].restart(keeps_data, self.now_ms);
+            }
+            Event::Replicate => self.replicate(),
+            Event::Control(at) => self.control(at),
+            Event::ChangeArrives { controller, request } => {
+                self.change_arrives(controller, request);
+            }
+            Event::ChangeReply { controller } => self.controllers[controller].pending = None,
+            Event::Fault => self.fault(),
+        }
+    }
+
+    fn is_cut(&self, node: usize) -> bool {
+        self.now_ms < self.nodes[node].cut_until_ms
+    }
+
+    fn renew(&mut self, node: usize) {
+        self.after(TTL_MS / 3, Event::Renew(node));
+        let (it, now_ms) = (&self.nodes[node], self.now_ms);
+        if it.is_running(now_ms) && !self.is_cut(node) {
+            let (registration, sent_ms) = (it.registration(), it.local_ms(now_ms));
+            let delay = self.delay_ms();
+            self.after(delay, Event::RenewArrives { node, registration, sent_ms });
+        }
+    }
+
+    fn renew_arrives(&mut self, node: usize, registration: Registration, sent_ms: u64) {
+        if self.is_cut(node) {
+            return;
+        }
+        let thaw_ms = self.coordinator.frozen_until_ms;
+        if self.now_ms < thaw_ms {
+            let event = Event::RenewArrives { node, registration, sent_ms };
+            return self.after(thaw_ms - self.now_ms, event);
+        }
+        let run = registration.run();
+        let renewal = self.coordinator.renew(registration, self.now_ms);
+        if renewal != Renewal::Replaced {
+            let (delay, document) = (self.delay_ms(), self.coordinator.document.clone());
+            self.after(delay, Event::RenewReply { node, run, sent_ms, document, renewal });
+        }
+    }
+
+    fn renew_reply(&mut self, event: Event) {
+        let Event::RenewReply { node, run, sent_ms, ref document, renewal } = event else { return };
+        let now_ms = self.now_ms;
+        let (is_cut, it) = (self.is_cut(node), &mut self.nodes[node]);
+        if is_cut || !it.is_up || it.run != run {
+            return;
+        }
+        if now_ms < it.paused_until_ms {
+            let delay = it.paused_until_ms - now_ms;
+            return self.after(delay, event);
+        }
+        it.install(document.as_ref(), now_ms, TTL_MS);
+        it.must_reassert |= self.reasserts && renewal == Renewal::Granted;
+        it.renewed(sent_ms, TTL_MS);
+        // A renewal brings no later document: the change of a planned switch may be lost or still under way.
+        if it.must_reassert || it.handing_over.is_some() {
+            self.reassert(node);
+        }
+    }
+
+    /// A primary that lost its lease, or does not know the outcome of a planned switch, confirms that it still
+    /// is the primary. A document that it has not seen
+    /// yet makes the change fail; the next renewal brings this document, and the node tries again.
+    fn reassert(&mut self, node: usize) {
+        let it = &mut self.nodes[node];
+        let Some(document) = &it.installed else { return };
+        let change = ChangeId { writer: it.run, number: self.now_ms };
+        // Every change raises the revision and the epoch by one.
+        let expected = document.epoch.0;
+        let Ok(Some(document)) = reassert(document, change, it.run) else { return };
+        it.reassertion = Some(change);
+        let request = Request { expected, document, while_absent: None };
+        self.totals.reasserted += 1;
+        let delay = self.delay_ms();
+        self.after(delay, Event::ChangeArrives { controller: None, request });
+    }
+
+    fn watch_arrives(&mut self, node: usize, document: Topology) {
+        let now_ms = self.now_ms;
+        let (is_cut, it) = (self.is_cut(node), &mut self.nodes[node]);
+        if is_cut || !it.is_up {
+            return;
+        }
+        if now_ms < it.paused_until_ms {
+            let delay = it.paused_until_ms - now_ms;
+            return self.after(delay, Event::WatchArrives { node, document });
+        }
+        it.install(Some(&document), now_ms, TTL_MS);
+    }
+
+    /// Primaries write, and their replicas follow.
+    fn replicate(&mut self) {
+        self.after(100, Event::Replicate);
+        let now_ms = self.now_ms;
+        for primary in 0..self.nodes.len() {
+            let Some((shard, _)) = self.nodes[primary].serves(now_ms) else { continue };
+            self.nodes[primary].offset += self.random.below(100) as u64;
+            self.nodes[primary].dataset = Dataset::Disk;
+            let (offset, own) = (self.nodes[primary].offset, self.nodes[primary].map.own_shard());
+            let is_linked = |node: &Node| now_ms >= node.unlinked_until_ms;
+            if !is_linked(&self.nodes[primary]) {
+                continue;
+            }
+            for replica in &mut self.nodes {
+                let is_replica = replica.map.role() == MapRole::Replica;
+                let follows =
+                    own.is_some_and(|own| own.0 == shard) && replica.map.own_shard() == own;
+                if is_replica && follows && replica.is_running(now_ms) && is_linked(replica) {
+                    let copy_ms = self.random.below(500) as u64;
+                    replica.follow(offset, now_ms, copy_ms);
+                }
+            }
+        }
+    }
+
+    fn control(&mut self, at: usize) {
+        let next = 50 + self.random.below(150) as u64;
+        self.after(next, Event::Control(at));
+        let now_ms = self.now_ms;
+        let is_cut = now_ms < self.controllers[at].cut_until_ms;
+        if is_cut || now_ms < self.coordinator.frozen_until_ms {
+            return;
+        }
+        if let Some((change, unknown_from_ms)) = self.controllers[at].pending {
+            if now_ms < unknown_from_ms {
+                return;
+            }
+            // The outcome is unknown, and whatever it is, the next decision begins with what is in force.
+            let current = self.coordinator.document.as_ref().map(|document| document.change);
+            assert!(current != Some(change) || self.coordinator.has_applied(change));
+            self.controllers[at].pending = None;
+            self.totals.unknown += 1;
+        }
+        self.coordinator.expire(now_ms);
+        self.decide(at);
+    }
+
+    fn decide(&mut self, at: usize) {
+        let now_ms = self.now_ms;
+        let leases = self.coordinator.leases.iter();
+        let registered: BTreeMap<NodeId, Registration> =
+            leases.map(|(id, lease)| (*id, lease.registration.clone())).collect();
+        let (mut statuses, mut pongs) = (BTreeMap::new(), BTreeMap::new());
+        for node in &self.nodes {
+            if node.is_running(now_ms) && self.random.percent(80) {
+                let received = ReceivedStatus { status: node.status(now_ms), received_ms: now_ms };
+                statuses.insert(node.run.node, received);
+                pongs.insert(node.run.node, now_ms);
+            }
+        }
+        let topology = self.coordinator.document.clone();
+        let situation = Situation {
+            topology: topology.as_ref(),
+            registered: &registered,
+            statuses: &statuses,
+            pongs: &pongs,
+            now_ms,
+        };
+        let it = &mut self.controllers[at];
+        it.number += 1;
+        let change = change_of(at, it.number);
+        for decision in it.controller.decide(&situation) {
+            self.totals.storms += u64::from(matches!(decision, Decision::AwaitStorm { .. }));
+            if let Decision::NoCandidate { shard, .. } = decision {
+                it.alarmed.insert(shard);
+                self.totals.alarms += 1;
+            }
+            let Some(document) = decision.apply(&situation, "brisk", change).unwrap() else {
+                continue;
+            };
+            let while_absent = match &decision {
+                Decision::Promote { while_absent, .. } if !self.reasserts => *while_absent,
+                _ => None,
+            };
+            it.pending = Some((change, now_ms + 1_000));
+            let request = Request { expected: self.coordinator.revision, document, while_absent };
+            let delay = self.delay_ms();
+            return self.after(delay, Event::ChangeArrives { controller: Some(at), request });
+        }
+    }
+
+    /// A change arrives, perhaps after its writer gave up waiting; or it is lost; or its reply is.
+    fn change_arrives(&mut self, controller: Option<usize>, request: Request) {
+        let thaw_ms = self.coordinator.frozen_until_ms;
+        if self.now_ms < thaw_ms {
+            let event = Event::ChangeArrives { controller, request };
+            return self.after(thaw_ms - self.now_ms, event);
+        }
+        if self.random.percent(10) {
+            return;
+        }
+        if self.coordinator.change(&request, self.now_ms) {
+            for shard in &request.document.shards {
+                let is_new = !self.served.contains_key(&(shard.id, shard.term));
+                self.totals.failovers += u64::from(is_new && shard.cause == TermCause::Failover);
+                self.totals.resumed += u64::from(is_new && shard.cause == TermCause::Resumed);
+                self.totals.forced += u64::from(is_new && shard.cause == TermCause::Forced);
+            }
+            for node in 0..self.nodes.len() {
+                let (delay, document) = (self.delay_ms(), request.document.clone());
+                self.after(delay, Event::WatchArrives { node, document });
+            }
+        }
+        if let Some(controller) = controller.filter(|_| self.random.percent(80)) {
+            let delay = self.delay_ms();
+            self.after(delay, Event::ChangeReply { controller });
+        }
+    }
+
+    fn fault(&mut self) {
+        if self.now_ms >= FAULTS_END_MS {
+            return;
+        }
+        let next = 300 + self.random.below(3_000) as u64;
+        self.after(next, Event::Fault);
+        let (now_ms, node) = (self.now_ms, self.random.below(self.nodes.len()));
+        let bound = if self.random.percent(50) { 2 * TTL_MS } else { 3 * TTL_MS };
+        let until_ms = now_ms + 100 + self.random.below(bound as usize) as u64;
+        match self.random.below(11) {
+            0 | 1 if self.nodes[node].is_up => {
+                self.nodes[node].is_up = false;
+                let keeps_data = self.random.percent(80);
+                self.after(until_ms - now_ms, Event::Restart { node, keeps_data });
+            }
+            2 => self.nodes[node].paused_until_ms = until_ms,
+            3 | 9 => self.nodes[node].cut_until_ms = until_ms,
+            4 => self.nodes[node].unlinked_until_ms = until_ms,
+            5 if self.random.percent(40) => self.coordinator.freeze(until_ms),
+            6 => self.force(),
+            7 => self.controllers[node % CONTROLLERS].cut_until_ms = until_ms,
+            8 => {
+                let it = &mut self.controllers[node % CONTROLLERS];
+                (it.controller, it.pending) = (Controller::new(SETTINGS), None);
+            }
+            10 => self.hand_over(node),
+            _ => {}
+        }
+    }
+
+    /// A serving primary stops, and proposes its replica.
+    fn hand_over(&mut self, node: usize) {
+        if self.nodes[node].serves(self.now_ms).is_none() {
+            return;
+        }
+        let Some(document) = self.nodes[node].installed.clone() else { return };
+        let Some(shard) = document.shard_of(self.nodes[node].run.node) else { return };
+        let replica = |it: &&Node| shard.replicas.contains(&it.run.node);
+        let Some(replica) = self.nodes.iter().find(replica) else { return };
+        let promotion = Promotion {
+            shard: shard.id,
+            expected_term: shard.term,
+            to: replica.run,
+            cause: TermCause::Planned,
+            why: "planned switch".to_owned(),
+        };
+        let change = ChangeId { writer: self.nodes[node].run, number: self.now_ms };
+        let next = promote(&document, change, &promotion).unwrap().unwrap();
+        self.nodes[node].handing_over = Some(document.epoch);
+        let request = Request { expected: document.epoch.0, document: next, while_absent: None };
+        self.totals.planned += 1;
+        let delay = self.delay_ms();
+        self.after(delay, Event::ChangeArrives { controller: None, request });
+    }
+
+    /// An operator forces a promotion, whether the primary lives or not.
+    fn force(&mut self) {
+        let Some(document) = &self.coordinator.document else { return };
+        let shard = self.random.pick(&document.shards);
+        let Some(replica) = shard.replicas.first() else { return };
+        let Some(node) = self.nodes.iter().find(|node| node.run.node == *replica) else { return };
+        let promotion = Promotion {
+            shard: shard.id,
+            expected_term: shard.term,
+            to: node.run,
+            cause: TermCause::Forced,
+            why: "CLUSTER FAILOVER FORCE".to_owned(),
+        };
+        let change = change_of(CONTROLLERS, self.now_ms);
+        let document = promote(document, change, &promotion).unwrap().unwrap();
+        let request = Request { expected: self.coordinator.revision, document, while_absent: None };
+        let delay = self.delay_ms();
+        self.after(delay, Event::ChangeArrives { controller: None, request });
+    }
+}
+
+fn change_of(writer: usize, number: u64) -> ChangeId {
+    let node = NodeId::from_bytes([0xc0 + writer as u8; 20]);
+    ChangeId { writer: NodeRun { node, incarnation: Incarnation(1) }, number }
+}
