@@ -22,7 +22,7 @@ pub(crate) struct Layers {
 /// All crates that are checked.
 pub(crate) const LAYERS: &[Layers] = &[
     ENGINE, NODE, SERVER, CLI, STRUCTURES, RESP, REACTOR, OBSERVE, PERSIST, SCRIPT, ANALYZE, CHECK,
-    BENCHMARK, CLIENT, TESTKIT,
+    BENCHMARK, CLIENT, COORDINATE, TESTKIT,
 ];
 
 const ENGINE: Layers = Layers {
@@ -332,6 +332,23 @@ const CLIENT: Layers = Layers {
         &["cache"],
         &["recipes"],
         &["consumer"],
+        &["lib"],
+    ],
+};
+
+const COORDINATE: Layers = Layers {
+    sources: "crates/coordinate/src",
+    order: &[
+        &["clock", "stop"],
+        // An error names nodes, and a change's outcome carries an error.
+        &["error", "values"],
+        &["coordinator"],
+        &["setting"],
+        &["local/files", "local/filesystem"],
+        &["local/journal"],
+        &["local/directory"],
+        &["local/watch"],
+        &["fixed", "local", "model"],
         &["lib"],
     ],
 };

@@ -6,6 +6,7 @@
 const CRATES: &[&str] = &[
     "crates/acl/",
     "crates/config/",
+    "crates/coordinate/",
     "crates/engine/",
     "crates/node/",
     "crates/observe/",

@@ -1,0 +1,4 @@
+//! The tests of the coordinators: one contract for all, and the faults of each.
+
+mod contract;
+mod subject;
