@@ -348,7 +348,12 @@ const COORDINATE: Layers = Layers {
         &["local/journal"],
         &["local/directory"],
         &["local/watch"],
+        &["etcd/base64", "etcd/http"],
+        &["etcd/messages", "etcd/version"],
+        // The module's head holds the options, the keys and the coordinator, which its parts use.
+        &["etcd"],
         &["fixed", "local", "model"],
+        &["open"],
         &["lib"],
     ],
 };
@@ -373,6 +378,7 @@ const TESTKIT: Layers = Layers {
         &["crowd"],
         &["proxy"],
         &["temp_dir"],
+        &["etcd"],
         &["race"],
         &["lib"],
     ],

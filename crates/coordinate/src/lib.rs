@@ -16,6 +16,7 @@
 //! | [`clock`] | the clock of leases |
 //! | [`setting`] | the setting `cluster-coordinator` |
 //! | [`local`] | `local:DIR`: files and locks of one machine |
+//! | [`etcd`] | `etcd://`: etcd by its JSON gateway |
 //! | [`fixed`] | `static:FILE`: a document without changes |
 //! | [`model`] | in memory with a virtual clock, faults from a seed |
 //!
@@ -25,11 +26,14 @@
 pub mod clock;
 mod coordinator;
 pub mod error;
+pub mod etcd;
 pub mod fixed;
 pub mod local;
 pub mod model;
+mod open;
 pub mod setting;
 mod stop;
 pub mod values;
 
 pub use self::coordinator::{Coordinator, Watch};
+pub use self::open::open;

@@ -1,4 +1,5 @@
 //! The tests of the coordinators: one contract for all, and the faults of each.
 
 mod contract;
+mod gateway;
 mod subject;

@@ -1,10 +1,14 @@
 //! The coordinators that the contract is tested with.
 
+use crate::gateway;
 use brisk_coordinate::Coordinator;
+use brisk_coordinate::etcd::{EtcdCoordinator, EtcdOptions};
 use brisk_coordinate::local::LocalCoordinator;
 use brisk_coordinate::model::{Model, ModelFaults};
+use brisk_coordinate::setting::Endpoint;
 use brisk_coordinate::values::{ClusterName, Incarnation, NodeId, NodeRegistration, Revision};
 use brisk_testkit::TempDir;
+use brisk_testkit::etcd::{Etcd, EtcdLaunch};
 use brisk_testkit::wait::wait_until;
 use std::time::Duration;
 
@@ -16,6 +20,7 @@ const MODEL_STEP: Duration = Duration::from_millis(100);
 pub(crate) enum Subject {
     Local(TempDir),
     Model(Model),
+    Etcd(Etcd),
 }
 
 impl Subject {
@@ -24,6 +29,7 @@ impl Subject {
         match self {
             Subject::Local(dir) => Box::new(open_local(dir)),
             Subject::Model(model) => Box::new(model.connect()),
+            Subject::Etcd(etcd) => Box::new(open_etcd(etcd, &EtcdOptions::default())),
         }
     }
 
@@ -39,10 +45,14 @@ impl Subject {
     }
 
     /// Makes the store forget changes up to a revision, if it does not do so by itself.
-    pub(crate) fn compact(&self, _revision: Revision) {
+    pub(crate) fn compact(&self, revision: Revision) {
         match self {
             Subject::Local(_) => {}
             Subject::Model(model) => model.compact(),
+            Subject::Etcd(etcd) => {
+                let body = format!("{{\"revision\":\"{revision}\"}}");
+                gateway::post(&etcd.endpoints()[0], "/v3/kv/compaction", &body, None);
+            }
         }
     }
 }
@@ -50,6 +60,25 @@ impl Subject {
 /// The local coordinator in a test's directory.
 pub(crate) fn open_local(dir: &TempDir) -> LocalCoordinator {
     LocalCoordinator::open(&dir.path("store"), &cluster()).expect("the directory can be used")
+}
+
+/// A coordinator that uses all members.
+pub(crate) fn open_etcd(etcd: &Etcd, options: &EtcdOptions) -> EtcdCoordinator {
+    open_endpoints(&etcd.endpoints(), false, options)
+}
+
+/// A coordinator that uses these addresses.
+pub(crate) fn open_endpoints(
+    addresses: &[String],
+    is_tls: bool,
+    options: &EtcdOptions,
+) -> EtcdCoordinator {
+    let endpoint = |address: &String| {
+        let (host, port) = address.rsplit_once(':').expect("an address has a port");
+        Endpoint { host: host.to_owned(), port: port.parse().expect("a port is a number") }
+    };
+    let endpoints: Vec<Endpoint> = addresses.iter().map(endpoint).collect();
+    EtcdCoordinator::new(&endpoints, is_tls, &cluster(), options).expect("the options are good")
 }
 
 /// The cluster of all tests.
@@ -67,6 +96,11 @@ pub(crate) fn each_subject(test: impl Fn(&Subject)) {
         ..ModelFaults::default()
     };
     test(&Subject::Model(Model::new(2, lagging)));
+    for members in [1, 3] {
+        if let Some(etcd) = EtcdLaunch::new(members).start() {
+            test(&Subject::Etcd(etcd));
+        }
+    }
 }
 
 /// The id that repeats a digit.
