@@ -2,4 +2,5 @@
 
 mod contract;
 mod gateway;
+mod local_processes;
 mod subject;
