@@ -243,13 +243,23 @@ pub enum Campaign {
     Held(Controller),
 }
 
-/// The topology document with its revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The topology document with its revision. `Debug` shows the length of the document only.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Topology {
     /// The revision of the last change, which the next change must expect; [`Revision::NONE`] if
     /// there is no document.
     pub revision: Revision,
     pub document: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.document.as_ref().map(Vec::len);
+        f.debug_struct("Topology")
+            .field("revision", &self.revision.0)
+            .field("document_bytes", &bytes)
+            .finish()
+    }
 }
 
 /// The topology, the nodes and the controller at one revision.

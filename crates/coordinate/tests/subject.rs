@@ -51,7 +51,7 @@ impl Subject {
             Subject::Model(model) => model.compact(),
             Subject::Etcd(etcd) => {
                 let body = format!("{{\"revision\":\"{revision}\"}}");
-                gateway::post(&etcd.endpoints()[0], "/v3/kv/compaction", &body, None);
+                gateway::post(&etcd.endpoints()[0], "/v3/kv/compaction", &body);
             }
         }
     }

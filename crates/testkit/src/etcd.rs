@@ -135,6 +135,13 @@ impl Etcd {
         self.spawn(at);
     }
 
+    /// Starts a member that was killed again with other settings.
+    #[track_caller]
+    pub fn restart_as(&mut self, at: usize, launch: EtcdLaunch) {
+        self.launch = launch;
+        self.restart(at);
+    }
+
     /// Waits until a member has a leader and takes part in a quorum.
     #[track_caller]
     pub fn wait_until_healthy(&self, at: usize) {

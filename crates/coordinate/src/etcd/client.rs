@@ -342,7 +342,11 @@ impl EtcdClient {
                 of(CoordinatorError::Unauthorized(text), false, next)
             }
             (_, 16 | 7) => final_error(CoordinatorError::Unauthorized(text)),
-            _ if text.contains("authentication failed") => {
+            // A canceled watch has a text and no code.
+            _ if ["authentication failed", "permission denied"]
+                .iter()
+                .any(|r| text.contains(r)) =>
+            {
                 final_error(CoordinatorError::Unauthorized(text))
             }
             (404, 0) => {
