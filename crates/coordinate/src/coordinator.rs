@@ -37,7 +37,7 @@ pub trait Coordinator: Debug + Send + Sync {
         self.snapshot().map(|snapshot| snapshot.nodes)
     }
 
-    /// Replaces the document if nobody else has changed it.
+    /// Replaces the document if no other change came first.
     fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome;
 
     /// Registers a node with a new lease.

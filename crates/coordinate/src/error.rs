@@ -18,6 +18,9 @@ pub enum CoordinatorError {
     /// No request was sent: no connection could be made.
     #[error("the coordinator is unreachable: {0}")]
     Unreachable(String),
+    /// The connection ended before the answer. A request that writes may have been applied.
+    #[error("the connection to the coordinator was lost: {0}")]
+    ConnectionLost(String),
     /// etcd has no leader, or no quorum. A request that writes may still be applied.
     #[error("etcd has no leader: {0}")]
     NoLeader(String),

@@ -291,6 +291,25 @@ fn a_node_whose_process_ends_is_reported_gone_and_its_office_is_vacant() {
 }
 
 #[test]
+fn a_lease_without_renewal_ends_after_its_time_and_the_same_incarnation_registers_again() {
+    each_subject(|subject| {
+        let (a, b) = (subject.connect(), subject.connect());
+        let node = registration(1, "i1");
+        let lease = a.register(&node, ttl(), Claim::Start).unwrap();
+        let lease = a.renew(&lease).unwrap();
+        // A local lease lives as long as its process.
+        let Some(expires_at) = lease.expires_at else { return };
+        subject.wait_until("the lease to end", || b.nodes().unwrap().is_empty());
+        assert!(b.now() >= expires_at, "the lease ended before its time");
+        let error = a.renew(&lease).unwrap_err();
+        assert!(matches!(error, CoordinatorError::LeaseLost), "{error}");
+        let lease = a.register(&node, ttl(), Claim::Resume).unwrap();
+        a.renew(&lease).unwrap();
+        assert_eq!(b.nodes().unwrap()[0].registration, node);
+    });
+}
+
+#[test]
 fn a_watch_from_a_forgotten_revision_is_compacted_and_a_new_snapshot_continues() {
     each_subject(|subject| {
         let a = subject.connect();

@@ -137,6 +137,7 @@ fn without_quorum_a_change_is_unknown_and_the_history_decides_it_later() {
         matches!(
             error,
             CoordinatorError::TimedOut { .. }
+                | CoordinatorError::ConnectionLost(_)
                 | CoordinatorError::NoLeader(_)
                 | CoordinatorError::Unreachable(_)
         )

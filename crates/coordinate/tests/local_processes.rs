@@ -6,7 +6,8 @@ use brisk_coordinate::Coordinator;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::local::LocalCoordinator;
 use brisk_coordinate::values::{
-    Campaign, ChangeOutcome, Claim, Incarnation, LeaseTtl, NodeRegistration, TopologyChange,
+    Campaign, ChangeOutcome, Claim, Incarnation, LeaseTtl, NodeRegistration, Revision,
+    TopologyChange, WatchEvent,
 };
 use brisk_testkit::TempDir;
 use brisk_testkit::random::Random;
@@ -75,13 +76,13 @@ struct Writer {
 impl Writer {
     fn start(dir: &TempDir, digit: u8, incarnation: String) -> Writer {
         let order = format!("{},{digit},{incarnation}", dir.path("store").display());
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "local_processes::writer_process", "--nocapture"])
             .env(WRITER, order)
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
+            .expect("the program starts again");
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
         Writer { child, output, incarnation }
     }
 
@@ -90,11 +91,11 @@ impl Writer {
         let mut line = String::new();
         loop {
             line.clear();
-            if self.output.read_line(&mut line).unwrap() == 0 {
+            if self.output.read_line(&mut line).expect("the pipe works") == 0 {
                 return None;
             }
             if let Some(stamp) = line.strip_prefix("acknowledged ") {
-                // A line that the kill has cut was not read by anybody as an acknowledgement.
+                // A line that the kill has cut acknowledges nothing.
                 return stamp.ends_with('\n').then(|| stamp.trim_end().to_owned());
             }
         }
@@ -203,4 +204,22 @@ fn a_damaged_journal_is_an_error_and_may_be_removed() {
         panic!("the second change is made")
     };
     assert!(second > first);
+}
+
+#[test]
+fn a_document_that_a_power_failure_has_taken_from_the_history_compacts_the_watch() {
+    let dir = TempDir::new();
+    let coordinator = open_local(&dir);
+    let mut revision = Default::default();
+    for document in [b"1", b"2", b"3"] {
+        let change = TopologyChange { expected: revision, document, controller: None };
+        let ChangeOutcome::Changed(changed) = coordinator.change(&change) else {
+            panic!("the change is made")
+        };
+        revision = changed;
+    }
+    std::fs::remove_file(dir.path("store/brisk/history/2")).unwrap();
+    let mut watch = coordinator.watch(Revision(1));
+    let events = watch.next(Duration::from_secs(5)).unwrap();
+    assert!(matches!(events[..], [WatchEvent::Compacted { .. }]), "{events:?}");
 }

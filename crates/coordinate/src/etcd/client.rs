@@ -1,6 +1,6 @@
 //! Calls of etcd's members: which one, for how long, with which token, and what its answer means.
 
-use super::connection::{Connection, ExchangeError, WaitLimit};
+use super::connection::{EtcdConnection, ExchangeError, WaitLimit};
 use super::http::ResponseParser;
 use super::messages::{self, MessageError};
 use super::tls::EtcdTls;
@@ -39,7 +39,7 @@ impl CallLimits {
         CallLimits { endpoint: Duration::from_secs(3), total: Duration::from_secs(6) };
 }
 
-/// If a request may be sent again after its outcome is unknown.
+/// Says if a request may be sent again after its outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     Safe,
@@ -50,7 +50,7 @@ pub(super) enum Repeat {
 #[derive(Debug, Clone)]
 pub(super) struct CallError {
     pub(super) error: CoordinatorError,
-    /// If etcd may have applied the request, or may still do so.
+    /// True if etcd may have applied the request, or may still do so.
     pub(super) may_have_happened: bool,
     next: NextStep,
 }
@@ -67,7 +67,7 @@ impl CallError {
     }
 }
 
-/// What a failed call leads to.
+/// The next step after a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextStep {
     /// All endpoints would answer the same.
@@ -99,7 +99,7 @@ pub(super) struct EtcdClient {
     pub(super) stop: StopFlag,
     /// The endpoint that answered last.
     pub(super) current: AtomicUsize,
-    pub(super) idle: Mutex<Vec<(usize, Connection)>>,
+    pub(super) idle: Mutex<Vec<(usize, EtcdConnection)>>,
     pub(super) token: Mutex<Option<String>>,
 }
 
@@ -251,7 +251,11 @@ impl EtcdClient {
     }
 
     /// A kept connection, or a new one to a member whose version is supported.
-    pub(super) fn connect(&self, at: usize, limit: &WaitLimit) -> Result<Connection, CallError> {
+    pub(super) fn connect(
+        &self,
+        at: usize,
+        limit: &WaitLimit,
+    ) -> Result<EtcdConnection, CallError> {
         let kept = {
             let mut idle = self.idle.lock().even_poisoned();
             idle.iter().position(|(of, _)| *of == at).map(|found| idle.remove(found).1)
@@ -261,7 +265,7 @@ impl EtcdClient {
             _ => {}
         }
         let endpoint = &self.endpoints[at];
-        let opened = Connection::open(endpoint, self.tls.as_ref(), limit);
+        let opened = EtcdConnection::open(endpoint, self.tls.as_ref(), limit);
         let mut connection = opened.map_err(|error| self.not_sent(at, &error, limit))?;
         let request = format!("GET /version HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
         let answer = connection.exchange(request.as_bytes(), limit);
@@ -273,7 +277,7 @@ impl EtcdClient {
             next: NextStep::OtherEndpoint,
         })?;
         if !answer.keeps_alive() {
-            let opened = Connection::open(endpoint, self.tls.as_ref(), limit);
+            let opened = EtcdConnection::open(endpoint, self.tls.as_ref(), limit);
             return opened.map_err(|error| self.not_sent(at, &error, limit));
         }
         Ok(connection)
@@ -318,7 +322,7 @@ impl EtcdClient {
         Err(self.meaning(at, status, &answer, &text))
     }
 
-    /// What an error of the gateway means. Codes are those of gRPC.
+    /// The meaning of an error of the gateway. Codes are those of gRPC.
     pub(super) fn meaning(&self, at: usize, status: u16, answer: &Value, body: &str) -> CallError {
         let endpoint = self.endpoints[at].to_string();
         let code = messages::number(answer, "code").unwrap_or_default();
@@ -382,7 +386,7 @@ impl EtcdClient {
     fn not_sent(&self, at: usize, error: &ExchangeError, limit: &WaitLimit) -> CallError {
         let failed = self.lost(at, "connect", error, limit);
         let error = match failed.error {
-            CoordinatorError::TimedOut { .. } => {
+            CoordinatorError::TimedOut { .. } | CoordinatorError::ConnectionLost(_) => {
                 CoordinatorError::Unreachable(format!("{}: {error}", self.endpoints[at]))
             }
             other => other,
@@ -412,7 +416,7 @@ impl EtcdClient {
                 of(CoordinatorError::TimedOut { what, limit }, true, other)
             }
             ExchangeError::Lost(why) => {
-                of(CoordinatorError::Unreachable(format!("{endpoint}: {why}")), true, other)
+                of(CoordinatorError::ConnectionLost(format!("{endpoint}: {why}")), true, other)
             }
             ExchangeError::Http(why) => {
                 let (endpoint, why) = (endpoint.to_string(), why.to_string());

@@ -71,15 +71,15 @@ enum Transport {
 
 /// A connection that carries one exchange at a time.
 #[derive(Debug)]
-pub(super) struct Connection(Transport);
+pub(super) struct EtcdConnection(Transport);
 
-impl Connection {
+impl EtcdConnection {
     /// Connects, and ends the TLS handshake.
     pub(super) fn open(
         endpoint: &Endpoint,
         tls: Option<&EtcdTls>,
         limit: &WaitLimit,
-    ) -> Result<Connection, ExchangeError> {
+    ) -> Result<EtcdConnection, ExchangeError> {
         let not_sent = |error: io::Error| ExchangeError::NotSent(error.to_string());
         let addresses =
             (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map_err(not_sent)?;
@@ -92,9 +92,11 @@ impl Connection {
             match TcpStream::connect_timeout(&address, patience) {
                 Ok(stream) => {
                     stream.set_nodelay(true).map_err(not_sent)?;
-                    let Some(tls) = tls else { return Ok(Connection(Transport::Plain(stream))) };
+                    let Some(tls) = tls else {
+                        return Ok(EtcdConnection(Transport::Plain(stream)));
+                    };
                     let session = tls.session(&endpoint.host).map_err(ExchangeError::NotSent)?;
-                    return Connection::shake_hands(session, stream, limit);
+                    return EtcdConnection::shake_hands(session, stream, limit);
                 }
                 Err(error) => last = not_sent(error),
             }
@@ -106,7 +108,7 @@ impl Connection {
         mut session: ClientConnection,
         mut stream: TcpStream,
         limit: &WaitLimit,
-    ) -> Result<Connection, ExchangeError> {
+    ) -> Result<EtcdConnection, ExchangeError> {
         let not_sent = |error: io::Error| ExchangeError::NotSent(format!("TLS: {error}"));
         while session.is_handshaking() {
             let slice = match limit.slice() {
@@ -122,10 +124,10 @@ impl Connection {
                 _ => {}
             }
         }
-        Ok(Connection(Transport::Tls(Box::new(StreamOwned::new(session, stream)))))
+        Ok(EtcdConnection(Transport::Tls(Box::new(StreamOwned::new(session, stream)))))
     }
 
-    /// If an unused connection still seems open. A peer that has closed it is found without a
+    /// Checks if an unused connection still seems open. A peer that has closed it is found without a
     /// request, whose outcome would be unknown.
     pub(super) fn is_open(&self) -> bool {
         let socket = self.socket();

@@ -32,7 +32,7 @@ pub(super) enum HttpError {
     Truncated,
 }
 
-/// What the parser expects next.
+/// The next part of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     StatusLine,
@@ -84,7 +84,7 @@ impl ResponseParser {
         self.expected == Expected::Nothing
     }
 
-    /// If the connection can carry another request.
+    /// True if the connection can carry another request.
     pub(super) fn keeps_alive(&self) -> bool {
         self.is_complete() && self.keeps_alive
     }

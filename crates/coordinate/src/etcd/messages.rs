@@ -259,4 +259,31 @@ mod tests {
         assert_eq!(key_value(&json!({"key": "?"})), Err(MessageError::Base64));
         assert_eq!(key_value(&json!({"key": "/w=="})), Err(MessageError::Key));
     }
+
+    #[test]
+    fn mutated_answers_are_values_or_errors() {
+        let real = r#"{"header":{"revision":"2","raft_term":"2"},"succeeded":true,"kvs":[{"key":"L3g=",
+            "create_revision":"2","mod_revision":"2","value":"ZG9jMQ=="}],"responses":[
+            {"response_range":{"kvs":[{"key":"L3g=","lease":"7"}]}},{"response_put":{}}]}"#;
+        let mut random = brisk_testkit::random::Random::new(11);
+        let mut parsed = 0;
+        for _ in 0..20_000 {
+            let mut text = real.as_bytes().to_vec();
+            for _ in 0..=random.below(3) {
+                let at = random.below(text.len());
+                match random.below(3) {
+                    0 => text[at] = *random.pick(b"{}[]\":,0-9eEtfn\\ "),
+                    1 => drop(text.remove(at)),
+                    _ => text.insert(at, *random.pick(b"{}[]\":,0-9eEtfn\\ ")),
+                }
+            }
+            let Ok(answer) = serde_json::from_slice::<Value>(&text) else { continue };
+            parsed += 1;
+            drop((TransactionAnswer::parse(&answer), key_values(&answer), header(&answer)));
+        }
+        assert!(parsed > 1_000, "only {parsed} texts were JSON");
+        // The depth of the parser is bounded.
+        let deep = "[".repeat(100_000);
+        assert!(serde_json::from_str::<Value>(&deep).is_err());
+    }
 }

@@ -82,20 +82,21 @@ impl std::fmt::Debug for EtcdOptions {
     }
 }
 
-/// A [`Coordinator`] in etcd.
+/// A [`Coordinator`] in etcd. Host names are resolved by the system for each new connection; the time
+/// limits of the resolver come on top of those here.
 #[derive(Debug)]
 pub struct EtcdCoordinator {
     client: Arc<EtcdClient>,
-    keys: Keys,
+    keys: EtcdKeys,
 }
 
 /// The keys of a cluster.
 #[derive(Debug, Clone)]
-struct Keys {
+struct EtcdKeys {
     root: String,
 }
 
-impl Keys {
+impl EtcdKeys {
     fn topology(&self) -> String {
         format!("{}topology", self.root)
     }
@@ -148,7 +149,7 @@ impl EtcdCoordinator {
             idle: Vec::new().into(),
             token: None.into(),
         };
-        let keys = Keys { root: format!("/{cluster}/") };
+        let keys = EtcdKeys { root: format!("/{cluster}/") };
         Ok(EtcdCoordinator { client: Arc::new(client), keys })
     }
 

@@ -2,10 +2,10 @@
 //! the same position.
 
 use super::client::{CallError, EtcdClient};
-use super::connection::{Connection, ExchangeError, WaitLimit};
+use super::connection::{EtcdConnection, ExchangeError, WaitLimit};
 use super::http::ResponseParser;
 use super::messages::{self, MessageError};
-use super::{Keys, controller_of, node_of, topology_of};
+use super::{EtcdKeys, controller_of, node_of, topology_of};
 use crate::coordinator::Watch;
 use crate::error::CoordinatorError;
 use crate::values::{NodeId, Revision, Topology, WatchEvent};
@@ -26,7 +26,7 @@ const ERROR_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct EtcdWatch {
     client: Arc<EtcdClient>,
-    keys: Keys,
+    keys: EtcdKeys,
     position: Revision,
     compacted: Option<Revision>,
     stream: Option<Stream>,
@@ -35,8 +35,10 @@ pub(super) struct EtcdWatch {
 #[derive(Debug)]
 struct Stream {
     at: usize,
-    connection: Connection,
+    connection: EtcdConnection,
     parser: ResponseParser,
+    /// Bytes of the body that were searched for a line end.
+    searched: usize,
     last_bytes: Instant,
 }
 
@@ -47,7 +49,7 @@ enum Ended {
 }
 
 impl EtcdWatch {
-    pub(super) fn new(client: Arc<EtcdClient>, keys: Keys, position: Revision) -> EtcdWatch {
+    pub(super) fn new(client: Arc<EtcdClient>, keys: EtcdKeys, position: Revision) -> EtcdWatch {
         EtcdWatch { client, keys, position, compacted: None, stream: None }
     }
 
@@ -63,7 +65,7 @@ impl EtcdWatch {
         let sent = connection.send(&request, limit);
         sent.map_err(|error| client.lost(at, "/v3/watch", &error, limit))?;
         let parser = ResponseParser::new();
-        Ok(Stream { at, connection, parser, last_bytes: Instant::now() })
+        Ok(Stream { at, connection, parser, searched: 0, last_bytes: Instant::now() })
     }
 
     /// Waits for bytes of the stream, and takes the events of complete lines.
@@ -95,7 +97,7 @@ impl EtcdWatch {
             _ => return Ok(Vec::new()),
         }
         let mut events = Vec::new();
-        while let Some(line) = next_line(stream.parser.body()) {
+        while let Some(line) = next_line(stream.parser.body(), &mut stream.searched) {
             self.take_message(stream.at, &line, &mut events)?;
         }
         if stream.parser.is_complete() && events.is_empty() {
@@ -212,17 +214,22 @@ impl Watch for EtcdWatch {
     }
 }
 
-/// Removes the first complete line.
-fn next_line(body: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let end = body.iter().position(|byte| *byte == b'\n')?;
-    let rest = body.split_off(end + 1);
+/// Removes the first complete line. Each byte is searched once.
+fn next_line(body: &mut Vec<u8>, searched: &mut usize) -> Option<Vec<u8>> {
+    let found = body[*searched..].iter().position(|byte| *byte == b'\n');
+    let Some(found) = found else {
+        *searched = body.len();
+        return None;
+    };
+    let rest = body.split_off(*searched + found + 1);
+    *searched = 0;
     let mut line = std::mem::replace(body, rest);
     line.pop();
     Some(line)
 }
 
 /// The event of a key; `None` for a status or a key of other software.
-fn event_of(keys: &Keys, entry: &messages::KeyValue, is_delete: bool) -> Option<WatchEvent> {
+fn event_of(keys: &EtcdKeys, entry: &messages::KeyValue, is_delete: bool) -> Option<WatchEvent> {
     let revision = Revision(entry.mod_revision);
     if entry.key == keys.topology() {
         let topology = if is_delete {
@@ -244,4 +251,21 @@ fn event_of(keys: &Keys, entry: &messages::KeyValue, is_delete: bool) -> Option<
         return Some(WatchEvent::NodeGone { node, revision });
     }
     node_of(entry, &prefix).map(WatchEvent::NodeRegistered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_when_they_are_complete() {
+        let (mut body, mut searched) = (b"ab".to_vec(), 0);
+        assert_eq!(next_line(&mut body, &mut searched), None);
+        assert_eq!(searched, 2);
+        body.extend_from_slice(b"c\n\nd");
+        assert_eq!(next_line(&mut body, &mut searched).as_deref(), Some(&b"abc"[..]));
+        assert_eq!(next_line(&mut body, &mut searched).as_deref(), Some(&b""[..]));
+        assert_eq!(next_line(&mut body, &mut searched), None);
+        assert_eq!((&body[..], searched), (&b"d"[..], 1));
+    }
 }

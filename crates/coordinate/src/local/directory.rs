@@ -1,7 +1,7 @@
 //! The directory of a cluster: its lock, its entries, and the changes that are made under the lock.
 //!
 //! ```text
-//! DIR/<name>/lock           flock of whoever changes something
+//! DIR/<name>/lock           flock of the process that changes something
 //! DIR/<name>/topology       the document, see `files`
 //! DIR/<name>/history/<rev>  earlier documents that the journal still names
 //! DIR/<name>/journal        the last revision and the latest changes, see `journal`
@@ -13,11 +13,11 @@
 //! A live process holds an exclusive `flock` on its entry; the kernel frees the lock when the
 //! process dies. Others probe with a shared lock, so that two probes never take each other for the
 //! owner. An entry gets its name only after it is locked. Each change follows this order, so that a
-//! process may die at any point: the entry, then the journal. [`Locked::begin`] repairs a journal
+//! process may die at any point: the entry, then the journal. [`LockedDirectory::begin`] repairs a journal
 //! that lags.
 
 use super::files::{self, Durability, ReplaceError};
-use super::journal::{Change, Journal};
+use super::journal::{JournalChange, LocalJournal};
 use crate::error::CoordinatorError;
 use crate::stop::StopFlag;
 use crate::values::{
@@ -40,19 +40,19 @@ const ENTRY_BYTES_MAX: usize = DETAILS_BYTES_MAX + 128;
 
 /// The paths of a cluster.
 #[derive(Debug, Clone)]
-pub(super) struct Directory {
+pub(super) struct LocalDirectory {
     pub(super) root: PathBuf,
 }
 
-impl Directory {
+impl LocalDirectory {
     /// Creates the directories that do not exist.
-    pub(super) fn create(root: PathBuf) -> Result<Directory, CoordinatorError> {
+    pub(super) fn create(root: PathBuf) -> Result<LocalDirectory, CoordinatorError> {
         for part in ["nodes", "status", "history"] {
             let path = root.join(part);
             fs::create_dir_all(&path)
                 .map_err(|error| CoordinatorError::file("create", &path, error))?;
         }
-        Ok(Directory { root })
+        Ok(LocalDirectory { root })
     }
 
     pub(super) fn topology(&self) -> PathBuf {
@@ -121,7 +121,7 @@ impl Directory {
         }))
     }
 
-    /// If any entry belongs to a process that has died.
+    /// Checks if any entry belongs to a process that has died.
     pub(super) fn has_dead_entries(&self) -> Result<bool, CoordinatorError> {
         for node in self.node_ids()? {
             if is_dead(&self.node(node))? {
@@ -133,7 +133,7 @@ impl Directory {
 
     /// Takes the lock, repairs the journal if a process died within a change, and removes the
     /// entries of dead processes.
-    pub(super) fn lock(&self, stop: &StopFlag) -> Result<Locked<'_>, CoordinatorError> {
+    pub(super) fn lock(&self, stop: &StopFlag) -> Result<LockedDirectory<'_>, CoordinatorError> {
         let path = self.root.join("lock");
         let lock = File::options()
             .create(true)
@@ -150,43 +150,46 @@ impl Directory {
                 return Err(CoordinatorError::Stopped);
             }
         }
-        Locked::begin(self, lock)
+        LockedDirectory::begin(self, lock)
     }
 }
 
 /// The directory while its lock is held.
 #[derive(Debug)]
-pub(super) struct Locked<'d> {
-    directory: &'d Directory,
-    pub(super) journal: Journal,
+pub(super) struct LockedDirectory<'d> {
+    directory: &'d LocalDirectory,
+    pub(super) journal: LocalJournal,
     /// The present document.
     pub(super) topology: Option<(Revision, Vec<u8>)>,
     _lock: File,
 }
 
-impl<'d> Locked<'d> {
-    fn begin(directory: &'d Directory, lock: File) -> Result<Locked<'d>, CoordinatorError> {
+impl<'d> LockedDirectory<'d> {
+    fn begin(
+        directory: &'d LocalDirectory,
+        lock: File,
+    ) -> Result<LockedDirectory<'d>, CoordinatorError> {
         let topology = files::read_topology(&directory.topology())?;
         let revision = topology.as_ref().map_or(Revision::NONE, |(revision, _)| *revision);
-        let journal = Journal::read(&directory.journal())?;
+        let journal = LocalJournal::read(&directory.journal())?;
         // Without a journal the entries are all that is known of earlier revisions.
         let journal = match journal {
             Some(journal) => journal,
             None => {
                 let last = directory.highest_revision()?.max(revision);
-                Journal { last, forgotten: last, ..Journal::default() }
+                LocalJournal { last, forgotten: last, ..LocalJournal::default() }
             }
         };
-        let mut locked = Locked { directory, journal, topology, _lock: lock };
+        let mut locked = LockedDirectory { directory, journal, topology, _lock: lock };
         if revision > locked.journal.last {
-            locked.note(revision, Change::Topology)?;
+            locked.note(revision, JournalChange::Topology)?;
         }
         locked.remove_dead_entries()?;
         Ok(locked)
     }
 
     /// Writes a change to the journal.
-    fn note(&mut self, revision: Revision, change: Change) -> Result<(), CoordinatorError> {
+    fn note(&mut self, revision: Revision, change: JournalChange) -> Result<(), CoordinatorError> {
         let forgotten = self.journal.forgotten;
         self.journal.push(revision, change);
         let text = self.journal.encode();
@@ -226,12 +229,12 @@ impl<'d> Locked<'d> {
     pub(super) fn remove_node(&mut self, node: NodeId) -> Result<(), CoordinatorError> {
         files::remove(&self.directory.status(node))?;
         files::remove(&self.directory.node(node))?;
-        self.note(self.journal.next(), Change::Gone(node))
+        self.note(self.journal.next(), JournalChange::Gone(node))
     }
 
     pub(super) fn remove_controller(&mut self) -> Result<(), CoordinatorError> {
         files::remove(&self.directory.controller())?;
-        self.note(self.journal.next(), Change::Vacant)
+        self.note(self.journal.next(), JournalChange::Vacant)
     }
 
     /// Replaces the document.
@@ -249,7 +252,7 @@ impl<'d> Locked<'d> {
         }
         let revision = self.journal.next();
         files::replace(&path, &files::encode_topology(revision, document), Durability::Synced)?;
-        self.note(revision, Change::Topology).map_err(ReplaceError::After)?;
+        self.note(revision, JournalChange::Topology).map_err(ReplaceError::After)?;
         Ok(revision)
     }
 
@@ -267,7 +270,7 @@ impl<'d> Locked<'d> {
         files::remove(&self.directory.status(registration.node))?;
         let path = self.directory.node(registration.node);
         let entry = write_locked(&path, revision, &encode_registration(registration))?;
-        self.note(revision, Change::Node(registration.node))?;
+        self.note(revision, JournalChange::Node(registration.node))?;
         Ok((revision, entry))
     }
 
@@ -278,12 +281,12 @@ impl<'d> Locked<'d> {
     ) -> Result<(Controller, File), CoordinatorError> {
         let since = self.journal.next();
         let entry = write_locked(&self.directory.controller(), since, node.as_str().as_bytes())?;
-        self.note(since, Change::Elected(node))?;
+        self.note(since, JournalChange::Elected(node))?;
         Ok((Controller { node, since }, entry))
     }
 }
 
-impl Directory {
+impl LocalDirectory {
     /// The highest revision of all entries and of the history.
     fn highest_revision(&self) -> Result<Revision, CoordinatorError> {
         let path = self.root.join("history");
@@ -324,7 +327,7 @@ fn split_revision(bytes: &[u8]) -> Option<(Revision, &[u8])> {
     Some((Revision(revision), &bytes[end + 1..]))
 }
 
-/// If an entry exists and no process holds its lock.
+/// Checks if an entry exists and no process holds its lock.
 fn is_dead(path: &Path) -> Result<bool, CoordinatorError> {
     match File::open(path) {
         // Closing the file frees the lock of the probe.
@@ -342,7 +345,7 @@ fn try_lock(file: &File, how: FlockOperation, path: &Path) -> Result<bool, Coord
     }
 }
 
-/// If a path still names this open file.
+/// Checks if a path still names this open file.
 pub(super) fn names(path: &Path, entry: &File) -> bool {
     match (fs::metadata(path), entry.metadata()) {
         (Ok(named), Ok(open)) => (named.dev(), named.ino()) == (open.dev(), open.ino()),

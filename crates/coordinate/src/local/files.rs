@@ -20,15 +20,14 @@ const HEADER_BYTES_MAX: usize = 128;
 const ADVICE: &str = "The directory history next to it holds earlier documents in the same form: \
                       stop all nodes and copy the one with the highest number over it";
 
-/// If a file must survive a power failure.
+/// Says if a file must survive a power failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
     Synced,
     Unsynced,
 }
 
-/// Replaces a file; a reader sees the old or the new content. After an error before the rename,
-/// which is told apart by the result's second part, the old content is in place.
+/// Replaces a file; a reader sees the old or the new content. The error says which one is in place.
 pub(super) fn replace(
     path: &Path,
     bytes: &[u8],

@@ -26,7 +26,7 @@ const MAGIC: &str = "brisk-coordinator 1";
 
 /// One change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum JournalChange {
     Topology,
     Node(NodeId),
     Gone(NodeId),
@@ -36,18 +36,18 @@ pub(super) enum Change {
 
 /// The content of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Journal {
+pub(super) struct LocalJournal {
     /// The last revision that was given to a change.
     pub(super) last: Revision,
     /// Changes up to this revision are forgotten.
     pub(super) forgotten: Revision,
     /// In the order of revisions.
-    pub(super) changes: VecDeque<(Revision, Change)>,
+    pub(super) changes: VecDeque<(Revision, JournalChange)>,
 }
 
-impl Journal {
+impl LocalJournal {
     /// Adds a change with a revision above all earlier ones; forgets the oldest if there are too many.
-    pub(super) fn push(&mut self, revision: Revision, change: Change) {
+    pub(super) fn push(&mut self, revision: Revision, change: JournalChange) {
         self.last = revision;
         self.changes.push_back((revision, change));
         while self.changes.len() > CHANGES_MAX {
@@ -67,11 +67,11 @@ impl Journal {
         for (revision, change) in &self.changes {
             // Writing into a string cannot fail.
             _ = match change {
-                Change::Topology => writeln!(text, "{revision} topology"),
-                Change::Node(node) => writeln!(text, "{revision} node {node}"),
-                Change::Gone(node) => writeln!(text, "{revision} gone {node}"),
-                Change::Elected(node) => writeln!(text, "{revision} elected {node}"),
-                Change::Vacant => writeln!(text, "{revision} vacant"),
+                JournalChange::Topology => writeln!(text, "{revision} topology"),
+                JournalChange::Node(node) => writeln!(text, "{revision} node {node}"),
+                JournalChange::Gone(node) => writeln!(text, "{revision} gone {node}"),
+                JournalChange::Elected(node) => writeln!(text, "{revision} elected {node}"),
+                JournalChange::Vacant => writeln!(text, "{revision} vacant"),
             };
         }
         let checksum = crc32c::crc32c(text.as_bytes());
@@ -80,10 +80,10 @@ impl Journal {
     }
 
     /// The journal of a file; `None` if it does not exist.
-    pub(super) fn read(path: &Path) -> Result<Option<Journal>, CoordinatorError> {
+    pub(super) fn read(path: &Path) -> Result<Option<LocalJournal>, CoordinatorError> {
         let Some(bytes) = files::read(path, JOURNAL_BYTES_MAX)? else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes);
-        Journal::decode(&text).map(Some).ok_or_else(|| CoordinatorError::Damaged {
+        LocalJournal::decode(&text).map(Some).ok_or_else(|| CoordinatorError::Damaged {
             path: path.to_owned(),
             why: "its lines or its checksum are wrong".to_owned(),
             advice: "Stop all nodes and remove it: the topology stays, and the next start writes \
@@ -92,7 +92,7 @@ impl Journal {
         })
     }
 
-    fn decode(text: &str) -> Option<Journal> {
+    fn decode(text: &str) -> Option<LocalJournal> {
         let body = text.strip_suffix('\n')?;
         let (body, end) = body.rsplit_once('\n')?;
         let body = &text[..=body.len()];
@@ -102,7 +102,7 @@ impl Journal {
         }
         let mut lines = body.lines();
         let (last, forgotten) = lines.next()?.strip_prefix(MAGIC)?.trim_start().split_once(' ')?;
-        let mut journal = Journal {
+        let mut journal = LocalJournal {
             last: Revision(last.parse().ok()?),
             forgotten: Revision(forgotten.parse().ok()?),
             changes: VecDeque::new(),
@@ -111,11 +111,11 @@ impl Journal {
             let fields: Vec<&str> = line.split(' ').collect();
             let node = |text: &str| NodeId::parse(text).ok();
             let change = match fields[1..] {
-                ["topology"] => Change::Topology,
-                ["node", id] => Change::Node(node(id)?),
-                ["gone", id] => Change::Gone(node(id)?),
-                ["elected", id] => Change::Elected(node(id)?),
-                ["vacant"] => Change::Vacant,
+                ["topology"] => JournalChange::Topology,
+                ["node", id] => JournalChange::Node(node(id)?),
+                ["gone", id] => JournalChange::Gone(node(id)?),
+                ["elected", id] => JournalChange::Elected(node(id)?),
+                ["vacant"] => JournalChange::Vacant,
                 _ => return None,
             };
             journal.changes.push_back((Revision(fields[0].parse().ok()?), change));
@@ -134,25 +134,25 @@ mod tests {
 
     #[test]
     fn a_journal_survives_its_file_form_and_damage_is_found() {
-        let mut journal = Journal::default();
-        journal.push(Revision(3), Change::Topology);
-        journal.push(Revision(4), Change::Node(node('a')));
-        journal.push(Revision(5), Change::Elected(node('a')));
-        journal.push(Revision(6), Change::Vacant);
-        journal.push(Revision(9), Change::Gone(node('b')));
+        let mut journal = LocalJournal::default();
+        journal.push(Revision(3), JournalChange::Topology);
+        journal.push(Revision(4), JournalChange::Node(node('a')));
+        journal.push(Revision(5), JournalChange::Elected(node('a')));
+        journal.push(Revision(6), JournalChange::Vacant);
+        journal.push(Revision(9), JournalChange::Gone(node('b')));
         let text = journal.encode();
-        assert_eq!(Journal::decode(&text), Some(journal));
+        assert_eq!(LocalJournal::decode(&text), Some(journal));
         for cut in 0..text.len() {
-            assert_eq!(Journal::decode(&text[..cut]), None, "cut at {cut}");
+            assert_eq!(LocalJournal::decode(&text[..cut]), None, "cut at {cut}");
         }
-        assert_eq!(Journal::decode(&text.replace("4 node", "5 node")), None);
+        assert_eq!(LocalJournal::decode(&text.replace("4 node", "5 node")), None);
     }
 
     #[test]
     fn the_oldest_changes_are_forgotten_and_the_file_stays_within_its_bound() {
-        let mut journal = Journal::default();
+        let mut journal = LocalJournal::default();
         for revision in 1..=300 {
-            journal.push(Revision(u64::MAX - 301 + revision), Change::Elected(node('c')));
+            journal.push(Revision(u64::MAX - 301 + revision), JournalChange::Elected(node('c')));
         }
         assert_eq!(journal.changes.len(), CHANGES_MAX);
         assert_eq!(journal.forgotten.0 + 1, journal.changes[0].0.0);

@@ -18,7 +18,7 @@ mod filesystem;
 mod journal;
 mod watch;
 
-use self::directory::{Directory, names};
+use self::directory::{LocalDirectory, names};
 use self::files::{Durability, ReplaceError};
 use self::watch::LocalWatch;
 use crate::clock::BootTime;
@@ -43,7 +43,7 @@ const STATUS_FILE_BYTES_MAX: usize = STATUS_BYTES_MAX + 128;
 /// its nodes are gone for all others.
 #[derive(Debug)]
 pub struct LocalCoordinator {
-    directory: Directory,
+    directory: LocalDirectory,
     stop: StopFlag,
     leases: Mutex<HeldLeases>,
 }
@@ -71,7 +71,7 @@ impl LocalCoordinator {
         directory: &Path,
         cluster: &ClusterName,
     ) -> Result<LocalCoordinator, CoordinatorError> {
-        let directory = Directory::create(directory.join(cluster.as_str()))?;
+        let directory = LocalDirectory::create(directory.join(cluster.as_str()))?;
         filesystem::check(&directory.root)?;
         Ok(LocalCoordinator {
             directory,
@@ -84,7 +84,7 @@ impl LocalCoordinator {
         if self.stop.is_stopped() { Err(CoordinatorError::Stopped) } else { Ok(()) }
     }
 
-    fn lock(&self) -> Result<directory::Locked<'_>, CoordinatorError> {
+    fn lock(&self) -> Result<directory::LockedDirectory<'_>, CoordinatorError> {
         self.check_running()?;
         self.directory.lock(&self.stop)
     }
@@ -107,7 +107,7 @@ impl LocalCoordinator {
         locked.replace_topology(change.document).map(Some)
     }
 
-    /// If a lease is of this coordinator and its node has not been replaced.
+    /// Checks if a lease is of this coordinator and its node has not been replaced.
     fn is_held(&self, leases: &HeldLeases, lease: &Lease) -> bool {
         let entry = leases.entries.get(&lease.id);
         entry.is_some_and(|entry| names(&self.directory.node(entry.node), &entry.node_entry))
@@ -166,6 +166,8 @@ impl Coordinator for LocalCoordinator {
         }
         let (_, node_entry) = locked.add_node(registration)?;
         let mut leases = self.leases.lock().even_poisoned();
+        // An earlier lease of the node ends with its entries: closing a file frees its lock.
+        leases.entries.retain(|_, held| held.node != node);
         leases.last += 1;
         let id = LeaseId(leases.last);
         let held = HeldEntries { node, node_entry, controller_entry: None };

@@ -1,8 +1,8 @@
 //! The watch of a local coordinator: it looks at the files 50 times a second.
 
-use super::directory::Directory;
+use super::directory::LocalDirectory;
 use super::files;
-use super::journal::{Change, Journal};
+use super::journal::{JournalChange, LocalJournal};
 use crate::coordinator::Watch;
 use crate::error::CoordinatorError;
 use crate::stop::StopFlag;
@@ -17,7 +17,7 @@ const READS_MAX: usize = 10;
 /// See [`Watch`].
 #[derive(Debug)]
 pub(super) struct LocalWatch {
-    pub(super) directory: Directory,
+    pub(super) directory: LocalDirectory,
     pub(super) stop: StopFlag,
     pub(super) position: Revision,
     /// Changes after the position were forgotten.
@@ -67,7 +67,10 @@ impl LocalWatch {
                 return Ok(events);
             }
         }
-        Ok(Vec::new())
+        // A power failure can leave a journal that names a document without its file.
+        let revision = self.position;
+        self.compacted = Some(revision);
+        Ok(vec![WatchEvent::Compacted { revision }])
     }
 
     /// The events after the position; `None` if a document was forgotten while they were read.
@@ -75,11 +78,11 @@ impl LocalWatch {
         // The topology is read before the journal. If the journal does not have its revision yet,
         // it has all lower ones.
         let topology = files::read_topology(&self.directory.topology())?;
-        let mut journal = Journal::read(&self.directory.journal())?.unwrap_or_default();
+        let mut journal = LocalJournal::read(&self.directory.journal())?.unwrap_or_default();
         if let Some((revision, _)) = &topology
             && *revision > journal.last
         {
-            journal.push(*revision, Change::Topology);
+            journal.push(*revision, JournalChange::Topology);
         }
         if self.position < journal.forgotten {
             let revision = journal.forgotten;
@@ -93,7 +96,7 @@ impl LocalWatch {
             }
             let revision = *revision;
             match *change {
-                Change::Topology => {
+                JournalChange::Topology => {
                     let found = topology.as_ref().filter(|(present, _)| *present == revision);
                     let document = match found {
                         Some((_, document)) => document.clone(),
@@ -105,18 +108,18 @@ impl LocalWatch {
                     let document = Some(document);
                     events.push(WatchEvent::Topology(Topology { revision, document }));
                 }
-                Change::Node(node) => {
+                JournalChange::Node(node) => {
                     // If the entry has changed since then, a later event has the new one.
                     let entry = self.directory.read_node(node)?;
                     let entry = entry.filter(|entry| entry.revision == revision);
                     events.extend(entry.map(WatchEvent::NodeRegistered));
                 }
-                Change::Gone(node) => events.push(WatchEvent::NodeGone { node, revision }),
-                Change::Elected(node) => {
+                JournalChange::Gone(node) => events.push(WatchEvent::NodeGone { node, revision }),
+                JournalChange::Elected(node) => {
                     let controller = Controller { node, since: revision };
                     events.push(WatchEvent::ControllerElected(controller));
                 }
-                Change::Vacant => events.push(WatchEvent::ControllerGone { revision }),
+                JournalChange::Vacant => events.push(WatchEvent::ControllerGone { revision }),
             }
         }
         self.position = self.position.max(journal.last);

@@ -10,7 +10,7 @@
 
 mod store;
 
-use self::store::{LateApplication, OwnedChange, Store};
+use self::store::{LateApplication, ModelStore, OwnedChange};
 use crate::clock::BootTime;
 use crate::coordinator::{Coordinator, Watch};
 use crate::error::CoordinatorError;
@@ -47,7 +47,7 @@ pub struct ModelFaults {
 /// The state of a model with its random numbers.
 #[derive(Debug)]
 struct ModelState {
-    store: Store,
+    store: ModelStore,
     faults: ModelFaults,
     random: SplitMix,
     seed: u64,
@@ -64,7 +64,7 @@ impl Model {
     #[must_use]
     pub fn new(seed: u64, faults: ModelFaults) -> Model {
         let state = ModelState {
-            store: Store::default(),
+            store: ModelStore::default(),
             faults,
             random: SplitMix(seed),
             seed,
@@ -174,7 +174,7 @@ impl ModelCoordinator {
         if self.stop.is_stopped() { Err(CoordinatorError::Stopped) } else { Ok(()) }
     }
 
-    fn check_reachable(&self, store: &Store) -> Result<(), CoordinatorError> {
+    fn check_reachable(&self, store: &ModelStore) -> Result<(), CoordinatorError> {
         self.check_running()?;
         if store.cut_clients.contains(&self.client) {
             return Err(CoordinatorError::Unreachable("cut off by the simulation".to_owned()));
@@ -189,7 +189,7 @@ impl ModelCoordinator {
     fn call<T>(
         &self,
         what: &str,
-        apply: impl FnOnce(&mut Store, Duration) -> Result<T, CoordinatorError>,
+        apply: impl FnOnce(&mut ModelStore, Duration) -> Result<T, CoordinatorError>,
     ) -> Result<T, CoordinatorError> {
         let state = &mut *self.model.state();
         self.check_reachable(&state.store)?;

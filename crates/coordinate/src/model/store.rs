@@ -45,7 +45,7 @@ struct ModelLease {
 
 /// The state that all clients of a model share.
 #[derive(Debug, Default)]
-pub(super) struct Store {
+pub(super) struct ModelStore {
     pub(super) now: BootTime,
     pub(super) has_no_quorum: bool,
     pub(super) cut_clients: BTreeSet<u64>,
@@ -62,7 +62,7 @@ pub(super) struct Store {
     late: Vec<(LateApplication, OwnedChange)>,
 }
 
-impl Store {
+impl ModelStore {
     /// Moves the clock; what falls due meanwhile happens in its order.
     pub(super) fn advance(&mut self, duration: Duration) {
         let target = self.now.after(duration);
