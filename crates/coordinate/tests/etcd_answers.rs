@@ -4,7 +4,9 @@ use crate::subject::{open_endpoints, registration};
 use brisk_coordinate::Coordinator;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::etcd::{EtcdCoordinator, EtcdOptions};
-use brisk_coordinate::values::{ChangeOutcome, Claim, LeaseTtl, Revision, TopologyChange};
+use brisk_coordinate::values::{
+    ChangeOutcome, Claim, Lease, LeaseId, LeaseTtl, Revision, TopologyChange,
+};
 use brisk_testkit::random::Random;
 use brisk_testkit::wait::wait_until;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -167,6 +169,57 @@ fn a_damaged_answer_to_a_read_is_repeated_at_the_next_endpoint() {
         let coordinator = open_endpoints(&addresses, false, &EtcdOptions::default());
         assert_eq!(coordinator.read().unwrap().revision, Revision(2));
     }
+}
+
+/// Answers to a renewal. `term` is the raft term of the read that follows the keepalive, `lease` the
+/// lease of the node's key.
+fn renewal_answers(term: u32, lease: &'static str) -> impl FnMut(&str) -> Vec<u8> {
+    move |path| match path {
+        "/v3/kv/range" => response(&format!(
+            r#"{{"header":{{"revision":"2","raft_term":"{term}"}},"kvs":[{{"key":"L3g=","value":"aTEK","create_revision":"2","mod_revision":"2","lease":"{lease}"}}]}}"#
+        )),
+        other => real_answer(other),
+    }
+}
+
+#[test]
+fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
+    const LEASE: u64 = 3_657_101_141_345_711_370;
+    let fake = FakeEtcd::start(renewal_answers(2, "3657101141345711370"));
+    let coordinator = fake.open();
+    let node = registration(1, "i1");
+    let lease = Lease {
+        id: LeaseId(LEASE),
+        node: node.node,
+        incarnation: node.incarnation,
+        // The part of the TTL that one endpoint gets is long enough for a busy machine.
+        ttl: LeaseTtl::at_least(Duration::from_secs(60)),
+        expires_at: None,
+    };
+    let before = coordinator.now();
+    let renewed = coordinator.renew(&lease).unwrap();
+    let expires_at = renewed.expires_at.unwrap();
+    // The TTL counts from the time at which the request was sent.
+    assert!(expires_at >= before.after(Duration::from_secs(3)));
+    assert!(expires_at <= coordinator.now().after(Duration::from_secs(3)));
+    // The member that answered the keepalive was not the leader any more.
+    fake.set(renewal_answers(3, "3657101141345711370"));
+    let brief = Lease { ttl: LeaseTtl::at_least(Duration::from_secs(6)), ..lease.clone() };
+    let error = coordinator.renew(&brief).unwrap_err();
+    assert!(matches!(error, CoordinatorError::NoLeader(_)), "{error}");
+    // Another process has registered the id.
+    fake.set(renewal_answers(2, "99"));
+    let error = coordinator.renew(&lease).unwrap_err();
+    assert!(matches!(error, CoordinatorError::LeaseLost), "{error}");
+    // etcd 3.4.23 answers the keepalive of a lease that has ended without a TTL.
+    fake.set(|path| match path {
+        "/v3/lease/keepalive" => stream(
+            "{\"result\":{\"header\":{\"revision\":\"2\",\"raft_term\":\"2\"},\"ID\":\"1234\"}}\n",
+        ),
+        other => real_answer(other),
+    });
+    let error = coordinator.renew(&lease).unwrap_err();
+    assert!(matches!(error, CoordinatorError::LeaseLost), "{error}");
 }
 
 #[test]

@@ -137,6 +137,7 @@ impl EtcdClient {
         let end = Instant::now() + limits.total;
         let mut was_sent = false;
         let mut failures = 0;
+        let mut earlier: Option<CallError> = None;
         loop {
             let at = self.current();
             let left = end.saturating_duration_since(Instant::now());
@@ -146,6 +147,9 @@ impl EtcdClient {
                 Err(failed) => failed,
             };
             was_sent |= failed.may_have_happened;
+            // An attempt that the total limit cut short says less than the one before.
+            let was_cut_short = left < limits.endpoint && Instant::now() >= end;
+            let failed = if was_cut_short { earlier.unwrap_or(failed) } else { failed };
             let failed = CallError { may_have_happened: was_sent, ..failed };
             let is_final = failed.next == NextStep::GiveUp
                 || (repeat == Repeat::Never && was_sent)
@@ -162,6 +166,7 @@ impl EtcdClient {
                     return Err(failed);
                 }
             }
+            earlier = Some(failed);
         }
     }
 

@@ -86,8 +86,11 @@ impl EtcdConnection {
         let mut last = ExchangeError::NotSent("the name has no address".to_owned());
         for address in addresses.take(ADDRESSES_MAX) {
             let patience = limit.left().min(CONNECT_MAX);
-            if patience.is_zero() || limit.stop.is_stopped() {
-                break;
+            if limit.stop.is_stopped() {
+                return Err(ExchangeError::Stopped);
+            }
+            if patience.is_zero() {
+                return Err(ExchangeError::NotSent("no time is left to connect".to_owned()));
             }
             match TcpStream::connect_timeout(&address, patience) {
                 Ok(stream) => {
