@@ -33,7 +33,8 @@ pub enum CoordinatorError {
          give each node its own cluster-config-file"
     )]
     NodeIdTaken { node: NodeId, incarnation: Incarnation },
-    /// The coordinator accepts no changes until an operator frees space.
+    /// The coordinator accepts no changes until an operator frees space. etcd has applied the request
+    /// that exceeded its quota, and reports this error for it, too.
     #[error(
         "etcd is frozen by a NOSPACE alarm: compact and defragment it, then run `etcdctl alarm disarm`"
     )]

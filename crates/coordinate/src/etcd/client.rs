@@ -362,8 +362,9 @@ impl EtcdClient {
                 of(CoordinatorError::NoGateway { endpoint }, false, NextStep::OtherEndpoint)
             }
             (_, 5) if text.contains("lease not found") => final_error(CoordinatorError::LeaseLost),
+            // etcd applies the request that exceeds the quota and then reports this error.
             (_, 8) if text.contains("database space exceeded") => {
-                final_error(CoordinatorError::NoSpace)
+                of(CoordinatorError::NoSpace, true, NextStep::GiveUp)
             }
             (_, 8) => of(CoordinatorError::Rejected(text), false, NextStep::OtherEndpoint),
             _ if text.contains("no leader") => {

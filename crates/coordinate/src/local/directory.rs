@@ -31,8 +31,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a call waits for the lock. Holders keep it for some disk writes.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
+/// How long a call waits for the lock. Holders keep it for some disk writes, and waiters have no order;
+/// CLUSTER commands wait this long, too.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes that hold any entry of a node: a revision, an incarnation and details.
