@@ -36,6 +36,7 @@ pub(crate) const LAYERS: &[Layers] = &[
     BENCHMARK,
     CLIENT,
     CLUSTER,
+    COORDINATE,
     TESTKIT,
     ACL,
     CONFIG,
@@ -372,6 +373,28 @@ const CLUSTER: Layers = Layers {
     ],
 };
 
+const COORDINATE: Layers = Layers {
+    sources: "crates/coordinate/src",
+    order: &[
+        &["clock", "stop"],
+        // An error names nodes, and a change's outcome carries an error.
+        &["error", "values"],
+        &["coordinator"],
+        &["setting"],
+        &["local/files", "local/filesystem"],
+        &["local/journal"],
+        &["local/directory"],
+        &["local/watch"],
+        &["etcd/base64", "etcd/http"],
+        &["etcd/messages", "etcd/version"],
+        // The module's head holds the options, the keys and the coordinator, which its parts use.
+        &["etcd"],
+        &["fixed", "local", "model"],
+        &["open"],
+        &["lib"],
+    ],
+};
+
 const TESTKIT: Layers = Layers {
     sources: "crates/testkit/src",
     order: &[
@@ -392,6 +415,7 @@ const TESTKIT: Layers = Layers {
         &["crowd"],
         &["proxy"],
         &["temp_dir"],
+        &["etcd"],
         &["race"],
         &["lib"],
     ],

@@ -7,6 +7,7 @@ const CRATES: &[&str] = &[
     "crates/acl/",
     "crates/cluster/",
     "crates/config/",
+    "crates/coordinate/",
     "crates/engine/",
     "crates/node/",
     "crates/observe/",

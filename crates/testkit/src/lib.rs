@@ -9,6 +9,7 @@
 //! - [`digest`]: whether two servers hold the same.
 //! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
 //! - [`proxy`]: a bad network between two nodes.
+//! - [`etcd`]: members of etcd.
 //! - [`sentinels`]: real sentinels that watch a primary.
 //! - [`kind`]: which server a node is, ours, Redis or Valkey.
 //! - [`skip`]: what a test prints if this machine lacks what it needs.
@@ -27,6 +28,7 @@ pub mod cluster;
 pub mod conn;
 pub mod crowd;
 pub mod digest;
+pub mod etcd;
 pub mod kind;
 pub mod matrix;
 pub mod port;

@@ -1,0 +1,116 @@
+//! The interface of all coordinators.
+
+use crate::clock::BootTime;
+use crate::error::CoordinatorError;
+use crate::values::{
+    Campaign, ChangeOutcome, Claim, ClusterSnapshot, Lease, LeaseTtl, NodeRegistration, NodeStatus,
+    RegisteredNode, Revision, Topology, TopologyChange, WatchEvent,
+};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// A store that all nodes of a cluster share. Calls block; each has a time limit of its own. Several
+/// threads may call at once.
+///
+/// Reads are linearizable: a read that begins after a change was acknowledged sees it.
+pub trait Coordinator: Debug + Send + Sync {
+    /// The present time of the clock that [`Lease::expires_at`] uses.
+    fn now(&self) -> BootTime;
+
+    /// Reads the topology document.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached or its data is damaged.
+    fn read(&self) -> Result<Topology, CoordinatorError>;
+
+    /// Reads the topology, the nodes and the controller as they were at one revision.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached or its data is damaged.
+    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError>;
+
+    /// The nodes whose leases are alive, sorted by id.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached or its data is damaged.
+    fn nodes(&self) -> Result<Vec<RegisteredNode>, CoordinatorError> {
+        self.snapshot().map(|snapshot| snapshot.nodes)
+    }
+
+    /// Replaces the document if no other change came first.
+    fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome;
+
+    /// Registers a node with a new lease.
+    ///
+    /// # Errors
+    /// [`CoordinatorError::NodeIdTaken`]: see [`Claim::Resume`]. After
+    /// [`CoordinatorError::TimedOut`] the node may be registered; calling again is safe.
+    fn register(
+        &self,
+        registration: &NodeRegistration,
+        ttl: LeaseTtl,
+        claim: Claim,
+    ) -> Result<Lease, CoordinatorError>;
+
+    /// Renews a lease; the result has a later [`Lease::expires_at`].
+    ///
+    /// # Errors
+    /// [`CoordinatorError::LeaseLost`]: the process registers again with [`Claim::Resume`] and the
+    /// same incarnation. After any other error the lease may still live until `expires_at`.
+    fn renew(&self, lease: &Lease) -> Result<Lease, CoordinatorError>;
+
+    /// Ends a lease at once: the node, its status and its office as controller go. Ending a lease
+    /// that has ended succeeds.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached. The lease then ends by itself.
+    fn end(&self, lease: &Lease) -> Result<(), CoordinatorError>;
+
+    /// Makes the node of the lease the controller if the office is vacant.
+    ///
+    /// # Errors
+    /// [`CoordinatorError::LeaseLost`]: the lease has ended.
+    fn campaign(&self, lease: &Lease) -> Result<Campaign, CoordinatorError>;
+
+    /// Gives up the office of controller; without the office it does nothing.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached.
+    fn resign(&self, lease: &Lease) -> Result<(), CoordinatorError>;
+
+    /// Replaces the status of the lease's node. The status goes when the lease ends.
+    ///
+    /// # Errors
+    /// [`CoordinatorError::LeaseLost`]: the lease has ended.
+    fn put_status(&self, lease: &Lease, status: &[u8]) -> Result<(), CoordinatorError>;
+
+    /// The statuses of all live nodes that have put one, sorted by id.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached.
+    fn statuses(&self) -> Result<Vec<NodeStatus>, CoordinatorError>;
+
+    /// A watch that reports each change after a revision. It connects with its first
+    /// [`Watch::next`].
+    fn watch(&self, after: Revision) -> Box<dyn Watch>;
+
+    /// Ends all calls of other threads soon with [`CoordinatorError::Stopped`]; later calls fail
+    /// with it at once. Leases are not ended.
+    fn stop(&self);
+}
+
+/// A watch of the topology, the nodes and the controller.
+///
+/// Each document is reported, in the order of revisions. An event of a node or of the controller may
+/// be left out if a later one supersedes it. After a lost connection an event may be repeated.
+pub trait Watch: Debug + Send {
+    /// Waits for events, at most for `limit`; the list is empty if there are none until then.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached. The next call tries again from the same position. An
+    /// error may come before `limit` has passed, but never faster than ten times a second.
+    fn next(&mut self, limit: Duration) -> Result<Vec<WatchEvent>, CoordinatorError>;
+
+    /// The revision up to which events were reported.
+    fn position(&self) -> Revision;
+}

@@ -1,0 +1,9 @@
+//! The tests of the coordinators: one contract for all, and the faults of each.
+
+mod contract;
+mod etcd_answers;
+mod etcd_faults;
+mod etcd_tls;
+mod gateway;
+mod local_processes;
+mod subject;
