@@ -5,10 +5,10 @@
 //! a thread has a few.
 
 use crate::arg::{ToArg, ToArgs, Words};
-use crate::client::key_slot;
 use crate::effects::{Effects, effects};
 use crate::error::Error;
 use brisk_resp::reply::encode;
+use brisk_resp::slot::key_slot;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;

@@ -14,7 +14,6 @@ pub(crate) mod node;
 pub(crate) mod sentinel;
 
 pub(crate) use attached::Ends;
-pub(crate) use brisk_resp::slot::key_slot;
 pub use builder::{Budget, Builder, Lanes};
 pub(crate) use cluster::Cluster;
 pub use cluster::read_from::ReadFrom;

@@ -3,7 +3,7 @@
 
 use super::orders::{Answer, Asked, Way};
 use super::{Event, KEPT_BYTES_MAX, Message, Shared, size};
-use crate::client::{Cluster, key_slot};
+use crate::client::Cluster;
 use crate::error::{Code, Error, Kind, Result};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::observe::{Seen, reconnecting};
@@ -11,6 +11,7 @@ use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
 use brisk_resp::reply::frame::{FrameScanner, Scan};
+use brisk_resp::slot::key_slot;
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::pin::pin;
