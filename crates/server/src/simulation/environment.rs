@@ -53,8 +53,8 @@ impl Environment for SimulatedEnvironment {
         let to = usize::from(at.port() - FIRST_PORT);
         let until = Moment::now() + timeout;
         loop {
-            let way = self.0.paths.lock().even_poisoned()[to];
-            match way {
+            let state = self.0.paths.lock().even_poisoned()[to];
+            match state {
                 PathState::Open => break,
                 PathState::Refused => return Err(ErrorKind::ConnectionRefused.into()),
                 PathState::Silent if Moment::now() >= until => {

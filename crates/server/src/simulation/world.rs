@@ -53,6 +53,10 @@ struct Slot {
     client: Option<Client>,
 }
 
+/// The states of the path between two servers, an open one twice as often as the others.
+const PATH_STATES: [PathState; 4] =
+    [PathState::Open, PathState::Open, PathState::Refused, PathState::Silent];
+
 pub(super) struct World {
     random: Random,
     now_ms: u64,
@@ -478,9 +482,9 @@ impl World {
     }
 
     /// Sets the state of the network path between two servers.
-    fn set_way(&mut self, from: usize, to: usize, way: PathState) {
+    fn set_path(&mut self, from: usize, to: usize, state: PathState) {
         if let Some(node) = &self.slots[from].node {
-            node.group.paths.lock().even_poisoned()[to] = way;
+            node.group.paths.lock().even_poisoned()[to] = state;
         }
     }
 
@@ -524,13 +528,8 @@ impl World {
                 );
             }
             6 => {
-                let way = *self.random.pick(&[
-                    PathState::Open,
-                    PathState::Open,
-                    PathState::Refused,
-                    PathState::Silent,
-                ]);
-                self.set_way(index, other, way);
+                let state = *self.random.pick(&PATH_STATES);
+                self.set_path(index, other, state);
             }
             7 | 8 if self.is_up(index) => {
                 self.crash(index);
@@ -680,7 +679,7 @@ impl World {
             (connection.there.is_held, connection.back.is_held) = (false, false);
         }
         for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
-            self.set_way(from, to, PathState::Open);
+            self.set_path(from, to, PathState::Open);
         }
         for _ in 0..3 {
             self.flow(1000);
