@@ -33,7 +33,7 @@ const EVENTS_GATHERED_MIN: u64 = 3;
 /// Maximum number of consecutive useless sleeps that are counted. After N of them, the next sleep
 /// is tried after 2 to the power of N rounds.
 const MISSES_MAX: u32 = 10;
-/// Weight of the newest receive in the mean closeness: 1 in 2 to this power.
+/// The newest receive has the weight 1 / 2^`MEAN_SHIFT` in the mean closeness.
 const MEAN_SHIFT: u32 = 6;
 /// Closeness of two consecutive receives from the same connection. It halves each time the number
 /// of receives between the two doubles, up to 64 receives.

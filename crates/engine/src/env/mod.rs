@@ -6,6 +6,7 @@
 //! | `settings` | the settings that commands depend on |
 //! | `effect` | the side effects of a write: effects, events, invalidations |
 //! | `journal` | the stream of changes, in the order of the transactions |
+//! | `tap` | copies of the transactions that change some slots |
 //! | `garbage` | unlinked objects that another thread frees |
 //! | `transfer` | the interface of MIGRATE to code with sockets |
 

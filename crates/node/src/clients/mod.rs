@@ -38,8 +38,8 @@ pub mod flag {
     pub const REDIRECTS: u32 = 1 << 8;
     /// It reads from a replica anyway (READONLY).
     pub const READS_REPLICA: u32 = 1 << 15;
-    /// It is a replica whose snapshot was not sent yet: no other output is sent, and nothing is
-    /// executed.
+    /// A replica whose snapshot has not been sent yet. It receives no other output and executes
+    /// nothing.
     pub const SYNCHRONISES: u32 = 1 << 13;
     /// The client that receives its invalidations has disconnected.
     pub const TRACKING_BROKEN: u32 = 1 << 10;

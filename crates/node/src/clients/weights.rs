@@ -135,7 +135,8 @@ impl Weights {
         Weights::new(workers, |record| &record.weight, spared)
     }
 
-    /// The weights of input that waits to be executed, for `workers` workers. No client is exempt.
+    /// The weights of input that waits to be executed, for `workers` workers. Only the primary and
+    /// admin connections are exempt.
     pub fn of_input(workers: usize) -> Weights {
         let spared = flag::PRIMARY | flag::ADMIN;
         Weights::new(workers, |record| &record.input_weight, spared)

@@ -41,7 +41,7 @@ pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option
     one_line(core, record, Some(&own), row.map_or("NULL", Row::full_name))
 }
 
-/// The same for a client that executes nothing now and whose last command was `command`.
+/// The line of a client that executes nothing now and whose last command was `command`.
 pub fn describe_at_rest(core: &Core, record: &ClientRecord, command: &str) -> String {
     one_line(core, record, None, command)
 }

@@ -158,7 +158,7 @@ impl Conditions {
         self.has(Condition::Busy)
     }
 
-    /// Reports whether only commands that may write can change the data, for reasons other than a
+    /// Reports whether expiry and eviction must leave the data unchanged, for reasons other than a
     /// pause.
     pub fn protect_data(&self) -> bool {
         self.now().intersects(ConditionSet::of([Condition::Busy, Condition::Loading]))

@@ -81,13 +81,14 @@ fn excess(core: &Core, max: u64) -> u64 {
     brisk_observe::memory::above(max, core.limits.unread_max())
 }
 
-/// Evicts until memory is within `maxmemory`. False if that is not possible.
+/// Evicts until memory is within `maxmemory`. Returns false if nothing more can be evicted, and true if
+/// the time of `maxmemory-eviction-tenacity` ran out first.
 pub fn make_room(core: &mut Core) -> bool {
     make_room_within(core, core.memory.budget_ns)
 }
 
-/// The same, for at most `budget_ns`. Returns true if the time ran out while memory was being
-/// freed.
+/// Evicts until memory is within `maxmemory`, for at most `budget_ns`. Returns true if the time ran out
+/// while memory was being freed.
 pub fn make_room_within(core: &mut Core, budget_ns: u64) -> bool {
     let max = in_force(core);
     if max == 0 || fits(core, max) {

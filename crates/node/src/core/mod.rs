@@ -18,6 +18,7 @@
 //! | `network` | the listeners, and the TLS settings |
 //! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
+//! | `oom` | `oom-score-adj`: which process the kernel ends first when memory runs out |
 //! | `debug_switches` | behaviour that DEBUG switches off, for tests |
 
 pub mod accounting;
@@ -205,8 +206,8 @@ impl Core {
         self.env.set_now(UnixMs(unix_ms()));
     }
 
-    /// Reports whether only commands that may write can change the data. This holds during CLIENT
-    /// PAUSE, while a slow script runs, and while the data is being loaded.
+    /// Reports whether expiry and eviction must leave the data unchanged: during CLIENT PAUSE, while a
+    /// slow script runs, and while the data is being loaded.
     pub fn data_must_not_change(&self) -> bool {
         self.pause_in_force().is_some() || self.shared.conditions.protect_data()
     }

@@ -202,8 +202,8 @@ impl Quiesce {
         quiesced
     }
 
-    /// The same for a request that could also wait. Also `None` if the others have not stopped
-    /// after `most`, since stopped workers execute nothing in the meantime.
+    /// Like [`Quiesce::stop_others`], but also returns `None` if the others have not stopped within
+    /// `most`. The limit exists because stopped workers execute nothing.
     pub fn stop_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let deadline = Instant::now() + most;
@@ -216,7 +216,8 @@ impl Quiesce {
         quiesced
     }
 
-    /// The same even if quiescence is refused, for work that does not affect those that refuse it.
+    /// Like [`Quiesce::stop_others`], even if quiescence is refused. Only for work that does not affect
+    /// those that refuse it.
     pub fn stop_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
         self.leave(worker);
         loop {
@@ -260,8 +261,8 @@ impl Quiesce {
         }
     }
 
-    /// The same for a worker in the middle of a unit, which keeps its slots. Afterwards it may
-    /// touch everything. One worker at a time (invariant 4).
+    /// Stops all other workers for a worker in the middle of a unit, which keeps its slots. Afterwards
+    /// it may touch everything. One worker at a time (invariant 4).
     pub fn stop_others_amid(&self, worker: usize) -> Quiesced<'_> {
         self.stop_amid(worker, Kind::Wide)
     }

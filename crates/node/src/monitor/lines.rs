@@ -24,7 +24,7 @@ pub fn show_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &A
     show_to_monitors_as(core, &client, session, row, words);
 }
 
-/// The same for a command that a script called.
+/// Shows a command that a script called to the sessions that run MONITOR.
 #[cold]
 pub fn show_script_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     show_to_monitors_as(core, "lua", session, row, words);

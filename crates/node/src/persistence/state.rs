@@ -250,7 +250,7 @@ impl Snapshots {
         self.is_scheduled.store(true, Ordering::SeqCst);
     }
 
-    /// The same after a flush of all data, unless a client requests one earlier.
+    /// Schedules a snapshot after a flush of all data, unless a client requests one earlier.
     pub fn schedule_after_flush(&self) {
         if !self.is_scheduled.swap(true, Ordering::SeqCst) {
             self.next_yields.store(true, Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! session topics [ t2  t5 ]           removal moves the last element of each list into the gap
 //! ```
 //!
-//! Subscribing and unsubscribing are O(1), the end of a session is O(its subscriptions), however
-//! many other sessions subscribe.
+//! Subscribing and unsubscribing are O(1). Ending a session is O(its subscriptions), independent of
+//! other sessions.
 
 use super::Space;
 use super::publication::pattern_head;

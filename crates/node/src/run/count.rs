@@ -7,7 +7,7 @@ use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Reply, ReplyBuffer};
 use std::sync::atomic::Ordering;
 
-/// Statistics, slow log, latency monitor.
+/// Counts a command that ran, for the statistics, the slow log and the latency monitor.
 #[inline]
 pub(crate) fn count_command(
     core: &mut Core,
@@ -21,7 +21,7 @@ pub(crate) fn count_command(
     count_call(core, &session.record, row, failed, ns, words);
 }
 
-/// The same for a command that took `ns` and ends outside of its session's batch.
+/// Counts a command that took `ns` and ended outside of its session's batch.
 pub(crate) fn count_late_command(
     core: &mut Core,
     client: &ClientRecord,

@@ -313,8 +313,7 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
     Verdict::Refuse(CommandError::text(text))
 }
 
-/// Reports whether this is a replica whose link to the primary is down and that then rejects reads
-/// of its data.
+/// Reports whether this replica rejects reads because its link to the primary is down.
 pub(crate) fn is_stale(core: &Core) -> bool {
     core.shared.conditions.has(Condition::Stale)
 }

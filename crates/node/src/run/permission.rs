@@ -66,7 +66,7 @@ pub fn note_denied(
     note_denial(core, session, row, words, denied.reason, context, object, user);
 }
 
-/// The same for a command of a client; the error is the reply.
+/// Checks the permissions of a client's command. The error is the reply.
 pub(crate) fn permit_client(
     core: &mut Core,
     session: &Session,
@@ -80,7 +80,7 @@ pub(crate) fn permit_client(
     })
 }
 
-/// The same for a command that EXEC runs.
+/// Checks the permissions of a command that EXEC runs.
 pub(crate) fn permit_queued(
     core: &mut Core,
     session: &Session,

@@ -150,7 +150,7 @@ pub(super) struct ScriptRunner {
     pub(super) confined: Cell<bool>,
     /// It can be suspended.
     pub(super) parkable: Cell<bool>,
-    /// It could not continue and has had no effect yet.
+    /// The script could not continue and has had no effect yet.
     pub(super) abandoned: Cell<bool>,
     pub(super) killed: Cell<bool>,
     /// It used keys that it did not declare.

@@ -3,7 +3,7 @@
 use brisk_reactor::Token;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The keys whose changes are sent to a session.
+/// The keys for whose changes a session receives invalidations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The keys it read.

@@ -20,7 +20,7 @@
 //! | `cron` | periodic tasks: expiry, idle clients, sampled metrics |
 //! | `buffers` | buffers that are kept between two uses |
 //!
-//! The other files add to `Worker` what needs several parts:
+//! The other files contain methods of `Worker` that use several parts:
 //!
 //! | file | purpose |
 //! |---|---|

@@ -57,7 +57,7 @@ pub(super) enum Piece {
 #[derive(Clone, Copy)]
 pub(super) struct SharedBytes {
     bytes: u64,
-    /// The dataset no longer has it: its memory is freed only after it is written.
+    /// The dataset no longer holds these bytes; their memory is freed after they are written.
     is_last: bool,
 }
 

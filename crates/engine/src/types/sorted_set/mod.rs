@@ -95,7 +95,7 @@ impl SortedSet {
         SortedSet::ListPack(list)
     }
 
-    /// The same as a tree, whatever the number of members.
+    /// Builds a sorted set as a tree, whatever the number of members.
     #[must_use]
     pub fn tree_of(members: &[(Item<'_>, f64)], limits: &EncodingLimits) -> Ordered {
         let mut tree = Ordered::new(limits.hash_key);

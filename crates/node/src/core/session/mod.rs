@@ -166,7 +166,7 @@ impl Session {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
 
-    /// The same for a session that has killed itself. A client that has read that reply no longer
+    /// Closes a session that has killed itself, after its reply. A client that has read that reply no longer
     /// finds the session.
     pub fn close_as_killed(&mut self) {
         self.close_after_reply();

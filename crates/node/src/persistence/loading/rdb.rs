@@ -100,7 +100,7 @@ pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<
     Ok((loaded.end, loaded.functions))
 }
 
-/// The same while all other workers are quiesced.
+/// Loads the base of an append-only file while all other workers are quiesced.
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -160,8 +160,8 @@ pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> 
     load_from(shared, &config, &how, &source)
 }
 
-/// The same from a stream, of `bytes` bytes if that is known, into `keyspace`: that of the server,
-/// or one that no other thread knows. The stream's reader runs on this thread. O(stream).
+/// Loads a dataset from a stream, of `bytes` bytes if that is known, into `keyspace`: that of the
+/// server, or one that no other thread knows. The stream's reader runs on this thread. O(stream).
 ///
 /// # Errors
 /// As in [`load_at_start`].
