@@ -117,7 +117,7 @@ impl LongWork {
                     let next = receiver.lock().even_poisoned().recv();
                     // The sender lives as long as the process.
                     let Ok(job) = next else { return };
-                    run_and_tell(*job, keyspace, mailboxes, clock);
+                    run_and_report(*job, keyspace, mailboxes, clock);
                 }
             })?;
         }
@@ -142,7 +142,7 @@ impl LongWork {
         let started = thread.spawn(move || {
             yield_to_workers();
             while let Some(job) = self.next_errand() {
-                run_and_tell(*job, threads.keyspace, threads.mailboxes, brisk_reactor::clock());
+                run_and_report(*job, threads.keyspace, threads.mailboxes, brisk_reactor::clock());
             }
         });
         match started {
@@ -180,7 +180,7 @@ impl LongWork {
     }
 }
 
-fn run_and_tell(job: Job, keyspace: &Keyspace, mailboxes: &Mailboxes, clock: &Clock) {
+fn run_and_report(job: Job, keyspace: &Keyspace, mailboxes: &Mailboxes, clock: &Clock) {
     let outcome = job.run(keyspace, clock);
     let worker = outcome.asker.record.worker;
     mailboxes.send(worker, Message::Computed(Box::new(outcome)));

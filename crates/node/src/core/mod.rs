@@ -217,12 +217,12 @@ impl Core {
     /// # Errors
     /// [`CommandError::SlotBusy`] while a slow script runs: it cannot be stopped.
     /// [`CommandError::UndeclaredKey`] in a transaction that holds slots.
-    pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
+    pub fn quiesce_others(&self) -> Result<Option<Quiesced<'static>>> {
         self.check_no_slot_is_held()?;
-        if self.unit.has_stopped_others() {
+        if self.unit.has_quiesced_others() {
             return Ok(None);
         }
-        let quiesced = self.shared.quiesce.stop_others(self.id);
+        let quiesced = self.shared.quiesce.quiesce_others(self.id);
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
@@ -246,12 +246,15 @@ impl Core {
     /// concurrently with them. The session may have waited for its slots for a long time.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] as in [`Core::stop_others`] and
-    /// [`Core::stop_others_for_starved`].
-    pub(crate) fn stop_others_for(&self, session: &Session) -> Result<Option<Quiesced<'static>>> {
+    /// [`CommandError::SlotBusy`] as in [`Core::quiesce_others`] and
+    /// [`Core::quiesce_others_for_starved`].
+    pub(crate) fn quiesce_others_for(
+        &self,
+        session: &Session,
+    ) -> Result<Option<Quiesced<'static>>> {
         match session.is_starved() {
-            true => self.stop_others_for_starved(),
-            false => self.stop_others(),
+            true => self.quiesce_others_for_starved(),
+            false => self.quiesce_others(),
         }
     }
 
@@ -260,16 +263,16 @@ impl Core {
     /// # Errors
     /// [`CommandError::SlotBusy`] if they do not stop within [`STARVED_WAIT_MAX`].
     #[cold]
-    pub(crate) fn stop_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
+    pub(crate) fn quiesce_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
         self.stats().starved_requests.add(1);
-        let quiesced = self.shared.quiesce.stop_others_within(self.id, STARVED_WAIT_MAX);
+        let quiesced = self.shared.quiesce.quiesce_others_within(self.id, STARVED_WAIT_MAX);
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
     /// Stops all other workers between two slices of a slow script, if one runs. Only for work that
     /// does not touch keys.
-    pub fn stop_others_despite_scripts(&self) -> Quiesced<'static> {
-        self.shared.quiesce.stop_others_despite_refusal(self.id)
+    pub fn quiesce_others_despite_scripts(&self) -> Quiesced<'static> {
+        self.shared.quiesce.quiesce_others_despite_refusal(self.id)
     }
 
     /// Reports whether a worker has too many undelivered published messages.

@@ -13,15 +13,15 @@
 //! 3. A worker that waits for the end of a stop, or for the right to stop others between two
 //!    commands, is IDLE. Therefore two such workers cannot wait for each other.
 //! 4. A worker that requests quiescence in the middle of a unit is *mid-unit* while it waits: it
-//!    executes nothing and keeps its slots. To access *everything* ([`Quiesce::stop_others_amid`])
+//!    executes nothing and keeps its slots. To access *everything* ([`Quiesce::quiesce_others_mid_unit`])
 //!    it waits until all others are IDLE. The caller ensures that there is only one such worker at a
 //!    time. It also ensures that no other mid-unit or RUNNING worker waits for it before being IDLE.
-//!    To announce its work ([`Quiesce::stop_others_briefly`]) a worker touches nothing that others
+//!    To announce its work ([`Quiesce::quiesce_others_briefly`]) a worker touches nothing that others
 //!    hold, so the others may be mid-unit too: any number of workers may wait this way at once.
 //! 5. A request between two commands yields to all requests in the middle of a unit.
 //! 6. While something refuses quiescence (a slow script), no worker gets it between two commands,
 //!    and a worker that waits for it gives up. The exception is an operator who changes something
-//!    that no script sees ([`Quiesce::stop_others_despite_refusal`]).
+//!    that no script sees ([`Quiesce::quiesce_others_despite_refusal`]).
 //! 7. Permanent quiescence ([`Quiesced::keep_for_good`]) has no holder: a worker that reaches a
 //!    checkpoint waits there until the process ends.
 
@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
 /// *Mid-unit* in invariant 4.
-const AMID: u8 = 2;
+const MID_UNIT: u8 = 2;
 
 /// The meeting point of all workers.
 pub struct Quiesce {
@@ -60,7 +60,7 @@ struct Gate {
     /// The worker that has quiesced the others.
     holder: Option<usize>,
     /// Number of workers that do so in the middle of a unit, or wait for it.
-    amid: usize,
+    mid_unit: usize,
     /// How many of those do so briefly.
     brief: usize,
     /// One of them needs access to everything.
@@ -107,7 +107,7 @@ impl Quiesce {
     #[inline]
     pub fn enter(&self, worker: usize) {
         if self.is_stopped_after(worker, RUNNING) {
-            self.stand_still(worker);
+            self.wait_while_quiesced(worker);
         }
     }
 
@@ -131,12 +131,12 @@ impl Quiesce {
     #[inline]
     pub fn checkpoint(&self, worker: usize) {
         if self.requested.load(Ordering::Relaxed) {
-            self.stand_still(worker);
+            self.wait_while_quiesced(worker);
         }
     }
 
     #[cold]
-    fn stand_still(&self, worker: usize) {
+    fn wait_while_quiesced(&self, worker: usize) {
         // The holder of quiescence may wait for a slot that a thread other than a worker holds.
         if lock(&self.gate).holder == Some(worker) {
             return;
@@ -193,47 +193,51 @@ impl Quiesce {
 
     /// Stops all other workers. `worker` is the caller, which is running and holds nothing. Takes
     /// as long as the longest command in progress. `None` while quiescence is refused.
-    pub fn stop_others(&self, worker: usize) -> Option<Quiesced<'_>> {
+    pub fn quiesce_others(&self, worker: usize) -> Option<Quiesced<'_>> {
         self.leave(worker);
-        let quiesced = self.stop_all(worker, |gate| gate.refusing > 0);
+        let quiesced = self.quiesce_all(worker, |gate| gate.refusing > 0);
         if quiesced.is_none() {
             self.enter(worker);
         }
         quiesced
     }
 
-    /// Like [`Quiesce::stop_others`], but also returns `None` if the others have not stopped within
+    /// Like [`Quiesce::quiesce_others`], but also returns `None` if the others have not stopped within
     /// `most`. The limit exists because stopped workers execute nothing.
-    pub fn stop_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
+    pub fn quiesce_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let deadline = Instant::now() + most;
         let is_over = || Instant::now() >= deadline;
         let quiesced =
-            self.stop_all_until(worker, |gate| gate.refusing > 0 || is_over(), Some(deadline));
+            self.quiesce_all_until(worker, |gate| gate.refusing > 0 || is_over(), Some(deadline));
         if quiesced.is_none() {
             self.enter(worker);
         }
         quiesced
     }
 
-    /// Like [`Quiesce::stop_others`], even if quiescence is refused. Only for work that does not affect
+    /// Like [`Quiesce::quiesce_others`], even if quiescence is refused. Only for work that does not affect
     /// those that refuse it.
-    pub fn stop_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
+    pub fn quiesce_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
         self.leave(worker);
         loop {
-            if let Some(quiesced) = self.stop_all(worker, |_| false) {
+            if let Some(quiesced) = self.quiesce_all(worker, |_| false) {
                 return quiesced;
             }
         }
     }
 
     /// Stops all workers, for `worker`, which has left; `None` if quiescence is refused.
-    fn stop_all(&self, worker: usize, is_refused: impl Fn(&Gate) -> bool) -> Option<Quiesced<'_>> {
-        self.stop_all_until(worker, is_refused, None)
+    fn quiesce_all(
+        &self,
+        worker: usize,
+        is_refused: impl Fn(&Gate) -> bool,
+    ) -> Option<Quiesced<'_>> {
+        self.quiesce_all_until(worker, is_refused, None)
     }
 
     /// The same; checks again at the deadline whether quiescence is refused.
-    fn stop_all_until(
+    fn quiesce_all_until(
         &self,
         worker: usize,
         is_refused: impl Fn(&Gate) -> bool,
@@ -244,16 +248,16 @@ impl Quiesce {
             if is_refused(&gate) {
                 return None;
             }
-            if gate.taken || gate.amid > 0 {
+            if gate.taken || gate.mid_unit > 0 {
                 gate = self.wait_until(gate, deadline);
                 continue;
             }
             gate.taken = true;
             self.request();
-            while !self.all_idle() && !is_refused(&gate) && gate.amid == 0 {
+            while !self.all_idle() && !is_refused(&gate) && gate.mid_unit == 0 {
                 gate = self.wait_until(gate, deadline);
             }
-            if !is_refused(&gate) && gate.amid == 0 {
+            if !is_refused(&gate) && gate.mid_unit == 0 {
                 gate.holder = Some(worker);
                 return Some(Quiesced { quiesce: self, worker, kind: Kind::Between });
             }
@@ -263,32 +267,32 @@ impl Quiesce {
 
     /// Stops all other workers for a worker in the middle of a unit, which keeps its slots. Afterwards
     /// it may touch everything. One worker at a time (invariant 4).
-    pub fn stop_others_amid(&self, worker: usize) -> Quiesced<'_> {
-        self.stop_amid(worker, Kind::Wide)
+    pub fn quiesce_others_mid_unit(&self, worker: usize) -> Quiesced<'_> {
+        self.quiesce_mid_unit(worker, Kind::Wide)
     }
 
     /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the
     /// middle of a unit and touches only what it holds meanwhile.
-    pub fn stop_others_briefly(&self, worker: usize) -> Quiesced<'_> {
-        self.stop_amid(worker, Kind::Brief)
+    pub fn quiesce_others_briefly(&self, worker: usize) -> Quiesced<'_> {
+        self.quiesce_mid_unit(worker, Kind::Brief)
     }
 
-    fn stop_amid(&self, worker: usize, kind: Kind) -> Quiesced<'_> {
+    fn quiesce_mid_unit(&self, worker: usize, kind: Kind) -> Quiesced<'_> {
         let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
-        gate.amid += 1;
+        gate.mid_unit += 1;
         if kind == Kind::Wide {
             assert!(!gate.wide, "two units at once want everything");
             gate.wide = true;
         } else {
             gate.brief += 1;
         }
-        state.store(AMID, Ordering::Release);
+        state.store(MID_UNIT, Ordering::Release);
         self.request();
         self.wake(&gate);
         loop {
             let stand = |id: usize, state: u8| {
-                id == worker || state == IDLE || (kind == Kind::Brief && state == AMID)
+                id == worker || state == IDLE || (kind == Kind::Brief && state == MID_UNIT)
             };
             if !gate.taken && self.all(stand) {
                 (gate.taken, gate.holder) = (true, Some(worker));
@@ -302,19 +306,23 @@ impl Quiesce {
     /// The kind of quiescence that a worker waits for in the middle of a unit, if any. One load if
     /// no worker waits.
     #[inline]
-    pub fn is_wanted_amid(&self) -> Option<Wanted> {
+    pub fn is_requested_mid_unit(&self) -> Option<QuiesceRequest> {
         if !self.requested.load(Ordering::Relaxed) {
             return None;
         }
         let gate = lock(&self.gate);
-        if gate.brief > 0 { Some(Wanted::Briefly) } else { gate.wide.then_some(Wanted::Wholly) }
+        if gate.brief > 0 {
+            Some(QuiesceRequest::Briefly)
+        } else {
+            gate.wide.then_some(QuiesceRequest::Wholly)
+        }
     }
 
     /// Waits in the middle of a unit while another worker needs brief quiescence.
     pub fn pause_within_unit(&self, worker: usize) {
         let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
-        state.store(AMID, Ordering::Release);
+        state.store(MID_UNIT, Ordering::Release);
         self.wake(&gate);
         while gate.brief > 0 {
             gate = self.wait(gate);
@@ -347,7 +355,7 @@ impl Quiesce {
     /// Passes quiescence to the next worker, or lets all continue.
     fn give_back(&self, gate: &mut Gate) {
         (gate.taken, gate.holder) = (false, None);
-        self.requested.store(gate.amid > 0, Ordering::Release);
+        self.requested.store(gate.mid_unit > 0, Ordering::Release);
         fence(Ordering::SeqCst);
         self.wake(gate);
     }
@@ -364,7 +372,7 @@ impl Quiesce {
 
 /// The state that a worker in the middle of a unit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum QuiesceRequest {
     /// All others are between two commands.
     Wholly,
     /// All others execute nothing for a moment.
@@ -387,7 +395,7 @@ impl Drop for Quiesced<'_> {
         let quiesce = self.quiesce;
         let mut gate = lock(&quiesce.gate);
         if self.kind != Kind::Between {
-            gate.amid -= 1;
+            gate.mid_unit -= 1;
         }
         match self.kind {
             Kind::Between => {}
@@ -418,12 +426,12 @@ mod tests {
         let quiesce = Quiesce::new(2);
         quiesce.enter(0);
         quiesce.enter(1);
-        assert!(quiesce.stop_others_within(0, Duration::from_millis(1)).is_none());
+        assert!(quiesce.quiesce_others_within(0, Duration::from_millis(1)).is_none());
         // No worker is blocked by it.
         quiesce.checkpoint(0);
         quiesce.checkpoint(1);
         quiesce.leave(1);
-        let quiesced = quiesce.stop_others_within(0, Duration::from_secs(60));
+        let quiesced = quiesce.quiesce_others_within(0, Duration::from_secs(60));
         drop(quiesced.expect("the other executes nothing"));
         quiesce.checkpoint(0);
         quiesce.leave(0);
@@ -435,10 +443,10 @@ mod tests {
         std::thread::spawn(move || {
             let quiesce = Quiesce::new(2);
             quiesce.enter(0);
-            let quiesced = quiesce.stop_others(0).expect("nothing refuses");
+            let quiesced = quiesce.quiesce_others(0).expect("nothing refuses");
             quiesce.checkpoint(0);
             drop(quiesced);
-            let quiesced = quiesce.stop_others_amid(0);
+            let quiesced = quiesce.quiesce_others_mid_unit(0);
             quiesce.checkpoint(0);
             drop(quiesced);
             quiesce.checkpoint(0);
@@ -452,7 +460,7 @@ mod tests {
         let quiesce = Arc::new(Quiesce::new(2));
         quiesce.enter(0);
         assert!(!quiesce.is_for_good());
-        quiesce.stop_others(0).expect("nothing refuses").keep_for_good();
+        quiesce.quiesce_others(0).expect("nothing refuses").keep_for_good();
         assert!(quiesce.is_for_good());
         let (executes, has_executed) = std::sync::mpsc::channel();
         for worker in 0..2 {
@@ -488,7 +496,7 @@ mod tests {
                             quiesce.checkpoint(worker);
                         }
                         if round % 10 == worker as u64 {
-                            let quiesced = quiesce.stop_others(worker).expect("nothing refuses");
+                            let quiesced = quiesce.quiesce_others(worker).expect("nothing refuses");
                             for _ in 0..100 {
                                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                             }
@@ -522,7 +530,7 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let quiesced = quiesce.stop_others(worker).expect("nothing refuses");
+                let quiesced = quiesce.quiesce_others(worker).expect("nothing refuses");
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                 drop(quiesced);
                 quiesce.leave(worker);
@@ -580,7 +588,7 @@ mod loom_tests {
                     second.unlock();
                 }
                 quiesce.checkpoint(1);
-                if let Some(quiesced) = quiesce.stop_others(1) {
+                if let Some(quiesced) = quiesce.quiesce_others(1) {
                     second.touch();
                     drop(quiesced);
                 }
@@ -590,7 +598,7 @@ mod loom_tests {
             quiesce.enter(0);
             if first.try_lock() {
                 first.touch();
-                let quiesced = quiesce.stop_others_amid(0);
+                let quiesced = quiesce.quiesce_others_mid_unit(0);
                 first.touch();
                 second.touch();
                 first.unlock();
@@ -610,7 +618,7 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let quiesced = quiesce.stop_others_briefly(worker);
+                let quiesced = quiesce.quiesce_others_briefly(worker);
                 shown.touch();
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                 drop(quiesced);
@@ -632,16 +640,16 @@ mod loom_tests {
                 let (quiesce, slot) = &*other;
                 quiesce.enter(1);
                 // In the middle of a unit that would not end otherwise.
-                if quiesce.is_wanted_amid() == Some(Wanted::Briefly) {
+                if quiesce.is_requested_mid_unit() == Some(QuiesceRequest::Briefly) {
                     quiesce.pause_within_unit(1);
                 }
                 slot.touch();
-                drop(quiesce.stop_others_briefly(1));
+                drop(quiesce.quiesce_others_briefly(1));
                 quiesce.leave(1);
             });
             let (quiesce, slot) = &*all;
             quiesce.enter(0);
-            let quiesced = quiesce.stop_others_amid(0);
+            let quiesced = quiesce.quiesce_others_mid_unit(0);
             slot.touch();
             drop(quiesced);
             quiesce.leave(0);

@@ -52,7 +52,7 @@ impl RunningUnit {
 
     /// Reports whether all other workers are stopped already, for a unit that holds no slots, or for
     /// loading a file.
-    pub(super) fn has_stopped_others(&self) -> bool {
+    pub(super) fn has_quiesced_others(&self) -> bool {
         self.unit.is_some() || self.is_loading
     }
 

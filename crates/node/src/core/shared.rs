@@ -13,7 +13,7 @@ use super::threads::HelperThreads;
 use crate::clients::Clients;
 use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
-use crate::pubsub::Registry;
+use crate::pubsub::SubscriptionRegistry;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
 use crate::replication::{Replication, needs_good};
 use crate::script::shared::Scripting;
@@ -50,7 +50,7 @@ pub struct Shared {
     /// The conditions that commands check.
     pub conditions: Conditions,
     pub observe: Observe,
-    pub pubsub: Registry,
+    pub pubsub: SubscriptionRegistry,
     /// Key prefixes whose changes clients track.
     pub tracking: Prefixes,
     pub replication: Replication,
@@ -132,7 +132,7 @@ impl Shared {
             mailboxes: Mailboxes::new(workers),
             conditions: Conditions::new(workers),
             observe: Observe::new(workers, table.id_count()),
-            pubsub: Registry::new(workers),
+            pubsub: SubscriptionRegistry::new(workers),
             tracking: Prefixes::new(workers),
             replication,
             persistence,

@@ -139,7 +139,7 @@ pub fn begin_if_due(core: &Core) {
 fn begin(core: &Core) -> Result<()> {
     let shared = core.shared;
     let config = Arc::clone(&core.config);
-    let quiesced = core.stop_others()?;
+    let quiesced = core.quiesce_others()?;
     let began = Instant::now();
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version);

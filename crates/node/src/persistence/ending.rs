@@ -82,7 +82,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     // A failover or a client may rely on a stream that does not grow while writes are paused.
     let may_request = shared.conditions.pause_in_force(now_ms).is_none();
     {
-        let _still = core.stop_others_despite_scripts();
+        let _still = core.quiesce_others_despite_scripts();
         if shared.process.shutdown.waiting().is_some() {
             // Another worker was first.
             return Ok(Begun::Waits);
@@ -140,7 +140,7 @@ pub fn call_off(core: &Core) -> bool {
         return false;
     }
     // After this, each SHUTDOWN has either begun to wait or has not been executed.
-    let _still = core.stop_others_despite_scripts();
+    let _still = core.quiesce_others_despite_scripts();
     if !shared.process.shutdown.call_off() {
         return false;
     }
@@ -182,7 +182,7 @@ fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
     if !has_caught_up(core, requests) {
         return false;
     }
-    let quiesced = core.stop_others();
+    let quiesced = core.quiesce_others();
     quiesced.is_err() || has_caught_up(core, requests)
 }
 
@@ -285,7 +285,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         }
         rewrite::stop(shared, "the server ends");
         let saves = saves(&core.config, how);
-        let quiesced = match core.stop_others() {
+        let quiesced = match core.quiesce_others() {
             // A slow script is running, and its partial changes are in no file: an immediate exit
             // was requested. Writes of other clients are logged before they are acknowledged.
             Err(CommandError::SlotBusy) if !saves => None,

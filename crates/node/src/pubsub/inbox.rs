@@ -55,7 +55,7 @@ pub struct Inbox {
 
 /// The state of the inbox to which a message was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum InboxState {
     Nothing,
     Some,
     /// The message made it exceed a limit.
@@ -64,7 +64,7 @@ pub enum Found {
 
 impl Inbox {
     /// Adds a message with this number of deliveries.
-    pub fn push(&self, message: Mail, deliveries: usize) -> Found {
+    pub fn push(&self, message: Mail, deliveries: usize) -> InboxState {
         let mut queue = self.lock();
         queue.deliveries += deliveries;
         queue.bytes += message.bytes();
@@ -76,11 +76,11 @@ impl Inbox {
         }
         let full = queue.deliveries >= DELIVERIES_MAX || queue.bytes >= BYTES_MAX;
         if full && !std::mem::replace(&mut queue.full, true) {
-            Found::TooMuch
+            InboxState::TooMuch
         } else if first {
-            Found::Nothing
+            InboxState::Nothing
         } else {
-            Found::Some
+            InboxState::Some
         }
     }
 
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn messages_are_numbered_throughout() {
         let inbox = Inbox::default();
-        assert_eq!(inbox.push(message(b"1"), 1), Found::Nothing);
-        assert_eq!(inbox.push(message(b"2"), 1), Found::Some);
+        assert_eq!(inbox.push(message(b"1"), 1), InboxState::Nothing);
+        assert_eq!(inbox.push(message(b"2"), 1), InboxState::Some);
         let mut taken = VecDeque::new();
         assert_eq!(inbox.take(&mut taken), (0, false));
         assert_eq!(taken.len(), 2);
@@ -142,12 +142,12 @@ mod tests {
         let inbox = Inbox::default();
         let large = || message(&vec![b'x'; BYTES_MAX]);
         for _ in 0..2 {
-            assert_eq!(inbox.push(message(b""), 1), Found::Nothing);
-            assert_eq!(inbox.push(large(), 1), Found::TooMuch);
-            assert_eq!(inbox.push(message(b""), 1), Found::Some);
+            assert_eq!(inbox.push(message(b""), 1), InboxState::Nothing);
+            assert_eq!(inbox.push(large(), 1), InboxState::TooMuch);
+            assert_eq!(inbox.push(message(b""), 1), InboxState::Some);
             assert!(inbox.take(&mut VecDeque::new()).1);
         }
-        assert_eq!(inbox.push(message(b""), DELIVERIES_MAX - 1), Found::Nothing);
-        assert_eq!(inbox.push(message(b""), 1), Found::TooMuch);
+        assert_eq!(inbox.push(message(b""), DELIVERIES_MAX - 1), InboxState::Nothing);
+        assert_eq!(inbox.push(message(b""), 1), InboxState::TooMuch);
     }
 }

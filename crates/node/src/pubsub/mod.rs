@@ -1,7 +1,7 @@
 //! Publish and subscribe, across all workers.
 //!
 //! ```text
-//! PUBLISH ─ Registry: which workers have subscribers? ─┬─ Inbox of worker 0 ─ its Topics ─ outputs
+//! PUBLISH ─ SubscriptionRegistry: which workers have subscribers? ─┬─ Inbox of worker 0 ─ its Topics ─ outputs
 //!          (one message, encoded once)                 └─ Inbox of worker 1 ─ its Topics ─ outputs
 //! ```
 //!
@@ -31,8 +31,8 @@ mod topics;
 pub(crate) use self::events::take_config;
 pub use self::inbox::{Inbox, Mail};
 pub use self::publication::{Publication, sigil};
-pub use self::registry::{Published, Registry};
-pub use self::topics::{Member, Subscriptions, Topics};
+pub use self::registry::{Published, SubscriptionRegistry};
+pub use self::topics::{Subscriptions, TopicSubscriber, Topics};
 
 /// The kind of name that a subscription has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Sends messages and keyspace events from a worker to all subscribers.
 
-use super::inbox::Found;
+use super::inbox::InboxState;
 use super::{Mail, Space};
 use crate::core::Core;
 use brisk_engine::effect::{EventClass, Hooks};
@@ -49,10 +49,10 @@ pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) ->
 /// Adds a message with this number of deliveries to a worker's inbox.
 pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
     let found = core.shared.pubsub.inbox(worker).push(mail, deliveries);
-    if found != Found::Some && worker != core.id {
+    if found != InboxState::Some && worker != core.id {
         core.shared.mailboxes.wake(worker);
     }
-    if found == Found::TooMuch {
+    if found == InboxState::TooMuch {
         core.shared.note_full_inboxes(1, 0);
     }
 }
@@ -60,12 +60,12 @@ pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
 /// Reports whether messages wait for this worker, or events and invalidations wait to be sent.
 #[inline(always)]
 pub fn has_messages(core: &Core) -> bool {
-    has_news(core) || core.shared.pubsub.inbox(core.id).is_filled()
+    has_events(core) || core.shared.pubsub.inbox(core.id).is_filled()
 }
 
 /// Reports whether events or invalidations wait to be sent.
 #[inline]
-pub fn has_news(core: &Core) -> bool {
+pub fn has_events(core: &Core) -> bool {
     core.env.hooks.get().intersects(Hooks::NOTIFY | Hooks::INVALIDATE) && {
         let aftermath = core.env.aftermath.borrow();
         !aftermath.events.is_empty() || !aftermath.invalidations.is_empty()

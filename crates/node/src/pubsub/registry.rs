@@ -5,7 +5,7 @@
 //! have one order, and PUBLISH counts exactly the subscribers that will receive the message, unless
 //! they unsubscribe meanwhile. Locks are taken in the order patterns, shard, inbox.
 
-use super::inbox::Found;
+use super::inbox::InboxState;
 use super::{Inbox, Mail, Publication, Space};
 use brisk_engine::glob::{self, Case};
 use brisk_structures::poison::EvenPoisoned;
@@ -24,7 +24,7 @@ type Names = HashMap<Arc<[u8]>, Counts>;
 
 /// All subscriptions of the server.
 #[derive(Debug)]
-pub struct Registry {
+pub struct SubscriptionRegistry {
     channels: Box<[Mutex<Names>]>,
     shard_channels: Box<[Mutex<Names>]>,
     patterns: RwLock<Names>,
@@ -48,11 +48,11 @@ pub struct Published {
     pub filled: usize,
 }
 
-impl Registry {
+impl SubscriptionRegistry {
     /// For `workers` workers.
-    pub fn new(workers: usize) -> Registry {
+    pub fn new(workers: usize) -> SubscriptionRegistry {
         let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
-        Registry {
+        SubscriptionRegistry {
             channels: shards(),
             shard_channels: shards(),
             patterns: RwLock::default(),
@@ -137,9 +137,9 @@ impl Registry {
             }
             let mail = Mail::Published(Arc::clone(&message));
             match self.inboxes[worker].push(mail, *count as usize) {
-                Found::Nothing => published.woken.push(worker),
-                Found::Some => {}
-                Found::TooMuch => {
+                InboxState::Nothing => published.woken.push(worker),
+                InboxState::Some => {}
+                InboxState::TooMuch => {
                     published.woken.push(worker);
                     published.filled += 1;
                 }
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_message_goes_once_to_each_worker_with_subscribers() {
-        let registry = Registry::new(3);
+        let registry = SubscriptionRegistry::new(3);
         registry.add(Space::Channel, &name("news"), 0);
         registry.add(Space::Channel, &name("news"), 0);
         registry.add(Space::Pattern, &name("n*"), 0);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_nobody_listens_to_any_more_is_forgotten() {
-        let registry = Registry::new(2);
+        let registry = SubscriptionRegistry::new(2);
         for space in Space::ALL {
             registry.add(space, &name("a"), 0);
             registry.add(space, &name("a"), 1);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_subscription_knows_the_number_of_its_first_message() {
-        let registry = Registry::new(1);
+        let registry = SubscriptionRegistry::new(1);
         assert_eq!(registry.add(Space::Channel, &name("a"), 0), 0);
         registry.publish(Space::Channel, b"a", b"before");
         assert_eq!(registry.add(Space::Channel, &name("a"), 0), 1);

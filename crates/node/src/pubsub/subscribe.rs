@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::core::session::Session;
-use crate::pubsub::{Member, Space};
+use crate::pubsub::{Space, TopicSubscriber};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     }
     let name = core.topics.name(space, name);
     let since = core.shared.pubsub.add(space, &name, core.id);
-    let member = Member { token, since };
+    let member = TopicSubscriber { token, since };
     let is_new = core.topics.add(member, session.push.subscriptions_mut(), space, &name);
     debug_assert!(is_new, "it was not subscribed");
     session.record.note_topic(space, &name);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A subscriber of a topic.
 #[derive(Debug, Clone, Copy)]
-pub struct Member {
+pub struct TopicSubscriber {
     pub token: Token,
     /// The number of the first message for it.
     pub since: u64,
@@ -28,7 +28,7 @@ pub struct Topic {
     pub name: Arc<[u8]>,
     /// The header of messages, for a pattern.
     pub head: Box<[u8]>,
-    pub members: Vec<Member>,
+    pub members: Vec<TopicSubscriber>,
 }
 
 /// The indexes of a subscription.
@@ -85,7 +85,7 @@ impl Topics {
     /// Adds a subscription. Returns false, and does nothing, if it already exists.
     pub fn add(
         &mut self,
-        member: Member,
+        member: TopicSubscriber,
         own: &mut Subscriptions,
         space: Space,
         name: &Arc<[u8]>,
@@ -233,7 +233,7 @@ mod tests {
                 assert!(topics.remove(*token, own, space, &name).is_some());
             } else {
                 assert!(topics.remove(*token, own, space, &name).is_none());
-                topics.add(Member { token: *token, since: 0 }, own, space, &name);
+                topics.add(TopicSubscriber { token: *token, since: 0 }, own, space, &name);
                 model.insert(key);
             }
             check(&topics, &sessions);
@@ -249,7 +249,7 @@ mod tests {
             (Token::from_u64(3), Subscriptions::default(), Subscriptions::default());
         let name: Arc<[u8]> = b"c".as_slice().into();
         let other: Arc<[u8]> = b"d".as_slice().into();
-        let member = Member { token, since: 0 };
+        let member = TopicSubscriber { token, since: 0 };
         assert!(topics.add(member, &mut lost, Space::Channel, &name));
         assert!(!topics.add(member, &mut own, Space::Channel, &name));
         assert!(topics.remove(token, &mut own, Space::Channel, &name).is_none());
@@ -265,7 +265,7 @@ mod tests {
         let (token, mut own) = (Token::from_u64(3), Subscriptions::default());
         for round in 0..3 {
             for name in ["a", "b", "c"] {
-                let member = Member { token, since: round };
+                let member = TopicSubscriber { token, since: round };
                 topics.add(member, &mut own, Space::Channel, &name.as_bytes().into());
             }
             while topics.pop(token, &mut own, Space::Channel).is_some() {}

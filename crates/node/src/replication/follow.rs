@@ -77,7 +77,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
             "ERR no replica has come yet, CLIENT DURABILITY REPLICAS has to be called outside of MULTI",
         ));
     }
-    let _still = core.stop_others()?;
+    let _still = core.quiesce_others()?;
     if !replication.stream.has_backlog() && !shared.conditions.is_replica() {
         shared.dispatch_changes(core.id);
         replication.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
@@ -146,7 +146,7 @@ pub fn disarm_propagation(core: &mut Core) {
         return;
     }
     // While a slow script runs, it is postponed.
-    let Ok(quiesced) = core.stop_others() else { return };
+    let Ok(quiesced) = core.quiesce_others() else { return };
     if is_forgotten() {
         shared.dispatch_changes(core.id);
         replication.forget_backlog();

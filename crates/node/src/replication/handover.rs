@@ -31,7 +31,7 @@ pub fn check(core: &mut Core) {
         return;
     }
     // While a slow script prevents quiescence, one of the next calls hands over.
-    let Ok(_quiesced) = core.stop_others() else { return };
+    let Ok(_quiesced) = core.quiesce_others() else { return };
     let Some(attempt) = shared.replication.failover.attempt() else { return };
     let is_late = attempt.until_ms.is_some_and(|until| unix_ms() >= until);
     if let Some((host, port)) = synchronised(shared, &attempt) {

@@ -47,14 +47,14 @@ pub const ID_LEN: usize = 40;
 
 /// The ids of the history, and the offset of its stream.
 pub struct History {
-    ids: Mutex<HistoryIds>,
+    ids: Mutex<ReplicationIds>,
     /// Offset minus ticket. Both stay far below their maximum, so sums cannot overflow.
     shift: AtomicI64,
 }
 
 /// The ids for which this server lets replicas resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryIds {
+pub struct ReplicationIds {
     pub id: String,
     /// The history that this one continues.
     pub former: Option<FormerHistory>,
@@ -85,10 +85,10 @@ pub fn is_id(word: &[u8]) -> bool {
 impl History {
     /// A new history.
     pub fn new(id: String) -> History {
-        History { ids: Mutex::new(HistoryIds { id, former: None }), shift: AtomicI64::new(0) }
+        History { ids: Mutex::new(ReplicationIds { id, former: None }), shift: AtomicI64::new(0) }
     }
 
-    pub fn ids(&self) -> HistoryIds {
+    pub fn ids(&self) -> ReplicationIds {
         self.ids.lock().even_poisoned().clone()
     }
 
@@ -118,7 +118,7 @@ impl History {
     /// Begins a history with a new id, since the stream was dropped. No replica can resume. All other workers
     /// are quiesced.
     pub fn begin_anew(&self, id: String) {
-        *self.ids.lock().even_poisoned() = HistoryIds { id, former: None };
+        *self.ids.lock().even_poisoned() = ReplicationIds { id, former: None };
     }
 
     /// Changes the id at the offset `end`: this server is a primary now, or its primary has become one. All other
@@ -131,7 +131,7 @@ impl History {
 
     /// Takes over another history. Its `offset` is at `place` in this server's stream. All other workers are
     /// quiesced.
-    pub fn adopt(&self, ids: HistoryIds, offset: Offset, place: Ticket) {
+    pub fn adopt(&self, ids: ReplicationIds, offset: Offset, place: Ticket) {
         *self.ids.lock().even_poisoned() = ids;
         let shift = offset.get().cast_signed().saturating_sub_unsigned(place.0);
         self.shift.store(shift, Ordering::SeqCst);
@@ -146,7 +146,7 @@ mod tests {
     fn a_history_is_shared_up_to_the_offset_of_its_new_id() {
         let history = History::new("a".repeat(ID_LEN));
         let offset = Offset::checked(1_000_000).unwrap();
-        history.adopt(HistoryIds { id: "b".repeat(ID_LEN), former: None }, offset, Ticket(70));
+        history.adopt(ReplicationIds { id: "b".repeat(ID_LEN), former: None }, offset, Ticket(70));
         assert_eq!(history.offset(Ticket(75)), 1_000_005);
         assert_eq!(history.place(1_000_005), Some(Ticket(75)));
         assert_eq!((history.place(999_929), history.place(999_930)), (None, Some(Ticket(0))));
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(Offset::read(bad.as_bytes()), None, "{bad}");
         }
         let largest = Offset::checked(Offset::MAX).unwrap();
-        history.adopt(HistoryIds { id: "b".repeat(ID_LEN), former: None }, largest, Ticket(9));
+        history.adopt(ReplicationIds { id: "b".repeat(ID_LEN), former: None }, largest, Ticket(9));
         assert_eq!(history.offset(Ticket(10)), Offset::MAX + 1);
         // Replicas may request any offset.
         assert_eq!(history.place(Offset::MAX + 1), Some(Ticket(10)));

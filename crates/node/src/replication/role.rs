@@ -6,7 +6,7 @@ use crate::core::mailbox::{Message, Unblocked};
 use crate::core::shared::Shared;
 use crate::persistence::loading::rdb::Lineage;
 use crate::replication::follow;
-use crate::replication::history::{self, FormerHistory, HistoryIds, Offset};
+use crate::replication::history::{self, FormerHistory, Offset, ReplicationIds};
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_engine::snapshot::ExpiredKeys;
@@ -88,8 +88,10 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
         let (replication, end) = (&core.shared.replication, core.shared.keyspace.journal().end());
         let own = replication.history.ids().id;
         let ids = match core.shared.conditions.is_replica() {
-            true => HistoryIds { id, former: None },
-            false => HistoryIds { id: own, former: Some(FormerHistory { id, end: offset.get() }) },
+            true => ReplicationIds { id, former: None },
+            false => {
+                ReplicationIds { id: own, former: Some(FormerHistory { id, end: offset.get() }) }
+            }
         };
         replication.history.adopt(ids, offset, end);
         replication.upstream.set_stream_db(db);

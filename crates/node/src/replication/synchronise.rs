@@ -63,7 +63,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         return Ok(());
     }
     let config = Arc::clone(&core.config);
-    let quiesced = core.stop_others()?;
+    let quiesced = core.quiesce_others()?;
     if replicas.count(|replica| replica.waits_for(None)) == 0 {
         // They left while this worker waited for quiescence, or have been served.
         return Ok(());
@@ -111,7 +111,7 @@ fn begin_without_keys(core: &Core) -> CommandResult<()> {
         if !waits() {
             continue;
         }
-        let quiesced = core.stop_others()?;
+        let quiesced = core.quiesce_others()?;
         if !waits() {
             continue;
         }

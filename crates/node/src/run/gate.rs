@@ -355,7 +355,7 @@ pub fn refuse_while_loading(core: &Core) -> CommandError {
 
 /// Repeats the check for loading after a command has waited for all other workers to quiesce: a replica may
 /// have started to load its primary's dataset since the gate.
-pub(crate) fn check_again_when_still(core: &Core, session: &Session, row: &Row) -> Result<()> {
+pub(crate) fn check_again_when_quiesced(core: &Core, session: &Session, row: &Row) -> Result<()> {
     let is_refused =
         core.shared.conditions.is_loading() && !row.has(Flags::LOADING) && !session.repeats();
     if is_refused { Err(refuse_while_loading(core)) } else { Ok(()) }

@@ -28,14 +28,14 @@ pub(crate) fn invoke(
     let reply = Reply::new(replies, session.protocol());
     let quiesced = match row.spec.scope {
         Scope::Quiescent if gate::is_operator_request(session, row) => {
-            Some(core.stop_others_despite_scripts())
+            Some(core.quiesce_others_despite_scripts())
         }
-        Scope::Quiescent => core.stop_others()?,
-        _ if session.was_refused_slots() => stop_others_if_starved(core, session, row)?,
+        Scope::Quiescent => core.quiesce_others()?,
+        _ if session.was_refused_slots() => quiesce_others_if_starved(core, session, row)?,
         _ => None,
     };
     if row.spec.scope == Scope::Quiescent {
-        gate::check_again_when_still(core, session, row)?;
+        gate::check_again_when_quiesced(core, session, row)?;
     }
     let outcome = match row.run {
         Run::Data(run) => {
@@ -89,7 +89,7 @@ pub(crate) fn invoke(
 /// Stops all other workers for a request that could not lock its slots for a long time. EXEC,
 /// scripts and functions do so themselves, since they lock the slots of the commands they run.
 #[cold]
-fn stop_others_if_starved(
+fn quiesce_others_if_starved(
     core: &Core,
     session: &Session,
     row: &Row,
@@ -98,7 +98,7 @@ fn stop_others_if_starved(
     if begins_unit || !session.is_starved() {
         return Ok(None);
     }
-    core.stop_others_for_starved()
+    core.quiesce_others_for_starved()
 }
 
 /// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All

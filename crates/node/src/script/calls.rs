@@ -254,7 +254,7 @@ fn lock_everything(
     // while all workers are quiesced.
     let refused = || shared.scripting.running.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
-    let quiesced = shared.quiesce.stop_others_amid(core.id);
+    let quiesced = shared.quiesce.quiesce_others_mid_unit(core.id);
     let Some(unit) = core.unit.current() else { return Widened::No };
     unit.release();
     if core.scripts.keys_in_use.is_some() {

@@ -268,7 +268,7 @@ fn begin_script_unit(
 ) -> Result<()> {
     let keyspace = &core.shared.keyspace;
     if target.uses_undeclared_keys.load(Ordering::Relaxed) || session.is_starved() {
-        let quiesced = core.stop_others_for(session);
+        let quiesced = core.quiesce_others_for(session);
         let quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "no other script uses undeclared keys");

@@ -3,7 +3,7 @@
 use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
 use crate::core::Core;
-use crate::core::quiesce::Wanted;
+use crate::core::quiesce::QuiesceRequest;
 use crate::core::running_unit::ParkedUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
@@ -230,9 +230,11 @@ impl ScriptRunner {
 
     /// Decides how the running script continues: it may have become slow, or block another worker.
     pub(super) fn pace_of(&self, core: &mut Core) -> Pace {
-        match self.shared.quiesce.is_wanted_amid() {
-            Some(Wanted::Briefly) => self.shared.quiesce.pause_within_unit(self.worker),
-            Some(Wanted::Wholly) if core.scripts.keys_in_use.is_none() && !self.acted.get() => {
+        match self.shared.quiesce.is_requested_mid_unit() {
+            Some(QuiesceRequest::Briefly) => self.shared.quiesce.pause_within_unit(self.worker),
+            Some(QuiesceRequest::Wholly)
+                if core.scripts.keys_in_use.is_none() && !self.acted.get() =>
+            {
                 self.abandoned.set(true);
                 return Pace::Stop;
             }
@@ -265,7 +267,7 @@ impl ScriptRunner {
             core.unit.let_others_continue();
             return true;
         }
-        let quiesced = self.shared.quiesce.stop_others_briefly(self.worker);
+        let quiesced = self.shared.quiesce.quiesce_others_briefly(self.worker);
         let places = unit.places();
         unit.release();
         core.scripts.keys_in_use = Some(KeysInUse::Places(places.as_slice().into()));

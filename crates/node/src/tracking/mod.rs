@@ -30,7 +30,7 @@ use brisk_engine::keyspace::Tracking;
 
 pub use self::notice::{Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, redirection_broken};
 pub use self::prefixes::Prefixes;
-pub use self::state::{Mode, Tracker, TrackingSessions};
+pub use self::state::{Tracker, TrackingMode, TrackingSessions};
 
 /// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
 /// steps.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The keys for whose changes a session receives invalidations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum TrackingMode {
     /// The keys it read.
     Read,
     /// The keys it read right after CLIENT CACHING YES.
@@ -19,7 +19,7 @@ pub enum Mode {
 /// The tracking options of a session.
 #[derive(Debug)]
 pub struct Tracker {
-    mode: Mode,
+    mode: TrackingMode,
     /// It is not sent its own changes.
     noloop: bool,
     /// The client that receives its invalidations; 0 for itself.
@@ -32,18 +32,18 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    pub fn new(mode: Mode, noloop: bool, redirect: u64) -> Tracker {
+    pub fn new(mode: TrackingMode, noloop: bool, redirect: u64) -> Tracker {
         let prefixes = BTreeSet::new();
         Tracker { mode, noloop, redirect, broken: false, caching: false, prefixes }
     }
 
     /// Takes over the options of another call of CLIENT TRACKING. CLIENT CACHING still applies if it was called
     /// before.
-    pub fn change(&mut self, mode: Mode, noloop: bool, redirect: u64) {
+    pub fn change(&mut self, mode: TrackingMode, noloop: bool, redirect: u64) {
         (self.mode, self.noloop, self.redirect, self.broken) = (mode, noloop, redirect, false);
     }
 
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> TrackingMode {
         self.mode
     }
 
@@ -91,10 +91,10 @@ impl Tracker {
     /// Reports whether the keys that the next command reads are remembered.
     pub fn remembers(&self) -> bool {
         match self.mode {
-            Mode::Read => true,
-            Mode::OptIn => self.caching,
-            Mode::OptOut => !self.caching,
-            Mode::Broadcast => false,
+            TrackingMode::Read => true,
+            TrackingMode::OptIn => self.caching,
+            TrackingMode::OptOut => !self.caching,
+            TrackingMode::Broadcast => false,
         }
     }
 }

@@ -127,7 +127,7 @@ pub fn execute_transaction(
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
         None => core
-            .stop_others_for(session)
+            .quiesce_others_for(session)
             .map(|quiesced| (Unit::alone(&shared.keyspace, &core.env), quiesced)),
         Some(places) => Unit::holding(&shared.keyspace, &core.env, places).map(|unit| (unit, None)),
     };

@@ -204,7 +204,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let (steps, inbox) = steps::pair(shared);
     let threads = start_workers(shared, &config, listeners, (inbox, log))?;
     let service = Arc::new(service);
-    load_beside(shared, &service, steps)?;
+    load_in_background(shared, &service, steps)?;
     let code = shared.process.shutdown.wait();
     service.stopping(log);
     shared.mailboxes.wake_all();
@@ -259,7 +259,7 @@ fn backend_choice(config: &Config) -> BackendChoice {
 
 /// Loads the dataset on its own thread, then reports to the service manager that the server is
 /// ready.
-fn load_beside(
+fn load_in_background(
     shared: &'static Shared,
     service: &Arc<Service>,
     steps: LoadingSteps,

@@ -2,7 +2,7 @@
 
 use super::View;
 use super::server::backend;
-use brisk_node::replication::comparison::{Finding, Found};
+use brisk_node::replication::comparison::{Finding, ReplicaComparison};
 use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 use std::sync::atomic::Ordering;
@@ -134,7 +134,7 @@ fn last_comparison(last: &Finding, text: &mut Text) {
     text.number("last_comparison_offset", offset.unwrap_or(0));
     text.number("last_comparison_slots", last.sum(|found| found.compared));
     text.number("last_comparison_skipped_slots", last.sum(|found| found.skipped));
-    text.number("last_comparison_differing_slots", last.sum(Found::differed_count));
+    text.number("last_comparison_differing_slots", last.sum(ReplicaComparison::differed_count));
     text.number("last_comparison_healed_slots", last.sum(|found| found.healed().count() as u64));
 }
 

@@ -20,7 +20,7 @@ use brisk_node::core::session::Session;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::steps::{self, WorkerLoading};
 use brisk_node::replication::failover::FailoverPhase;
-use brisk_node::replication::history::{self, HistoryIds};
+use brisk_node::replication::history::{self, ReplicationIds};
 use brisk_node::replication::replica::ReplicaStage;
 use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::run::batch::{Batch, KeyLookup};
@@ -78,7 +78,7 @@ pub(super) struct Machine {
 /// The observable state of a server.
 #[derive(Debug, Clone)]
 pub(super) struct NodeView {
-    pub(super) ids: HistoryIds,
+    pub(super) ids: ReplicationIds,
     pub(super) offset: u64,
     /// The offset of the first byte of the backlog, and its end.
     pub(super) kept: Option<(u64, u64)>,

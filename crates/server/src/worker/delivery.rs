@@ -10,7 +10,7 @@ use brisk_node::core::Core;
 use brisk_node::core::session::Session;
 use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::publish;
-use brisk_node::pubsub::{Mail, Member, Publication, Space, sigil};
+use brisk_node::pubsub::{Mail, Publication, Space, TopicSubscriber, sigil};
 use brisk_node::tracking::invalidate;
 use brisk_reactor::{Close, Control, Output, OutputBytes, SHARED_BYTES_MIN, Token};
 use brisk_resp::Protocol;
@@ -85,7 +85,7 @@ impl Worker {
     /// subscribers. `current` is the session whose turn it is: its messages follow its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
-        if publish::has_news(&self.core) {
+        if publish::has_events(&self.core) {
             publish::publish_events(&mut self.core);
             invalidate::send_invalidations(&mut self.core);
         }
@@ -120,7 +120,7 @@ impl Worker {
         mut current: Option<&mut Session>,
     ) {
         let Worker { core, sessions, replies, .. } = self;
-        let mut to_members = |members: &[Member], framed: Framed<'_>| {
+        let mut to_members = |members: &[TopicSubscriber], framed: Framed<'_>| {
             for member in members.iter().filter(|member| member.since <= number) {
                 match &mut current {
                     Some(session) if session.token == member.token => {

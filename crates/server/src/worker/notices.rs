@@ -14,7 +14,9 @@ use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::wait;
 use brisk_node::tracking::invalidate;
-use brisk_node::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
+use brisk_node::tracking::{
+    Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, TrackingMode, redirection_broken,
+};
 use brisk_reactor::{Control, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;
@@ -96,7 +98,9 @@ impl NoticeDelivery<'_> {
         let Some(token) = self.core.tracking.find(client) else { return };
         let concerned = self.with(token, |_, session, _| {
             let tracker = session.push.tracker();
-            tracker.is_some_and(|t| t.mode() != Mode::Broadcast && !(t.noloop() && by == client))
+            tracker.is_some_and(|t| {
+                t.mode() != TrackingMode::Broadcast && !(t.noloop() && by == client)
+            })
         });
         if concerned == Some(true) {
             self.invalidate(io, token, keys);

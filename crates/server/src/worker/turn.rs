@@ -228,7 +228,7 @@ impl Worker {
                 self.deliver_messages(io, Some(session));
             };
             if publish::has_messages(&self.core) {
-                self.hear_after(io, session, flow);
+                self.deliver_after_reply(io, session, flow);
             }
             if session.push.tracker().is_some_and(|tracker| tracker.is_caching()) {
                 self.end_caching(session, request.row, flow);
@@ -326,7 +326,7 @@ impl Worker {
 
     /// Delivers the messages that a command caused after its reply.
     #[cold]
-    fn hear_after(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
+    fn deliver_after_reply(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
         if flow == Flow::Elsewhere {
             // The reply is still to come.
             session.set_stall(Stall::Elsewhere);

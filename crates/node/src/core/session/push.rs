@@ -3,7 +3,7 @@
 use super::Session;
 use crate::clients::flag;
 use crate::pubsub::{Space, Subscriptions};
-use crate::tracking::{Mode, Tracker};
+use crate::tracking::{Tracker, TrackingMode};
 use brisk_resp::Protocol;
 use std::sync::atomic::Ordering;
 
@@ -133,7 +133,7 @@ impl Session {
         let tracker = self.push.tracker();
         self.record.set(flag::TRACKING, tracker.is_some());
         self.record.set(flag::TRACKING_BROKEN, tracker.is_some_and(|t| t.is_broken()));
-        let broadcast = tracker.is_some_and(|t| t.mode() == Mode::Broadcast);
+        let broadcast = tracker.is_some_and(|t| t.mode() == TrackingMode::Broadcast);
         self.record.set(flag::TRACKING_BROADCAST, broadcast);
         let redirect = tracker.map_or(-1, |t| t.redirect() as i64);
         self.record.redirect.store(redirect, Ordering::Relaxed);

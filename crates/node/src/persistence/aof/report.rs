@@ -1,12 +1,12 @@
 //! The state of the append-only file for INFO.
 
-use super::state::{Aof, Mode};
+use super::state::{Aof, AofMode};
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::Ordering;
 
 /// The file and its rewrites, at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Report {
+pub struct AofReport {
     /// There is a file that is loaded at the next start.
     pub is_complete: bool,
     pub write_failed: bool,
@@ -32,11 +32,11 @@ pub struct Report {
 
 impl Aof {
     /// The present state. O(1).
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> AofReport {
         let (rewrite, metrics) = (&self.rewrite, &self.metrics);
         let began = *rewrite.began.lock().even_poisoned();
-        Report {
-            is_complete: self.mode() == Mode::On,
+        AofReport {
+            is_complete: self.mode() == AofMode::On,
             write_failed: self.failure().is_some(),
             rewrite_runs: rewrite.is_running.load(Ordering::SeqCst),
             rewrite_is_scheduled: rewrite.is_scheduled.load(Ordering::SeqCst),

@@ -15,7 +15,7 @@
 
 use super::files::{self, BaseStyle};
 use super::home::Home;
-use super::state::Mode;
+use super::state::AofMode;
 use crate::core::Core;
 use crate::core::shared::Shared;
 use crate::persistence::bgsave::{self, JobStart};
@@ -73,7 +73,7 @@ pub fn begin_if_due(core: &Core) {
     if is_busy || may_not {
         return;
     }
-    let growth = if aof.mode() == Mode::On { growth_too_large(core) } else { None };
+    let growth = if aof.mode() == AofMode::On { growth_too_large(core) } else { None };
     let is_scheduled = rewrite.is_scheduled.load(Ordering::SeqCst);
     if !(is_scheduled || growth.is_some()) || is_put_off(shared) {
         return;
@@ -184,7 +184,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     };
     let mut file = files::begin_rewrite(&System, &home, increment.as_ref()).map_err(failed)?;
     aof.start_threads(shared).map_err(failed)?;
-    let quiesced = core.stop_others()?;
+    let quiesced = core.quiesce_others()?;
     let began = Instant::now();
     let options = bgsave::options(&config, brisk_observe::memory::used());
     let cut = bgsave::begin_cut(core, options)?;
@@ -200,7 +200,7 @@ fn begin_alone(core: &Core) -> Result<()> {
                 file.begin_in(db);
             }
         }
-        if aof.mode() == Mode::Off {
+        if aof.mode() == AofMode::Off {
             core.env.hooks.set(Hooks::PROPAGATE, true);
             aof.configure(&config.persistence);
         }
@@ -267,7 +267,7 @@ fn write_base(
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
         if shared.process.shutdown.is_requested()
-            || aof.mode() == Mode::Off
+            || aof.mode() == AofMode::Off
             || aof.failure().is_some()
         {
             files::discard_base(&System, home, &manifest);
@@ -307,7 +307,7 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
         Err(reason) => {
             log.warning(format_args!("Background AOF rewrite terminated with error: {reason}"));
             rewrite.note_failed();
-            if aof.mode() == Mode::WaitsForBase {
+            if aof.mode() == AofMode::WaitsForBase {
                 // A client requested the file, so the rewrite is retried.
                 rewrite.is_scheduled.store(true, Ordering::SeqCst);
             }
@@ -375,9 +375,9 @@ pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), Str
 pub fn is_first(shared: &Shared) -> bool {
     let rewrite = &shared.persistence.aof.rewrite;
     match shared.persistence.aof.mode() {
-        Mode::On => false,
-        Mode::WaitsForBase => rewrite.is_running.load(Ordering::SeqCst),
-        Mode::Off => {
+        AofMode::On => false,
+        AofMode::WaitsForBase => rewrite.is_running.load(Ordering::SeqCst),
+        AofMode::Off => {
             shared.config().persistence.appendonly && rewrite.is_scheduled.load(Ordering::SeqCst)
         }
     }
@@ -414,7 +414,7 @@ pub fn stop(shared: &Shared, why: &'static str) -> bool {
 /// CONFIG SET appendonly no: syncs all changes and stops writing. All other workers are quiesced.
 pub fn close(shared: &Shared) {
     let aof = &shared.persistence.aof;
-    if aof.mode() == Mode::Off {
+    if aof.mode() == AofMode::Off {
         return;
     }
     // The caller's worker number is not needed: at most one worker is woken without need.

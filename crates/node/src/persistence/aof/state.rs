@@ -39,7 +39,7 @@ pub enum Level {
 /// The mode of the append-only file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Mode {
+pub enum AofMode {
     Off,
     /// Enabled while the server runs: the file is usable when its base is complete.
     WaitsForBase,
@@ -201,7 +201,7 @@ impl<D: Disk> Aof<D> {
     /// Creates the state without a file, for this number of workers.
     pub fn new(workers: usize) -> Aof<D> {
         Aof {
-            mode: AtomicU8::new(Mode::Off as u8),
+            mode: AtomicU8::new(AofMode::Off as u8),
             policy: AtomicU8::new(AppendFsync::EverySecond as u8),
             queue: Mutex::new(Queue::beginning_at(0)),
             file: Mutex::new(None),
@@ -224,16 +224,16 @@ impl<D: Disk> Aof<D> {
     }
 
     #[inline]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> AofMode {
         match self.mode.load(Ordering::Relaxed) {
-            0 => Mode::Off,
-            1 => Mode::WaitsForBase,
-            _ => Mode::On,
+            0 => AofMode::Off,
+            1 => AofMode::WaitsForBase,
+            _ => AofMode::On,
         }
     }
 
     /// Sets the mode. Only while all workers but one are quiesced, or before they start.
-    pub(super) fn set_mode(&self, mode: Mode) {
+    pub(super) fn set_mode(&self, mode: AofMode) {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
@@ -258,7 +258,7 @@ impl<D: Disk> Aof<D> {
     /// The base is complete, so the file is usable from now on. Has no effect if the file was
     /// switched off meanwhile.
     pub(super) fn end_wait_for_base(&self) {
-        let (waits, on) = (Mode::WaitsForBase as u8, Mode::On as u8);
+        let (waits, on) = (AofMode::WaitsForBase as u8, AofMode::On as u8);
         // It fails for any other mode, which must stay.
         let _ = self.mode.compare_exchange(waits, on, Ordering::SeqCst, Ordering::SeqCst);
     }
@@ -266,7 +266,7 @@ impl<D: Disk> Aof<D> {
     /// Reports whether there is a file, or will be one.
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.mode() != Mode::Off
+        self.mode() != AofMode::Off
     }
 
     /// The policy by which the file is synced.
@@ -296,9 +296,9 @@ impl<D: Disk> Aof<D> {
     #[inline]
     pub fn level(&self) -> Level {
         match (self.mode(), self.policy()) {
-            (Mode::Off | Mode::WaitsForBase, _) => Level::Memory,
-            (Mode::On, AppendFsync::Always) if !self.is_sparing_disk() => Level::Disk,
-            (Mode::On, _) => Level::Log,
+            (AofMode::Off | AofMode::WaitsForBase, _) => Level::Memory,
+            (AofMode::On, AppendFsync::Always) if !self.is_sparing_disk() => Level::Disk,
+            (AofMode::On, _) => Level::Log,
         }
     }
 
@@ -344,7 +344,7 @@ impl<D: Disk> Aof<D> {
     /// The position that the stream has reached at this level; the maximum without a file.
     #[inline]
     pub fn reached(&self, level: Level) -> Ticket {
-        if self.mode() != Mode::On {
+        if self.mode() != AofMode::On {
             return Ticket(u64::MAX);
         }
         Ticket(match level {
@@ -357,13 +357,13 @@ impl<D: Disk> Aof<D> {
     /// The position up to which the stream is on the disk; `None` without a file.
     pub fn durable(&self) -> Option<Ticket> {
         let place = || Ticket(self.places.durable.load(Ordering::Acquire));
-        (self.mode() == Mode::On).then(place)
+        (self.mode() == AofMode::On).then(place)
     }
 
     /// Reports whether the stream is on the disk up to a position; never without a file that is
     /// loaded.
     pub fn is_durable(&self, place: Ticket) -> bool {
-        self.mode() == Mode::On && place.0 <= self.places.durable.load(Ordering::Acquire)
+        self.mode() == AofMode::On && place.0 <= self.places.durable.load(Ordering::Acquire)
     }
 
     /// Sets the position in the stream at which writing begins.
@@ -394,14 +394,14 @@ impl<D: Disk> Aof<D> {
         place: Ticket,
     ) {
         match self.mode() {
-            Mode::Off => {
+            AofMode::Off => {
                 self.begin_at(place);
-                self.set_mode(Mode::WaitsForBase);
+                self.set_mode(AofMode::WaitsForBase);
                 self.switch_to(file);
             }
             // The manifest names it together with its base.
-            Mode::WaitsForBase => self.switch_to(file),
-            Mode::On => self.switch_to(file.installing(home.clone(), manifest.clone())),
+            AofMode::WaitsForBase => self.switch_to(file),
+            AofMode::On => self.switch_to(file.installing(home.clone(), manifest.clone())),
         }
     }
 
@@ -410,12 +410,12 @@ impl<D: Disk> Aof<D> {
         *self.manifest.lock().even_poisoned() = manifest;
         self.begin_at(place);
         *self.file.lock().even_poisoned() = Some(Box::new(file));
-        self.set_mode(Mode::On);
+        self.set_mode(AofMode::On);
     }
 
     /// Ends writing: there is no file from now on. Data that could not be written is dropped.
     pub(super) fn end_at(&self, place: Ticket) {
-        self.set_mode(Mode::Off);
+        self.set_mode(AofMode::Off);
         let mut file = self.file.lock().even_poisoned();
         *file = None;
         self.begin_at(place);

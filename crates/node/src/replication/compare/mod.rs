@@ -16,8 +16,8 @@
 pub mod replica;
 
 use super::comparison::marker::Marker;
-use super::comparison::report::Report;
-use super::comparison::{Difference, Finding, Found};
+use super::comparison::report::ComparisonReport;
+use super::comparison::{Difference, Finding, ReplicaComparison};
 use super::replicas::ReplicaHandle;
 use crate::core::Core;
 use crate::core::conditions::Condition;
@@ -70,7 +70,7 @@ struct Work {
     phase: Phase,
     /// True if the comparison was to repair differences when this was last read.
     heals: bool,
-    found: BTreeMap<String, Found>,
+    found: BTreeMap<String, ReplicaComparison>,
 }
 
 /// One walk over slots.
@@ -273,7 +273,11 @@ impl Work {
 
     /// Adds the reports of replicas on the pass, and databases that the pass did not cover and in
     /// which they have keys.
-    fn take_reports(&mut self, core: &Core, reports: BTreeMap<String, Report>) -> Vec<DbIndex> {
+    fn take_reports(
+        &mut self,
+        core: &Core,
+        reports: BTreeMap<String, ComparisonReport>,
+    ) -> Vec<DbIndex> {
         let keyspace = &core.shared.keyspace;
         let mut beyond = BTreeSet::new();
         for (who, report) in reports {
@@ -350,7 +354,7 @@ impl Work {
 
 /// The slots that a report names, each with the offset at which it differed. `None` if a database
 /// does not exist: this server cannot have compared it.
-fn places_of(keyspace: &Keyspace, report: &Report) -> Option<Vec<(DbSlot, u64)>> {
+fn places_of(keyspace: &Keyspace, report: &ComparisonReport) -> Option<Vec<(DbSlot, u64)>> {
     let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
     report.named.iter().map(place).collect()
 }
@@ -463,7 +467,7 @@ impl Pass {
 }
 
 /// Logs each replica that differed.
-fn log_found(core: &Core, found: &BTreeMap<String, Found>) {
+fn log_found(core: &Core, found: &BTreeMap<String, ReplicaComparison>) {
     let log = &core.shared.log;
     for (who, found) in found {
         if found.differed_count() == 0 {

@@ -8,7 +8,7 @@ use crate::core::shared::Shared;
 use crate::replication::comparison::Difference;
 use crate::replication::comparison::marker::Marker;
 use crate::replication::comparison::observed::{Item, Observed, digest_large};
-use crate::replication::comparison::report::Report;
+use crate::replication::comparison::report::ComparisonReport;
 use crate::replication::replicas;
 use brisk_engine::compare::{self, DigestContext, SlotDigest};
 use brisk_engine::keyspace::{DbNumber, SlotId};
@@ -156,7 +156,7 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
 }
 
 /// Reports the differences to the primary.
-fn send_report(shared: &Shared, report: &Report) {
+fn send_report(shared: &Shared, report: &ComparisonReport) {
     if !shared.replication.upstream.offer(&report.request()) {
         shared.log.warning(format_args!(
             "The primary is not told what a comparison has found here, for it has not read for long what \
@@ -171,7 +171,7 @@ pub fn receive_report(core: &Core, session: &Session, text: &[u8]) {
     let Some(replica) = session.replication.replica().filter(|replica| replica.follows()) else {
         return;
     };
-    let Some(report) = Report::read(text) else { return };
+    let Some(report) = ComparisonReport::read(text) else { return };
     let replication = &core.shared.replication;
     let ip = replica.options().ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
     let own_name = replicas::name_of(ip, replica.options().port, &session.record);
@@ -184,6 +184,6 @@ pub fn receive_report(core: &Core, session: &Session, text: &[u8]) {
     if !core.shared.conditions.is_replica() {
         replication.comparison.add_report(&who, report);
     } else if replication.upstream.compares() {
-        send_report(core.shared, &Report { who: Some(who), ..report });
+        send_report(core.shared, &ComparisonReport { who: Some(who), ..report });
     }
 }

@@ -13,7 +13,7 @@ pub mod marker;
 pub mod observed;
 pub mod report;
 
-use self::report::Report;
+use self::report::ComparisonReport;
 use brisk_engine::keyspace::{DbNumber, DbSlot, SlotId};
 use brisk_engine::{Outcome, Reply};
 use brisk_structures::poison::EvenPoisoned;
@@ -38,7 +38,7 @@ pub struct Difference {
 
 /// The result for one replica.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct ReplicaComparison {
     /// The offset in the stream at which the last pass ended; `None` if the replica did not report.
     pub offset: Option<u64>,
     pub compared: u64,
@@ -51,7 +51,7 @@ pub struct Found {
     pub unnamed: u64,
 }
 
-impl Found {
+impl ReplicaComparison {
     /// Slots that differed and were repaired.
     pub fn healed(&self) -> impl Iterator<Item = &DbSlot> {
         self.differed.keys().filter(|place| !self.differing.contains(place))
@@ -80,14 +80,14 @@ impl Found {
 pub struct Finding {
     pub number: u64,
     pub ended_ms: u64,
-    pub replicas: BTreeMap<String, Found>,
+    pub replicas: BTreeMap<String, ReplicaComparison>,
     /// The reason why it could not be completed.
     pub failure: Option<&'static str>,
 }
 
 impl Finding {
     /// The sum of a number over the replicas.
-    pub fn sum(&self, of: impl Fn(&Found) -> u64) -> u64 {
+    pub fn sum(&self, of: impl Fn(&ReplicaComparison) -> u64) -> u64 {
         self.replicas.values().map(of).sum()
     }
 }
@@ -107,7 +107,7 @@ struct State {
     heals: bool,
     /// The reports of replicas on the present pass.
     round: Option<u64>,
-    reports: BTreeMap<String, Report>,
+    reports: BTreeMap<String, ComparisonReport>,
     last: Option<Finding>,
 }
 
@@ -145,7 +145,7 @@ impl Comparison {
     }
 
     /// Adds a report of a replica.
-    pub(super) fn add_report(&self, who: &str, report: Report) {
+    pub(super) fn add_report(&self, who: &str, report: ComparisonReport) {
         let mut state = self.state.lock().even_poisoned();
         // Reports passed on for other replicas leave room for those that come directly.
         let has_room = state.reports.len() < REPLICAS_MAX || report.who.is_none();
@@ -166,7 +166,7 @@ impl Comparison {
     }
 
     /// The reports on the round, which is over.
-    pub(super) fn take_reports(&self) -> BTreeMap<String, Report> {
+    pub(super) fn take_reports(&self) -> BTreeMap<String, ComparisonReport> {
         let mut state = self.state.lock().even_poisoned();
         state.round = None;
         std::mem::take(&mut state.reports)
@@ -228,7 +228,7 @@ fn answer(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
 /// Database, slot, and the offset at which it was found to differ.
 fn answer_places<'p>(
     reply: &mut Reply<'_>,
-    found: &Found,
+    found: &ReplicaComparison,
     places: impl Iterator<Item = &'p DbSlot>,
 ) -> Outcome {
     let places: Vec<&DbSlot> = places.collect();
@@ -253,12 +253,12 @@ mod tests {
         assert!(!comparison.is_requested());
         assert_eq!((comparison.request(false), comparison.heals()), (1, false));
         assert_eq!((comparison.request(true), comparison.heals()), (1, true));
-        let report = |round| Report { round, ..Report::default() };
+        let report = |round| ComparisonReport { round, ..ComparisonReport::default() };
         let both = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
         comparison.add_report("a", report(7));
         comparison.listen(7);
         assert!(!comparison.have_told(&both));
-        comparison.add_report("a", Report { followers: 1, ..report(7) });
+        comparison.add_report("a", ComparisonReport { followers: 1, ..report(7) });
         comparison.add_report("b", report(6));
         assert!(!comparison.have_told(&both));
         comparison.add_report("b", report(7));

@@ -5,7 +5,7 @@
 //! receives the markers in the order of the stream.
 
 use super::Difference;
-use super::report::Report;
+use super::report::ComparisonReport;
 use brisk_engine::compare::{DigestContext, LargeValue};
 use brisk_engine::keyspace::DbSlot;
 use std::collections::HashMap;
@@ -22,20 +22,20 @@ pub enum Item {
     /// The primary's large values at that offset: the hash of each key, and its digest.
     Theirs { place: DbSlot, digests: Vec<(u64, u64)> },
     /// The end of the comparison, with the report on everything but large values.
-    End(Report),
+    End(ComparisonReport),
 }
 
 /// The comparison in progress.
 #[derive(Default)]
 pub struct Observed {
-    pub report: Report,
+    pub report: ComparisonReport,
     thread: Option<SyncSender<Item>>,
 }
 
 impl Observed {
     /// A new comparison.
     pub fn of(round: u64) -> Observed {
-        Observed { report: Report { round, ..Report::default() }, thread: None }
+        Observed { report: ComparisonReport { round, ..ComparisonReport::default() }, thread: None }
     }
 
     /// Reports whether the thread was started.
@@ -59,7 +59,7 @@ impl Observed {
 
 /// Computes digests of large values until the end of a comparison; the report, if the comparison
 /// was completed.
-pub fn digest_large(items: &Receiver<Item>) -> Option<Report> {
+pub fn digest_large(items: &Receiver<Item>) -> Option<ComparisonReport> {
     let mut own: HashMap<DbSlot, (u64, HashMap<u64, u64>)> = HashMap::new();
     let mut differences = Vec::new();
     for item in items {

@@ -27,7 +27,7 @@ const FIGURE_MAX: u64 = 1 << 48;
 
 /// The result of a pass at one replica.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
+pub struct ComparisonReport {
     pub round: u64,
     /// The replica; `None` for the sender.
     pub who: Option<String>,
@@ -46,7 +46,7 @@ pub struct Report {
     pub named: Vec<Difference>,
 }
 
-impl Report {
+impl ComparisonReport {
     /// Notes a slot that differs.
     pub fn note(&mut self, difference: Difference) {
         self.differing += 1;
@@ -57,7 +57,9 @@ impl Report {
 
     /// Formats it as a request.
     pub fn request(&self) -> Vec<u8> {
-        let Report { round, followers, offset, compared, skipped, differing, named, .. } = self;
+        let ComparisonReport {
+            round, followers, offset, compared, skipped, differing, named, ..
+        } = self;
         let who = self.who.as_deref().unwrap_or("-");
         let beyond = numbers(self.beyond.iter().take(BEYOND_MAX).map(|db| db.0));
         let mut text =
@@ -72,7 +74,7 @@ impl Report {
     }
 
     /// Parses a report; `None` if the text is not one.
-    pub fn read(text: &[u8]) -> Option<Report> {
+    pub fn read(text: &[u8]) -> Option<ComparisonReport> {
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let round = number(&mut words)?;
         let who = Some(words.next()?).filter(|who| *who != "-").map(str::to_owned);
@@ -87,7 +89,17 @@ impl Report {
         let beyond = beyond.map(DbNumber).collect();
         let named: Option<Vec<_>> = words.map(difference).collect();
         let named = named.filter(|named| named.len() <= NAMED_MAX)?;
-        Some(Report { round, who, followers, offset, compared, skipped, differing, beyond, named })
+        Some(ComparisonReport {
+            round,
+            who,
+            followers,
+            offset,
+            compared,
+            skipped,
+            differing,
+            beyond,
+            named,
+        })
     }
 }
 
@@ -110,14 +122,14 @@ mod tests {
 
     #[test]
     fn what_is_told_is_understood() {
-        let mut report = Report {
+        let mut report = ComparisonReport {
             round: u64::MAX,
             followers: 2,
             offset: 12,
             compared: 16_384,
             skipped: 1,
             beyond: vec![DbNumber(4)],
-            ..Report::default()
+            ..ComparisonReport::default()
         };
         for slot in 0..2000 {
             let slot = SlotId::new(slot);
@@ -128,7 +140,7 @@ mod tests {
             report.who = who;
             let request = String::from_utf8(report.request()).expect("it is text");
             let text = request.split("\r\n").nth(6).expect("the third argument");
-            assert_eq!(Report::read(text.as_bytes()), Some(report.clone()));
+            assert_eq!(ComparisonReport::read(text.as_bytes()), Some(report.clone()));
         }
         for wrong in [
             "",
@@ -139,7 +151,7 @@ mod tests {
             "1 - 0 2 3 4 5 - 0:1@9223372036854775808",
             "\u{e9}",
         ] {
-            assert_eq!(Report::read(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(ComparisonReport::read(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }

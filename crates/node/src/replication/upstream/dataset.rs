@@ -23,7 +23,7 @@ use crate::persistence::disk;
 use crate::persistence::loading::discard::discard_dataset;
 use crate::persistence::loading::rdb::{self, Beside, Lineage};
 use crate::replication::follow;
-use crate::replication::history::{self, HistoryIds, Offset};
+use crate::replication::history::{self, Offset, ReplicationIds};
 use crate::script::libraries::Policy;
 use crate::script::source;
 use brisk_config::choice::DisklessLoad;
@@ -81,8 +81,8 @@ fn load_from_file(
     let log = &thread.shared.log;
     let file = receive_file(thread, config, reader)?;
     discard_present(thread, wire)?;
-    let loaded =
-        load_beside(thread, wire, file).and_then(|loaded| put_in_force(thread, loaded, position));
+    let loaded = load_in_background(thread, wire, file)
+        .and_then(|loaded| put_in_force(thread, loaded, position));
     if let Err(failure) = loaded {
         let upper = thread.shared.primary_words().upper;
         log.warning(format_args!("Failed trying to load the {upper} synchronization DB from disk"));
@@ -288,7 +288,7 @@ fn refused_library(why: String) -> Failure {
 }
 
 /// Loads the file on a second thread, while this one shows the primary that the replica is alive.
-fn load_beside(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Beside, Failure> {
+fn load_in_background(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Beside, Failure> {
     let shared = thread.shared;
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
@@ -334,7 +334,7 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
     let replication = &shared.replication;
     // The rest of the previous history is not for replicas of the next one.
     shared.dispatch_changes(core.id);
-    replication.history.adopt(HistoryIds { id, former: None }, offset, journal.end());
+    replication.history.adopt(ReplicationIds { id, former: None }, offset, journal.end());
     replication.begin_backlog(journal.end(), unix_ms());
     core.env.hooks.set(Hooks::PROPAGATE, true);
     upstream.set_stream_db(lineage.db.unwrap_or_default());

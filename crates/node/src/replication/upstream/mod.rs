@@ -391,7 +391,7 @@ impl UpstreamThread {
         loop {
             let (work, upstream) = (Arc::clone(&work), Arc::clone(&self.upstream));
             let done = self.on_worker(move |core| {
-                let Ok(_quiesced) = core.stop_others() else { return Ok(None) };
+                let Ok(_quiesced) = core.quiesce_others() else { return Ok(None) };
                 if upstream.generation() != generation {
                     return Err(Failure::Unwanted);
                 }

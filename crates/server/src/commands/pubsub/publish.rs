@@ -51,7 +51,7 @@ const SPUBLISH: Command = Command {
 /// Replies with the number of subscriptions that the message matches.
 fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
     let (channel, message) = (args.bytes()?, args.bytes()?);
-    if publish::has_news(call.core) {
+    if publish::has_events(call.core) {
         // Events of earlier commands of the same transaction come first.
         publish::publish_events(call.core);
     }

@@ -79,7 +79,7 @@ fn serialized_len(entry: &EntryRef<'_>) -> usize {
 }
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let quiesced = call.core.stop_others()?;
+    let quiesced = call.core.quiesce_others()?;
     let keys = call.core.keys_to_walk(call.session.db())?;
     let digest = Digest::of_dataset(&keys);
     drop(quiesced);
@@ -104,7 +104,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
     if call.core.shared.conditions.is_loading() {
         return Err(CommandError::text("ERR the dataset is being loaded"));
     }
-    let quiesced = call.core.stop_others()?;
+    let quiesced = call.core.quiesce_others()?;
     if save && snapshot::save(call.core).is_err() {
         return Err(CommandError::text("ERR"));
     }
@@ -149,7 +149,7 @@ pub(super) fn load_aof(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome>
     if call.core.unit.is_running() {
         return Err(CommandError::text("ERR DEBUG LOADAOF cannot be part of a transaction"));
     }
-    let quiesced = call.core.stop_others()?;
+    let quiesced = call.core.quiesce_others()?;
     let loaded = aof::load_again(call.core);
     drop(quiesced);
     let log = &call.core.shared.log;

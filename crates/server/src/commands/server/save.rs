@@ -31,7 +31,7 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if bgsave::is_saving(call.core.shared) {
         return Err(bgsave::in_progress());
     }
-    let quiesced = call.core.stop_others()?;
+    let quiesced = call.core.quiesce_others()?;
     if call.core.shared.conditions.is_loading() {
         // Loading has started since the check. Saving now would replace the file with a partial
         // dataset.

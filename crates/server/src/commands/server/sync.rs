@@ -88,7 +88,7 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     if !shared.replication.history.ids().id.as_bytes().eq_ignore_ascii_case(id) {
         return Err(CommandError::text("ERR PSYNC FAILOVER replid must match my replid."));
     }
-    let quiesced = core.stop_others()?;
+    let quiesced = core.quiesce_others()?;
     role::become_primary(core);
     drop(quiesced);
     let upper = shared.primary_words().upper;

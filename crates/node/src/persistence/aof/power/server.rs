@@ -9,7 +9,7 @@ use super::super::ending;
 use super::super::file::{Handle, Trouble};
 use super::super::files::{self, BaseStyle};
 use super::super::home::Home;
-use super::super::state::{Aof, Level, Mode};
+use super::super::state::{Aof, AofMode, Level};
 use super::promises::{Promises, Seen};
 use crate::persistence::disk::Disk;
 use crate::persistence::simulated::Simulated;
@@ -135,7 +135,7 @@ impl Server {
             self.beside = Some((handle, size, self.aof.reached(Level::Log).0));
         }
         // Without a base there is no position to report.
-        self.beside = self.beside.take().filter(|_| self.aof.mode() == Mode::On);
+        self.beside = self.beside.take().filter(|_| self.aof.mode() == AofMode::On);
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl Server {
 
     /// CONFIG SET appendonly no.
     pub(super) fn switch_off(&mut self) -> Result<(), Ends> {
-        if self.aof.mode() == Mode::Off {
+        if self.aof.mode() == AofMode::Off {
             return Ok(());
         }
         let brought = self.aof.bring_to_disk();
@@ -209,7 +209,7 @@ impl Server {
 
     /// Notes the promises that clients may have received by now.
     pub(super) fn note_promises(&mut self) {
-        if self.aof.mode() == Mode::On {
+        if self.aof.mode() == AofMode::On {
             let (log, disk) = (self.aof.reached(Level::Log), self.aof.reached(Level::Disk));
             self.promises.note(log.0, disk.0);
         }

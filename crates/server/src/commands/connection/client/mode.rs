@@ -5,7 +5,7 @@ use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
-use brisk_node::persistence::aof::state::{Level, Mode};
+use brisk_node::persistence::aof::state::{AofMode, Level};
 use brisk_node::persistence::aof::wait;
 use brisk_node::replication::acks::{Acknowledged, Durability, REPLICAS_MAX};
 use brisk_node::replication::follow;
@@ -145,7 +145,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() > 0 {
         return Err(CommandError::Syntax);
     }
-    if level > Some(Level::Memory) && call.core.shared.persistence.aof.mode() != Mode::On {
+    if level > Some(Level::Memory) && call.core.shared.persistence.aof.mode() != AofMode::On {
         return Err(CommandError::text(
             "ERR there is no append-only file to wait for, set appendonly to yes",
         ));

@@ -6,7 +6,7 @@ use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::tracking::session;
-use brisk_node::tracking::{Mode, Tracker};
+use brisk_node::tracking::{Tracker, TrackingMode};
 
 pub(super) const TRACKING: Command = Command {
     spec: Spec {
@@ -50,7 +50,7 @@ fn tracking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let mode = wanted.mode(call.session.push.tracker())?;
         let tracker = Tracker::new(mode, wanted.noloop, wanted.redirect);
         let mut prefixes = wanted.prefixes;
-        if prefixes.is_empty() && mode == Mode::Broadcast {
+        if prefixes.is_empty() && mode == TrackingMode::Broadcast {
             prefixes.push(b"");
         }
         session::begin_tracking(call.core, call.session, tracker, prefixes.into_iter());
@@ -91,13 +91,13 @@ impl<'a> Wanted<'a> {
 
     /// Validates the options in Redis's order, against each other and against the session's current
     /// mode.
-    fn mode(&self, now: Option<&Tracker>) -> Result<Mode> {
+    fn mode(&self, now: Option<&Tracker>) -> Result<TrackingMode> {
         let is = |mode| now.is_some_and(|tracker| tracker.mode() == mode);
         let refuse = |text| Err(CommandError::text(text));
         if !self.broadcast && !self.prefixes.is_empty() {
             return refuse("ERR PREFIX option requires BCAST mode to be enabled");
         }
-        if now.is_some() && is(Mode::Broadcast) != self.broadcast {
+        if now.is_some() && is(TrackingMode::Broadcast) != self.broadcast {
             return refuse(
                 "ERR You can't switch BCAST mode on/off before disabling tracking for this client, \
                  and then re-enabling it with a different mode.",
@@ -109,7 +109,7 @@ impl<'a> Wanted<'a> {
         if self.optin && self.optout {
             return refuse("ERR You can't specify both OPTIN mode and OPTOUT mode");
         }
-        if self.optin && is(Mode::OptOut) || self.optout && is(Mode::OptIn) {
+        if self.optin && is(TrackingMode::OptOut) || self.optout && is(TrackingMode::OptIn) {
             return refuse(
                 "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, \
                  and then re-enabling it with a different mode.",
@@ -117,10 +117,10 @@ impl<'a> Wanted<'a> {
         }
         self.check_overlaps(now)?;
         Ok(match (self.broadcast, self.optin, self.optout) {
-            (true, ..) => Mode::Broadcast,
-            (_, true, _) => Mode::OptIn,
-            (_, _, true) => Mode::OptOut,
-            _ => Mode::Read,
+            (true, ..) => TrackingMode::Broadcast,
+            (_, true, _) => TrackingMode::OptIn,
+            (_, _, true) => TrackingMode::OptOut,
+            _ => TrackingMode::Read,
         })
     }
 
@@ -174,10 +174,10 @@ fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     let (mode, error) = if word.eq_ignore_ascii_case(b"YES") {
         let text = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.";
-        (Mode::OptIn, text)
+        (TrackingMode::OptIn, text)
     } else if word.eq_ignore_ascii_case(b"NO") {
         let text = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.";
-        (Mode::OptOut, text)
+        (TrackingMode::OptOut, text)
     } else {
         return Err(CommandError::Syntax);
     };
@@ -223,11 +223,11 @@ fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let caching = tracker.is_some_and(|tracker| tracker.is_caching());
     let flags = [
         (true, if tracker.is_some() { "on" } else { "off" }),
-        (is(Mode::Broadcast), "bcast"),
-        (is(Mode::OptIn), "optin"),
-        (is(Mode::OptIn) && caching, "caching-yes"),
-        (is(Mode::OptOut), "optout"),
-        (is(Mode::OptOut) && caching, "caching-no"),
+        (is(TrackingMode::Broadcast), "bcast"),
+        (is(TrackingMode::OptIn), "optin"),
+        (is(TrackingMode::OptIn) && caching, "caching-yes"),
+        (is(TrackingMode::OptOut), "optout"),
+        (is(TrackingMode::OptOut) && caching, "caching-no"),
         (tracker.is_some_and(|tracker| tracker.noloop()), "noloop"),
         (tracker.is_some_and(|tracker| tracker.is_broken()), "broken_redirect"),
     ];
