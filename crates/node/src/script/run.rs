@@ -395,7 +395,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 }
 
 /// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the
-/// session of its client if that is still connected and [`WorkerScripts::parked_client`] named it.
+/// session of its client if that is still connected and `WorkerScripts::parked_client` named it.
 pub fn run_script_slice(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
