@@ -1,6 +1,6 @@
-//! The models of Redis and Brisk beside real servers: each shape of data is filled into a Redis, the
-//! file that it writes is analysed, and the figures are compared with `used_memory` of that Redis and
-//! of a Brisk that loads the file.
+//! Compares the models of Redis and Brisk with real servers: each shape of data is filled into a Redis,
+//! the file that it writes is analysed, and the result is compared with `used_memory` of that Redis and of
+//! a Brisk that loads the file.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;

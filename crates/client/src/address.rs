@@ -18,7 +18,7 @@
 //! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries:
 //! `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
 //! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and
-//! `sentinelPass`. What is not known is an error, not passed over.
+//! `sentinelPass`. An unknown parameter is an error.
 
 use crate::credentials::Login;
 use crate::error::{Error, Kind, Result};

@@ -66,8 +66,8 @@ pub(crate) mod sealed {
 
 /// A command whose reply becomes a `T`.
 ///
-/// `C` is whose it is: `&Client` or `&Session` makes it a future, and [`Command::wait`] waits for it
-/// without a runtime; `()` is nobody's, for a [batch](crate::Client::batch). `O` stands for the
+/// `C` is the owner: `&Client` or `&Session` makes it a future, and [`Command::wait`] waits for it
+/// without a runtime; `()` means no owner, for a [batch](crate::Client::batch). `O` stands for the
 /// command's own options.
 #[must_use = "a command does nothing unless it is awaited, waited for or put into a batch"]
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 //! | [`change`] | changes of the document, from one to the next |
 //! | [`map`] | the map in force for one node, and the routing decision |
 //! | [`view`] | what the CLUSTER commands show |
-//! | [`failover`] | who is promoted, and when a node may serve |
+//! | [`failover`] | promotion of replicas, and when a node may serve |
 #![forbid(unsafe_code)]
 
 pub mod change;

@@ -295,7 +295,7 @@ fn role(shard: &Shard, own: NodeRun) -> MapRole {
     }
 }
 
-/// What a node that is down refuses. A fenced node allows reads only if the settings do.
+/// The refusal of a node that is down. A fenced node allows reads only if the settings do.
 fn refusal_when_down(request: &RouteRequest, state: &RouteState) -> Option<RouteError> {
     if request.is_sharded_pubsub {
         return (!state.allows_pubsub_when_down).then_some(RouteError::ClusterDown);

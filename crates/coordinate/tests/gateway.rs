@@ -20,7 +20,7 @@ pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
     answer
 }
 
-/// Enables authentication: the user `root` and the user `stranger`, who has no role. Both have the
+/// Enables authentication: the user `root`, and the user `stranger` without a role. Both have the
 /// password `secret`.
 pub(crate) fn enable_authentication(etcd: &Etcd) {
     let address = &etcd.endpoints()[0];

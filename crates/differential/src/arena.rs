@@ -42,7 +42,8 @@ impl Sessions {
     }
 }
 
-/// What is heard of the last batch, if it is not the same; `said` is what the listeners send.
+/// The difference in the messages that the listeners received after the last batch, if there is one. The
+/// listeners send `said`.
 fn difference_heard(
     ours: &mut Sessions,
     theirs: &mut Sessions,
@@ -86,8 +87,8 @@ impl Arena<'_> {
                 for (index, call) in batch.iter().enumerate() {
                     let mut is_refused = false;
                     if let Some(difference) = self.one(call, mine, other, &mut is_refused) {
-                        // What was sent is executed before anything else is asked: a server of
-                        // several threads may serve the next connection first.
+                        // The requests sent so far must be executed before the next ones: a server
+                        // with several threads may serve the next connection first.
                         drain(mine);
                         drain(other);
                         return Ok(Some((done + index, difference)));

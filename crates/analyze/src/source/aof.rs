@@ -2,8 +2,8 @@
 //!
 //! Commands are read twice. The first pass finds which keys they may change. Then the base is read as a
 //! stream: keys that no command changes are records at once, the others wait in a keyspace of the
-//! engine (`replay.rs`), on which the second pass executes the commands; what is there in the end are
-//! the other records. So memory is that of the keys that commands change, not of the dataset; commands
+//! engine (`replay.rs`), on which the second pass executes the commands; its final keys are the
+//! other records. So memory is that of the keys that commands change, not of the dataset; commands
 //! like FLUSHALL and SWAPDB change all.
 //!
 //! Here is also decided what a path leads to.
@@ -102,8 +102,8 @@ fn part(path: PathBuf) -> Result<Part, SourceError> {
     Ok(Part { path, bytes, from: 0, has_base })
 }
 
-/// Whether nothing stands behind the end of an RDB file: its last byte but for the checksum is the mark
-/// of the end, or it is broken in a way that its own reader tells.
+/// Reports whether the file ends with its RDB part: the last byte before the checksum is the end mark, or
+/// the file is damaged in a way that the RDB reader reports.
 fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
     // Commands end with a line; no checksum of eight bytes does but by chance, which is told apart by reading.
     let wrong = |error: std::io::Error| SourceError::file(&part.path, error);

@@ -12,9 +12,8 @@
 //!
 //! **Each entry is handled at least once, and sometimes twice.** It is confirmed after the handler
 //! has said `Ok`. If the process ends, or the connection is lost, between the two, the entry is
-//! delivered again; [`Message::deliveries`] is then larger than 1. What must not be done twice has
-//! to be so that doing it twice makes no difference, for instance by keeping the entry's id beside
-//! what it has changed.
+//! delivered again; [`Message::deliveries`] is then larger than 1. Handlers must therefore be
+//! idempotent, for instance by storing the entry's id together with its effect.
 //!
 //! What holds beyond that:
 //!

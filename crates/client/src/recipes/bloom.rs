@@ -42,8 +42,8 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// A filter for so many items, of which others seem to be there with this probability once so many
-    /// are. Whoever shares it has to say the same.
+    /// A filter for this number of items. Once it holds that many, it reports an absent item as present with
+    /// this probability. All programs that share the filter must use the same parameters.
     ///
     /// # Errors
     /// [`Kind::Invalid`] if the probability is not between 0 and 1, there are no items, or more than 2^32 bits

@@ -24,7 +24,7 @@ pub struct Registration {
     pub other: Map<String, Value>,
 }
 
-/// What a node reports about itself every few seconds.
+/// The report that a node publishes about itself every few seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     #[serde(serialize_with = "write_incarnation", deserialize_with = "read_incarnation")]

@@ -50,7 +50,7 @@ pub struct ReceivedStatus {
     pub received_ms: u64,
 }
 
-/// What a controller knows at one moment. All times are milliseconds on the controller's monotonic clock.
+/// The knowledge of a controller at one moment. All times are milliseconds on the controller's monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'s> {
     pub topology: Option<&'s Topology>,

@@ -9,7 +9,7 @@ use serde_json::Map;
 const SETTINGS: FailoverSettings =
     FailoverSettings { ttl_ms: 3_000, validity_factor: 10, init_shards: 0, init_replicas: 0 };
 
-/// What a controller sees, built step by step.
+/// The situation of a controller, built step by step.
 struct World {
     controller: Controller,
     topology: Option<Topology>,

@@ -32,7 +32,7 @@ fn send_long(core: &Core, job: Box<Job>) {
 }
 
 /// Ends a command whose work is done. Returns its reply, unless the work has to be done again. The
-/// outcome is given back if the data must not change for now.
+/// outcome is given back while the data must not change.
 pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
     let Outcome { mut asker, computed } = outcome;
     let shared = core.shared;

@@ -471,7 +471,7 @@ impl World {
                 let before = self.last(index).cloned();
                 let port = port(primary).to_string();
                 self.request(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
-                // The server's data is the same for now.
+                // The server's data does not change by that.
                 if let Some((before, now)) = before.as_ref().zip(self.last(index)) {
                     assert_eq!(now.acked, before.acked, "the replicas are still attached");
                 }

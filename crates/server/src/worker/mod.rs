@@ -10,7 +10,7 @@
 //! | part | purpose |
 //! |---|---|
 //! | `sessions` | the sessions, by the index of their connection |
-//! | `stalled` | sessions that execute nothing for now, and resuming them |
+//! | `stalled` | stalled sessions, which execute nothing, and resuming them |
 //! | `waits` | timeouts, acknowledgements, and the append-only file |
 //! | `staging` | small requests of many sessions, and executing them together |
 //! | `monitors` | MONITOR sessions |

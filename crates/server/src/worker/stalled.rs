@@ -1,4 +1,4 @@
-//! Sessions of a worker that execute nothing for now: how they are stalled and resumed.
+//! Stalled sessions of a worker, which execute nothing until they are resumed.
 
 use super::Worker;
 use super::sessions::Sessions;

@@ -190,8 +190,8 @@ impl Session {
         self.record.has(flag::SYNCHRONISES)
     }
 
-    /// Reports whether it is closing, its user was changed, or it is a replica that may execute
-    /// nothing for now or gets no replies.
+    /// Reports whether the session is closing, its user was changed, or it is a replica that must wait
+    /// or that gets no replies.
     #[inline]
     pub fn needs_attention(&self) -> bool {
         let ends = flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP;
