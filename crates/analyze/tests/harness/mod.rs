@@ -129,7 +129,11 @@ fn used(server: &Server) -> f64 {
     wait_until("the others go", || conn.info("connected_clients") == "1");
     let mut number = |name: &str| conn.info(name).parse::<f64>().unwrap();
     let startup = number("used_memory_startup");
-    // Threads of the server free what loading needed after the server accepts clients.
+    // Threads of the server free what loading needed after the server accepts clients. On a busy machine they may
+    // not run for longer than all looks take.
+    wait_until("the loading threads end", || {
+        !server.thread_names().iter().any(|name| name.starts_with("brisk-load"))
+    });
     let (mut least, mut looks) = (f64::INFINITY, 0);
     wait_until("the used memory is steady", || {
         let now = number("used_memory");
