@@ -70,6 +70,7 @@ const NODE: Layers = Layers {
     sources: "crates/node/src",
     order: &[
         // The features' states, which know no worker.
+        &["cluster"],
         &["tracking"],
         &["pubsub"],
         &["clients"],
@@ -140,6 +141,7 @@ const SERVER: Layers = Layers {
         &["http"],
         &["doctor"],
         &["commands"],
+        &["topology"],
         &["worker"],
         &["boot"],
         &["simulation"],

@@ -252,6 +252,21 @@ impl Choice for Protection {
         &[("no", Self::No), ("yes", Self::Yes), ("local", Self::Local)];
 }
 
+/// `cluster-etcd-loss`: what a primary does when it cannot renew its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CoordinatorLoss {
+    /// `safe`: it stops serving at its lease deadline.
+    Safe,
+    /// `availability`: it serves as long as every replica of its shard acknowledges.
+    #[default]
+    Availability,
+}
+
+impl Choice for CoordinatorLoss {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("safe", Self::Safe), ("availability", Self::Availability)];
+}
+
 /// `cluster-preferred-endpoint-type`: how nodes are named in replies to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointType {

@@ -15,11 +15,13 @@
 //! | `persistence` | the dataset in files |
 //! | `replication` | the stream of changes that replicas follow; MIGRATE's connections |
 //! | `pubsub` | messages and keyspace events, across all workers |
+//! | `cluster` | cluster mode: the topology in force, and how commands are routed by it |
 //! | `tracking` | client-side caching: which clients are sent invalidations |
 //! | `monitor` | MONITOR: a line for each command |
 #![forbid(unsafe_code)]
 
 pub mod clients;
+pub mod cluster;
 pub mod core;
 pub mod monitor;
 pub mod persistence;

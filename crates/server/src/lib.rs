@@ -11,6 +11,7 @@
 //! | `info` | the sections of INFO |
 //! | `doctor` | checks of the host and the configuration |
 //! | `http` | monitoring over HTTP: `/metrics`, `/health`, `/ready` |
+//! | `topology` | cluster mode: where the topology comes from, and how this process follows it |
 //! | `simulation` | a test that simulates replication |
 #![forbid(unsafe_code)]
 
@@ -23,4 +24,5 @@ pub mod info;
 #[cfg(test)]
 #[cfg(any(debug_assertions, feature = "simulated-time"))]
 mod simulation;
+mod topology;
 pub mod worker;

@@ -50,6 +50,7 @@ pub mod shutdown;
 pub mod threads;
 
 use crate::clients::{ClientRecord, flag};
+use crate::cluster::WorkerCluster;
 use crate::core::accounting::CommandAccounting;
 use crate::core::background::Timed;
 use crate::core::client_limits::ClientLimits;
@@ -106,6 +107,8 @@ pub struct Core {
     pub tracking: TrackingSessions,
     /// Sessions of this worker that are replicas.
     pub followers: Followers,
+    /// The topology in force, as this worker acts by it.
+    pub cluster: WorkerCluster,
 }
 
 impl Core {
@@ -128,6 +131,7 @@ impl Core {
             transactions: WorkerTransactions::default(),
             scripts: WorkerScripts::new(shared, id),
             config_generation: 0,
+            cluster: WorkerCluster::new(shared.cluster.state(), &config),
             limits: ClientLimits::new(&config),
             shared,
         };
@@ -166,6 +170,7 @@ impl Core {
         self.limits = ClientLimits::new(&config);
         self.accounting.take_config(&config);
         self.memory.take_config(&config);
+        self.cluster.take_config(&config);
         self.evict_clients();
         self.bound_inputs();
     }
@@ -177,6 +182,7 @@ impl Core {
             self.env.set_now(UnixMs(unix_ms()));
         }
         self.pause_in_force();
+        self.cluster.check_lease();
     }
 
     /// The commands that CLIENT PAUSE holds back now. This also decides whether expired keys are

@@ -12,6 +12,7 @@ use super::settings::Settings;
 use super::threads::HelperThreads;
 use crate::clients::Clients;
 use crate::clients::accounts::Accounts;
+use crate::cluster::Cluster;
 use crate::core::call::ServerHandler;
 use crate::pubsub::SubscriptionRegistry;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
@@ -59,6 +60,8 @@ pub struct Shared {
     /// The threads to which workers leave work.
     pub threads: HelperThreads,
     pub network: Network,
+    /// Cluster mode, if it is on.
+    pub cluster: Cluster,
 }
 
 /// The statistics and logs of the server.
@@ -139,6 +142,7 @@ impl Shared {
             scripting: Scripting::new(workers, dialect),
             threads: HelperThreads::default(),
             network: Network::default(),
+            cluster: Cluster::default(),
         }
     }
 

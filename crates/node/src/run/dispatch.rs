@@ -58,7 +58,7 @@ pub fn dispatch(
         return reject(core, session, Some(row), error, &args, replies);
     }
     let conditions = shared.conditions.now();
-    if gate::is_armed(conditions, session, row) {
+    if gate::is_armed(conditions, session, row) || core.cluster.must_route(batch.keys(request)) {
         let facts = gate::facts(core, session, row, batch.keys(request), &args);
         match gate::check(core, session, row, &facts) {
             Verdict::Pass => {}

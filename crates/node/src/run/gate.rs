@@ -13,6 +13,7 @@ use crate::persistence::bgsave;
 use crate::replication::failover::FailoverPhase;
 use crate::run::permission;
 use crate::run::repeated;
+use crate::run::route;
 use crate::script::invoked;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
@@ -64,6 +65,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("authentication", authentication),
     ("transaction", transaction),
     ("permission", permission),
+    ("route", route),
     ("redirect", redirect),
     ("memory", memory),
     ("disk", disk),
@@ -204,6 +206,11 @@ fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFact
         Ok(()) => Verdict::Pass,
         Err(error) => Verdict::Refuse(error),
     }
+}
+
+/// In cluster mode: rejects commands on keys that this node does not serve.
+fn route(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    route::check(core, session, row, facts)
 }
 
 /// Redirects clients that requested it to the primary, for reads as well unless they sent READONLY.

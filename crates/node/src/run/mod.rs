@@ -11,6 +11,7 @@
 //! | `permission` | whether a session may run a command |
 //! | `release` | releases everything that a session has registered when it ends |
 //! | `repeated` | commands of the primary, or of a file, that fail |
+//! | `route` | cluster mode: which commands this node serves |
 //! | `trusted_session` | sessions for commands of a file or of the primary |
 //! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
 
@@ -24,5 +25,6 @@ mod malformed;
 pub mod permission;
 pub mod release;
 pub mod repeated;
+mod route;
 pub mod trusted_session;
 pub mod waiting;

@@ -14,6 +14,7 @@ use crate::boot::service::Service;
 use crate::commands;
 use crate::doctor;
 use crate::http::Http;
+use crate::topology;
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
@@ -186,11 +187,11 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
     shared.network.note_listeners(listeners.iter().flatten().map(|(_, listener)| listener));
+    topology::start(shared, &config)?;
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
-    log.notice(format_args!(
-        "Running mode=standalone, port={port}, workers={workers}, PID: {pid}."
-    ));
+    let mode = if config.cluster.cluster_enabled { "cluster" } else { "standalone" };
+    log.notice(format_args!("Running mode={mode}, port={port}, workers={workers}, PID: {pid}."));
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }

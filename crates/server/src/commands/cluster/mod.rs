@@ -1,8 +1,9 @@
 //! CLUSTER and related commands, with the replies of a server that is not in cluster mode.
 
-use brisk_engine::command::{Arg, Categories, Deprecated, Flags, Group, Spec};
+mod routing;
+
+use brisk_engine::command::{Arg, Deprecated, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
-use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 
 fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
@@ -315,53 +316,5 @@ const CLUSTER: Command = Command {
     ],
 };
 
-const ASKING: Command = refused(Spec {
-    name: "asking",
-    summary: "Lets the next command use a slot that is on its way to this node.",
-    complexity: "O(1)",
-    arity: 1,
-    flags: Flags::FAST,
-    categories: Categories::CONNECTION,
-    ..ROW
-});
-
-/// READONLY and READWRITE. Valkey supports them outside of cluster mode too, for clients that a
-/// replica would redirect to its primary.
-fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
-    let record = &call.session.record;
-    if !call.core.is_valkey() && !record.has(flag::REDIRECTS) {
-        return refuse(call, args);
-    }
-    record.set(flag::READS_REPLICA, on);
-    Ok(call.reply.ok())
-}
-
-const READONLY: Command = Command {
-    spec: Spec {
-        name: "readonly",
-        summary: "Lets this connection read from a replica.",
-        complexity: "O(1)",
-        arity: 1,
-        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
-        categories: Categories::CONNECTION,
-        ..ROW
-    },
-    run: |call, args| read_here(call, args, true),
-    subcommands: &[],
-};
-
-const READWRITE: Command = Command {
-    spec: Spec {
-        name: "readwrite",
-        summary: "Ends READONLY.",
-        complexity: "O(1)",
-        arity: 1,
-        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
-        categories: Categories::CONNECTION,
-        ..ROW
-    },
-    run: |call, args| read_here(call, args, false),
-    subcommands: &[],
-};
-
-pub(super) const FAMILY: &[&[Command]] = &[&[ASKING, CLUSTER, READONLY, READWRITE]];
+pub(super) const FAMILY: &[&[Command]] =
+    &[&[routing::ASKING, CLUSTER, routing::READONLY, routing::READWRITE]];

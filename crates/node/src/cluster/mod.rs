@@ -1,0 +1,172 @@
+//! Cluster mode: the topology in force at this node, and how commands are routed by it.
+//!
+//! ```text
+//!  topology thread ── install ──> ClusterState (shared) ── generation ──> WorkerCluster (one per worker)
+//!                  ── set_deadline ──> lease deadline ── begin_turn ──────────┘        │
+//!  CLUSTER ADDSLOTS … ── TopologyWriter::commit ──> coordinator            dispatch ── must_route
+//! ```
+//!
+//! | file | about |
+//! |---|---|
+//! | here | the state that all threads share |
+//! | `worker` | a worker's copy, and the check before each command |
+//! | `writer` | changes of the topology that commands request |
+//!
+//! The topology document is the only truth about slots and roles. The topology thread of the server follows it
+//! and installs each version while all workers are quiesced, so that no two workers act by different versions.
+
+mod worker;
+mod writer;
+
+pub use worker::WorkerCluster;
+pub use writer::{ChangeBasis, CommitError, TopologyWriter};
+
+use arc_swap::ArcSwap;
+use brisk_cluster::document::{Registration, Topology};
+use brisk_cluster::id::{NodeId, NodeRun};
+use brisk_cluster::map::SlotMap;
+use brisk_cluster::view::NodeLife;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The deadline of a node that never held a lease: it serves nothing.
+const NEVER: u64 = 0;
+
+/// Cluster mode of this process: empty if it is off.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    state: OnceLock<ClusterState>,
+}
+
+impl Cluster {
+    /// Turns cluster mode on, before the workers start. `own` is this run of this node. Later calls have no
+    /// effect.
+    pub fn enable(&self, own: Registration) {
+        // The process starts once.
+        let _ = self.state.set(ClusterState::new(own));
+    }
+
+    /// The state of cluster mode; `None` if it is off.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> Option<&ClusterState> {
+        self.state.get()
+    }
+}
+
+/// The state of a node in cluster mode.
+#[derive(Debug)]
+pub struct ClusterState {
+    run: NodeRun,
+    in_force: ArcSwap<InForce>,
+    /// Counts installations. A worker whose copy has another number takes the new one before its next command.
+    generation: AtomicU64,
+    /// The lease deadline in milliseconds of [`boot_ms`]: from then on this node serves nothing.
+    deadline_ms: AtomicU64,
+    lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
+    writer: OnceLock<Arc<dyn TopologyWriter>>,
+}
+
+/// The version of the topology that this node acts by.
+#[derive(Debug)]
+pub struct InForce {
+    /// This node's registration: its id and announced address.
+    pub own: Registration,
+    /// The document; `None` before the first one.
+    pub topology: Option<Arc<Topology>>,
+    pub map: SlotMap,
+}
+
+impl ClusterState {
+    fn new(own: Registration) -> ClusterState {
+        let run = own.run();
+        let map = SlotMap::new(None, run);
+        ClusterState {
+            run,
+            in_force: ArcSwap::from_pointee(InForce { own, topology: None, map }),
+            generation: AtomicU64::new(1),
+            deadline_ms: AtomicU64::new(NEVER),
+            lives: ArcSwap::default(),
+            writer: OnceLock::new(),
+        }
+    }
+
+    /// This run of this node.
+    #[must_use]
+    pub const fn run(&self) -> NodeRun {
+        self.run
+    }
+
+    /// The version in force.
+    #[must_use]
+    pub fn in_force(&self) -> Arc<InForce> {
+        self.in_force.load_full()
+    }
+
+    /// Puts a checked document in force. The caller has quiesced all other workers. O(slots + shards).
+    pub fn install(&self, own: Registration, topology: Option<Arc<Topology>>) {
+        let map = SlotMap::new(topology.as_deref(), self.run);
+        self.in_force.store(Arc::new(InForce { own, topology, map }));
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The number of installations so far.
+    #[inline]
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Sets the lease deadline, in milliseconds of [`boot_ms`].
+    pub fn set_deadline(&self, deadline_ms: u64) {
+        self.deadline_ms.store(deadline_ms, Ordering::Release);
+    }
+
+    /// Reports whether the lease deadline has passed: this node serves nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        let deadline = self.deadline_ms.load(Ordering::Acquire);
+        deadline != u64::MAX && boot_ms() >= deadline
+    }
+
+    /// Milliseconds until the lease deadline; 0 once the node is fenced.
+    #[must_use]
+    pub fn lease_left_ms(&self) -> u64 {
+        self.deadline_ms.load(Ordering::Acquire).saturating_sub(boot_ms())
+    }
+
+    /// The facts about nodes that the document does not hold.
+    #[must_use]
+    pub fn lives(&self) -> Arc<BTreeMap<NodeId, NodeLife>> {
+        self.lives.load_full()
+    }
+
+    /// Replaces these facts.
+    pub fn set_lives(&self, lives: BTreeMap<NodeId, NodeLife>) {
+        self.lives.store(Arc::new(lives));
+    }
+
+    /// Names the writer of changes. Later calls have no effect.
+    pub fn set_writer(&self, writer: Arc<dyn TopologyWriter>) {
+        // The process starts once.
+        let _ = self.writer.set(writer);
+    }
+
+    /// The writer of changes; `None` until the topology thread runs.
+    #[must_use]
+    pub fn writer(&self) -> Option<Arc<dyn TopologyWriter>> {
+        self.writer.get().cloned()
+    }
+}
+
+/// Milliseconds of `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+#[must_use]
+pub fn boot_ms() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
+    seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+}

@@ -1,0 +1,147 @@
+//! A worker's copy of the topology in force, and the check before each command.
+
+use super::{ClusterState, InForce};
+use brisk_cluster::map::{EndpointKind, RouteDecision, RouteGate, RouteRequest, RouteState};
+use brisk_config::Config;
+use brisk_config::choice::EndpointType;
+use brisk_engine::args::PreparedKey;
+use std::sync::Arc;
+
+/// A worker's copy. Without cluster mode it is empty, and every check ends after one comparison.
+#[derive(Debug)]
+pub struct WorkerCluster {
+    installed: Option<Installed>,
+}
+
+/// The copy of a worker in cluster mode.
+#[derive(Debug)]
+struct Installed {
+    state: &'static ClusterState,
+    in_force: Arc<InForce>,
+    generation: u64,
+    route_state: RouteState,
+    endpoint: EndpointKind,
+    gate: RouteGate,
+}
+
+impl WorkerCluster {
+    /// The copy of a worker that starts; `state` is `None` without cluster mode.
+    #[must_use]
+    pub fn new(state: Option<&'static ClusterState>, config: &Config) -> WorkerCluster {
+        let copy = |state: &'static ClusterState| {
+            let generation = state.generation();
+            let in_force = state.in_force();
+            let route_state = route_state(config, state.is_fenced());
+            let gate = in_force.map.gate(&route_state);
+            let endpoint = endpoint_kind(config);
+            Installed { state, in_force, generation, route_state, endpoint, gate }
+        };
+        WorkerCluster { installed: state.map(copy) }
+    }
+
+    /// Takes changed settings over.
+    pub(crate) fn take_config(&mut self, config: &Config) {
+        if let Some(copy) = &mut self.installed {
+            copy.route_state = route_state(config, copy.route_state.is_fenced);
+            copy.endpoint = endpoint_kind(config);
+            copy.gate = copy.in_force.map.gate(&copy.route_state);
+        }
+    }
+
+    /// Compares the lease deadline with the clock, at the beginning of a turn and before replies are sent: a
+    /// process can stop at any instruction, and no timer runs while it is stopped.
+    #[inline]
+    pub fn check_lease(&mut self) {
+        if let Some(copy) = &mut self.installed {
+            let is_fenced = copy.state.is_fenced();
+            if is_fenced != copy.route_state.is_fenced {
+                copy.route_state.is_fenced = is_fenced;
+                copy.gate = copy.in_force.map.gate(&copy.route_state);
+            }
+        }
+    }
+
+    /// Reports whether cluster mode is on.
+    #[inline]
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.installed.is_some()
+    }
+
+    /// Reports whether a command with these keys needs a routing decision: this node does not serve all of its
+    /// slots, or there are several.
+    #[inline]
+    pub fn must_route(&mut self, keys: &[PreparedKey]) -> bool {
+        match &mut self.installed {
+            None => false,
+            Some(copy) => match keys {
+                [] => false,
+                [first, rest @ ..] => {
+                    copy.refresh();
+                    !copy.in_force.map.is_served(copy.gate, first.slot)
+                        || rest.iter().any(|key| key.slot != first.slot)
+                }
+            },
+        }
+    }
+
+    /// The version in force and the endpoint kind for MOVED; `None` without cluster mode.
+    pub fn in_force(&mut self) -> Option<(&InForce, EndpointKind)> {
+        let copy = self.installed.as_mut()?;
+        copy.refresh();
+        Some((&copy.in_force, copy.endpoint))
+    }
+
+    /// Decides what happens to a command; without cluster mode every command is served.
+    pub fn route(&mut self, request: &RouteRequest) -> RouteDecision<'_> {
+        match &mut self.installed {
+            None => RouteDecision::Serve,
+            Some(copy) => {
+                copy.refresh();
+                copy.in_force.map.route(request, &copy.route_state)
+            }
+        }
+    }
+
+    /// Reports whether the state of the cluster is `fail` for this node.
+    pub fn is_down(&mut self) -> bool {
+        match &mut self.installed {
+            None => false,
+            Some(copy) => {
+                copy.refresh();
+                copy.in_force.map.is_down(&copy.route_state)
+            }
+        }
+    }
+}
+
+impl Installed {
+    /// Takes a newer version over. A version is installed while this worker is between two commands.
+    #[inline]
+    fn refresh(&mut self) {
+        let generation = self.state.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.in_force = self.state.in_force();
+            self.gate = self.in_force.map.gate(&self.route_state);
+        }
+    }
+}
+
+fn route_state(config: &Config, is_fenced: bool) -> RouteState {
+    let cluster = &config.cluster;
+    RouteState {
+        is_fenced,
+        requires_full_coverage: cluster.cluster_require_full_coverage,
+        allows_reads_when_down: cluster.cluster_allow_reads_when_down,
+        allows_pubsub_when_down: cluster.cluster_allow_pubsubshard_when_down,
+    }
+}
+
+fn endpoint_kind(config: &Config) -> EndpointKind {
+    match config.cluster.cluster_preferred_endpoint_type {
+        EndpointType::Ip => EndpointKind::Ip,
+        EndpointType::Hostname => EndpointKind::Hostname,
+        EndpointType::Unknown => EndpointKind::Unknown,
+    }
+}

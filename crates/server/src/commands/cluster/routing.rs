@@ -1,0 +1,56 @@
+//! The commands that change how a connection is routed: ASKING, READONLY, READWRITE.
+
+use super::{ROW, refuse, refused};
+use brisk_engine::command::{Categories, Flags, Spec};
+use brisk_engine::{Args, Outcome, Result};
+use brisk_node::clients::flag;
+use brisk_node::core::call::{Call, Command};
+
+pub(super) const ASKING: Command = refused(Spec {
+    name: "asking",
+    summary: "Lets the next command use a slot that is on its way to this node.",
+    complexity: "O(1)",
+    arity: 1,
+    flags: Flags::FAST,
+    categories: Categories::CONNECTION,
+    ..ROW
+});
+
+/// READONLY and READWRITE. Valkey supports them outside of cluster mode too, for clients that a
+/// replica would redirect to its primary.
+fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
+    let record = &call.session.record;
+    if !call.core.is_valkey() && !record.has(flag::REDIRECTS) {
+        return refuse(call, args);
+    }
+    record.set(flag::READS_REPLICA, on);
+    Ok(call.reply.ok())
+}
+
+pub(super) const READONLY: Command = Command {
+    spec: Spec {
+        name: "readonly",
+        summary: "Lets this connection read from a replica.",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+        categories: Categories::CONNECTION,
+        ..ROW
+    },
+    run: |call, args| read_here(call, args, true),
+    subcommands: &[],
+};
+
+pub(super) const READWRITE: Command = Command {
+    spec: Spec {
+        name: "readwrite",
+        summary: "Ends READONLY.",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+        categories: Categories::CONNECTION,
+        ..ROW
+    },
+    run: |call, args| read_here(call, args, false),
+    subcommands: &[],
+};
