@@ -198,6 +198,8 @@ const LEX: &str = "members of different scores are in no order of texts, and wha
 const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
 const JUDGED: &str = "later versions judge arguments before they look at the key";
 const NAMED: &str = "7.2 names the command and the ID that it takes";
+const LAG: &str =
+    "Redis 7.0 subtracts an ENTRIESREAD above the number of entries and shows a negative lag";
 const STRICTER: &str = "7.2 asks for an identifier above those deleted";
 const BELOW_DELETED: &str =
     "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
@@ -222,8 +224,11 @@ const GAP_S: i64 = 6;
 /// succeeded.
 const EPISODE_MS: i64 = 3_600_000;
 
+/// More entries than an episode adds to a stream.
+const ENTRIES_GAP: i64 = 10_000;
+
 /// How XINFO STREAM is compared.
-pub const STREAM_INFO: How = How::Grown(&["active-time"], &["seen-time"], EPISODE_MS);
+pub const STREAM_INFO: How = How::Grown(&["active-time"], &["seen-time", "lag"], EPISODE_MS);
 
 /// How replies are compared that need not be equal. The first row that fits counts.
 pub const COMPARISONS: &[Comparison] = &[
@@ -273,6 +278,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("xpending", How::Column(2, GAP_MS), CLOCK),
     may("xinfo|consumers", How::Grown(&["inactive"], &["idle"], EPISODE_MS), LATER_FIGURES),
     may("xinfo|stream", STREAM_INFO, LATER_FIGURES),
+    may("xinfo|groups", How::Grown(&[], &["lag"], ENTRIES_GAP), LAG),
     may("xsetid", How::RefusedAs(BELOW_DELETED), STRICTER),
     may("time", How::Count, CLOCK),
     may("lastsave", How::Kind, CLOCK),
