@@ -130,6 +130,8 @@ const NODE: Layers = Layers {
         ],
         // A primary that hands over becomes a replica, and the way to the new primary may make it one again.
         &["replication/handover", "replication/role", "replication/upstream"],
+        // Connects as an upstream does.
+        &["cluster/peers"],
         &["lib"],
     ],
 };

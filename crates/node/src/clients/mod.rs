@@ -53,6 +53,8 @@ pub mod flag {
     pub const USER_CHANGED: u32 = 1 << 17;
     /// It waits within SHUTDOWN: it gets a reply only if the server does not exit.
     pub const AWAITS_END: u32 = 1 << 18;
+    /// It is another node of the cluster, which sends messages on.
+    pub const CLUSTER_PEER: u32 = 1 << 19;
 }
 
 /// The data of a client that other threads may read.

@@ -11,13 +11,18 @@
 //! | here | the state that all threads share |
 //! | `worker` | a worker's copy, and the check before each command |
 //! | `writer` | changes of the topology that commands request |
+//! | `forward` | messages of PUBLISH on their way to other nodes |
+//! | `peers` | the connections to other nodes that carry them |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
 
+mod forward;
+pub mod peers;
 mod worker;
 mod writer;
 
+pub use forward::{Audience, ForwardQueue};
 pub use worker::WorkerCluster;
 pub use writer::{ChangeBasis, CommitError, TopologyWriter};
 
@@ -67,6 +72,8 @@ pub struct ClusterState {
     deadline_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
+    /// Messages of PUBLISH on their way to other nodes.
+    pub forward: ForwardQueue,
 }
 
 /// The version of the topology that this node acts by.
@@ -90,6 +97,7 @@ impl ClusterState {
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
+            forward: ForwardQueue::default(),
         }
     }
 

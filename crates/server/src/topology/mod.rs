@@ -11,6 +11,7 @@ use brisk_cluster::document::{Topology, check_installation};
 use brisk_config::Config;
 use brisk_coordinate::setting::CoordinatorSetting;
 use brisk_coordinate::values::ClusterName;
+use brisk_node::cluster::peers;
 use brisk_node::core::shared::Shared;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub(crate) fn start(shared: &'static Shared, config: &Config) -> Result<(), Stri
     shared.log.notice(format_args!("Node configuration loaded, I'm {}", own.id));
     shared.cluster.enable(own.clone());
     let Some(state) = shared.cluster.state() else { return Ok(()) };
+    peers::start(shared, state).map_err(|error| format!("cannot start a thread: {error}"))?;
     let setting: CoordinatorSetting = cluster
         .cluster_coordinator
         .to_string_lossy()

@@ -31,7 +31,7 @@ mod payload;
 pub mod received;
 pub mod state;
 mod transaction;
-mod wire;
+pub(crate) mod wire;
 
 use self::handshake::{Failure, PsyncReply, Reader};
 use self::listed::{ClientIdentity, ListedClient};
@@ -47,7 +47,6 @@ use crate::replication::{follow, handover};
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
-use brisk_net::tls::outgoing;
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::cell::Cell;
@@ -222,7 +221,14 @@ impl UpstreamThread {
             source,
             handshake::silence_max(config),
         )?;
-        let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
+        let wire = if config.tls.replication {
+            {
+                let refused = |error: std::io::Error| Failure::Refused(error.to_string());
+                wire::encrypt(config, wire).map_err(refused)?
+            }
+        } else {
+            wire
+        };
         wire.set_timeout(ACK_PERIOD)?;
         log.notice(format_args!("{} <-> REPLICA sync started", words.upper));
         let wire = Arc::new(wire);
@@ -439,11 +445,6 @@ impl Pace {
         }
         self.gathers
     }
-}
-
-fn encrypt(config: &Config, wire: Wire) -> Result<Wire, Failure> {
-    let tls = outgoing::connection(config, wire.peer_ip()?);
-    Ok(wire.encrypted(tls.map_err(|error| Failure::Refused(error.to_string()))?))
 }
 
 /// Runs `work` on the first worker and waits for its result. Returns `None` if the server shuts down.

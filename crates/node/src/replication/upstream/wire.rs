@@ -2,6 +2,8 @@
 
 use crate::replication::environment::{Environment, Socket};
 use crate::replication::upstream::state::UpstreamConnection;
+use brisk_config::Config;
+use brisk_net::tls::outgoing;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
@@ -19,7 +21,7 @@ pub(super) const RECEIVED_MAX: usize = 256 << 10;
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// A connection that one thread reads and any thread may write to.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     socket: Box<dyn Socket>,
     /// A writer locks it, so that requests do not mix.
     out: Mutex<Out>,
@@ -55,7 +57,7 @@ impl Out {
 
 impl Wire {
     /// Connects to the first address of `host` that accepts, from the address `source` if there is one.
-    pub(super) fn open(
+    pub(crate) fn open(
         environment: &dyn Environment,
         (host, port): (&str, u16),
         source: Option<IpAddr>,
@@ -92,13 +94,13 @@ impl Wire {
     }
 
     /// Sets the time that a read and a write wait.
-    pub(super) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.socket.set_timeout(timeout)
     }
 
     /// Reads bytes, at least one unless the primary has closed the connection. The error is
     /// [`ErrorKind::WouldBlock`] if none arrived in time.
-    pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         if !self.has_tls {
             return self.socket.read(into).map_err(as_late);
         }
@@ -138,7 +140,7 @@ impl Wire {
     }
 
     /// Sends all bytes. Waits for the kernel to take them, up to the timeout.
-    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = self.out.lock().even_poisoned();
         if out.tls.is_none() && out.waiting.is_empty() {
             return self.socket.write_all(bytes);
@@ -195,6 +197,12 @@ impl Wire {
         }
         true
     }
+}
+
+/// The same connection with TLS, by the settings for connections to other servers.
+pub(crate) fn encrypt(config: &Config, wire: Wire) -> io::Result<Wire> {
+    let tls = outgoing::connection(config, wire.peer_ip()?);
+    Ok(wire.encrypted(tls.map_err(|error| io::Error::other(error.to_string()))?))
 }
 
 impl UpstreamConnection for Wire {

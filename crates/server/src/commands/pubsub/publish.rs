@@ -2,6 +2,8 @@
 
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::clients::flag;
+use brisk_node::cluster::Audience;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::publish;
@@ -58,9 +60,24 @@ fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Out
     let receivers = publish::publish(call.core, space, channel, message);
     let name: &[u8] = if space == Space::ShardChannel { b"SPUBLISH" } else { b"PUBLISH" };
     let core = &call.core;
-    let words = [name, channel, message];
-    core.shared.keyspace.propagate_without_keys(&core.env, call.session.db(), &words);
+    match core.shared.cluster.state() {
+        // In a cluster messages go to the other nodes, replicas among them.
+        Some(state) => {
+            if !call.session.record.has(flag::CLUSTER_PEER) {
+                state.forward.push(audience(space), channel, message);
+            }
+        }
+        None => {
+            let words = [name, channel, message];
+            core.shared.keyspace.propagate_without_keys(&core.env, call.session.db(), &words);
+        }
+    }
     Ok(call.reply.count(receivers))
+}
+
+/// The nodes of a cluster that receive a message.
+fn audience(space: Space) -> Audience {
+    if space == Space::ShardChannel { Audience::Shard } else { Audience::Cluster }
 }
 
 pub(super) const COMMANDS: &[Command] = &[PUBLISH, SPUBLISH];

@@ -7,6 +7,7 @@ use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
+use brisk_node::cluster::peers::PEER_OPTION;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
@@ -261,6 +262,9 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 upstream::acknowledge(shared, &shared.replication.upstream);
             }
             return Ok(Outcome::Replied);
+        } else if is(PEER_OPTION) && call.core.cluster.is_on() {
+            args.integer()?;
+            call.session.record.set(flag::CLUSTER_PEER, true);
         } else if is("rdb-only") {
             if !matches!(args.integer()?, 0 | 1) {
                 return Err(CommandError::text(
