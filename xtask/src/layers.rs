@@ -420,6 +420,7 @@ const TESTKIT: Layers = Layers {
         &["proxy"],
         &["temp_dir"],
         &["etcd"],
+        &["brisk_cluster"],
         &["race"],
         &["lib"],
     ],

@@ -10,9 +10,9 @@
 //! |---|---|
 //! | here | the state that all threads share |
 //! | `worker` | a worker's copy, and the check before each command |
-//! | `writer` | changes of the topology that commands request |
 //! | `forward` | messages of PUBLISH on their way to other nodes |
 //! | `peers` | the connections to other nodes that carry them |
+//! | `writer` | changes of the topology that commands request; the report of this node |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
@@ -24,7 +24,7 @@ mod writer;
 
 pub use forward::{Audience, ForwardQueue};
 pub use worker::WorkerCluster;
-pub use writer::{ChangeBasis, CommitError, TopologyWriter};
+pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
 use brisk_cluster::document::{Registration, Topology};
@@ -74,6 +74,7 @@ pub struct ClusterState {
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Messages of PUBLISH on their way to other nodes.
     pub forward: ForwardQueue,
+    reporter: OnceLock<Arc<dyn StatusReporter>>,
 }
 
 /// The version of the topology that this node acts by.
@@ -98,6 +99,7 @@ impl ClusterState {
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
             forward: ForwardQueue::default(),
+            reporter: OnceLock::new(),
         }
     }
 
@@ -167,6 +169,18 @@ impl ClusterState {
     #[must_use]
     pub fn writer(&self) -> Option<Arc<dyn TopologyWriter>> {
         self.writer.get().cloned()
+    }
+
+    /// Names the reporter of this node's status. Later calls have no effect.
+    pub fn set_reporter(&self, reporter: Arc<dyn StatusReporter>) {
+        // The process starts once.
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// The status of this node as JSON; `None` until the topology thread runs.
+    #[must_use]
+    pub fn status(&self) -> Option<Vec<u8>> {
+        self.reporter.get().map(|reporter| reporter.status())
     }
 }
 
