@@ -25,6 +25,7 @@ mod client_memory;
 mod client_pause;
 mod client_reply;
 mod client_typed;
+mod cluster_commands;
 mod cluster_disabled;
 mod command_table;
 mod comparison;

@@ -8,6 +8,8 @@
 mod identity;
 
 use brisk_cluster::document::{Topology, check_installation};
+use brisk_cluster::id::NodeId;
+use brisk_cluster::view::NodeLife;
 use brisk_config::Config;
 use brisk_coordinate::setting::CoordinatorSetting;
 use brisk_coordinate::values::ClusterName;
@@ -36,8 +38,15 @@ pub(crate) fn start(shared: &'static Shared, config: &Config) -> Result<(), Stri
         .map_err(|error| format!("cluster-coordinator: {error}"))?;
     let read = coordinator.read().map_err(|error| error.to_string())?;
     let Some(document) = read.document else { return Ok(()) };
-    let topology = Topology::parse(&document).map_err(|error| error.to_string())?;
+    let mut topology = Topology::parse(&document).map_err(|error| error.to_string())?;
     check_installation(name.as_str(), None, Some(&topology)).map_err(|error| error.to_string())?;
+    // The file names no run of this node that the process could know before it starts.
+    for shard in topology.shards.iter_mut().filter(|shard| shard.primary == own.id) {
+        shard.isr = vec![own.run()];
+    }
+    // No node reports anything about others, so each counts as alive.
+    let life = |id: &NodeId| (*id, NodeLife { is_alive: true, ..NodeLife::default() });
+    state.set_lives(topology.members.keys().map(life).collect());
     state.install(own, Some(Arc::new(topology)));
     state.set_deadline(u64::MAX);
     Ok(())
