@@ -27,6 +27,8 @@ mod client_reply;
 mod client_typed;
 mod cluster_commands;
 mod cluster_disabled;
+mod cluster_tools;
+mod cluster_topology;
 mod command_table;
 mod comparison;
 mod config;

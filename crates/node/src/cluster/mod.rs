@@ -10,7 +10,7 @@
 //! |---|---|
 //! | here | the state that all threads share |
 //! | `worker` | a worker's copy, and the check before each command |
-//! | `writer` | changes of the topology that commands request |
+//! | `writer` | changes of the topology that commands request; the report of this node |
 //! | `deferred` | changes that transactions and scripts request |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
@@ -22,7 +22,7 @@ mod writer;
 
 pub use deferred::{DeferredChanges, TopologyEdit};
 pub use worker::{WorkerCluster, endpoint_kind, route_state};
-pub use writer::{ChangeBasis, CommitError, TopologyWriter};
+pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
 use brisk_cluster::document::{Registration, Topology};
@@ -72,6 +72,7 @@ pub struct ClusterState {
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Changes that are committed after the reply.
     pub deferred: DeferredChanges,
+    reporter: OnceLock<Arc<dyn StatusReporter>>,
 }
 
 /// The version of the topology that this node acts by.
@@ -96,6 +97,7 @@ impl ClusterState {
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
             deferred: DeferredChanges::default(),
+            reporter: OnceLock::new(),
         }
     }
 
@@ -166,6 +168,18 @@ impl ClusterState {
     #[must_use]
     pub fn writer(&self) -> Option<Arc<dyn TopologyWriter>> {
         self.writer.get().cloned()
+    }
+
+    /// Names the reporter of this node's status. Later calls have no effect.
+    pub fn set_reporter(&self, reporter: Arc<dyn StatusReporter>) {
+        // The process starts once.
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// The status of this node as JSON; `None` until the topology thread runs.
+    #[must_use]
+    pub fn status(&self) -> Option<Vec<u8>> {
+        self.reporter.get().map(|reporter| reporter.status())
     }
 }
 
