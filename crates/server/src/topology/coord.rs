@@ -57,6 +57,9 @@ struct Coord {
 
 impl Coord {
     fn turn(&mut self) {
+        if self.follower.take_new_id() {
+            self.lease.leave();
+        }
         if self.follower.refresh_own() {
             self.lease.announce();
         }
