@@ -13,17 +13,20 @@
 //! | `forward` | messages of PUBLISH on their way to other nodes |
 //! | `peers` | the connections to other nodes that carry them |
 //! | `writer` | changes of the topology that commands request; the report of this node |
+//! | `deferred` | changes that transactions and scripts request |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
 
+mod deferred;
 mod forward;
 pub mod peers;
 mod worker;
 mod writer;
 
+pub use deferred::{DeferredChanges, TopologyEdit};
 pub use forward::{Audience, ForwardQueue};
-pub use worker::WorkerCluster;
+pub use worker::{WorkerCluster, endpoint_kind, route_state};
 pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
@@ -64,7 +67,6 @@ impl Cluster {
 /// The state of a node in cluster mode.
 #[derive(Debug)]
 pub struct ClusterState {
-    run: NodeRun,
     in_force: ArcSwap<InForce>,
     /// Counts installations. A worker whose copy has another number takes the new one before its next command.
     generation: AtomicU64,
@@ -74,6 +76,8 @@ pub struct ClusterState {
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Messages of PUBLISH on their way to other nodes.
     pub forward: ForwardQueue,
+    /// Changes that are committed after the reply.
+    pub deferred: DeferredChanges,
     reporter: OnceLock<Arc<dyn StatusReporter>>,
     /// A [`CoordinatorState`].
     coordinator: AtomicU8,
@@ -120,26 +124,25 @@ pub struct InForce {
 
 impl ClusterState {
     fn new(own: Registration) -> ClusterState {
-        let run = own.run();
-        let map = SlotMap::new(None, run);
+        let map = SlotMap::new(None, own.run());
         ClusterState {
-            run,
             in_force: ArcSwap::from_pointee(InForce { own, topology: None, map }),
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
             forward: ForwardQueue::default(),
+            deferred: DeferredChanges::default(),
             reporter: OnceLock::new(),
             coordinator: AtomicU8::new(CoordinatorState::Unreachable as u8),
             coordinator_contact_ms: AtomicU64::new(0),
         }
     }
 
-    /// This run of this node.
+    /// This run of this node. CLUSTER RESET HARD changes the id of the node.
     #[must_use]
-    pub const fn run(&self) -> NodeRun {
-        self.run
+    pub fn run(&self) -> NodeRun {
+        self.in_force.load().own.run()
     }
 
     /// The version in force.
@@ -150,7 +153,7 @@ impl ClusterState {
 
     /// Puts a checked document in force. The caller has quiesced all other workers. O(slots + shards).
     pub fn install(&self, own: Registration, topology: Option<Arc<Topology>>) {
-        let map = SlotMap::new(topology.as_deref(), self.run);
+        let map = SlotMap::new(topology.as_deref(), own.run());
         self.in_force.store(Arc::new(InForce { own, topology, map }));
         self.generation.fetch_add(1, Ordering::Release);
     }
@@ -175,10 +178,11 @@ impl ClusterState {
         deadline != u64::MAX && boot_ms() >= deadline
     }
 
-    /// Milliseconds until the lease deadline; 0 once the node is fenced.
+    /// Milliseconds until the lease deadline; 0 once the node is fenced. `None` if the node needs no lease.
     #[must_use]
-    pub fn lease_left_ms(&self) -> u64 {
-        self.deadline_ms.load(Ordering::Acquire).saturating_sub(boot_ms())
+    pub fn lease_left_ms(&self) -> Option<u64> {
+        let deadline = self.deadline_ms.load(Ordering::Acquire);
+        (deadline != u64::MAX).then(|| deadline.saturating_sub(boot_ms()))
     }
 
     /// The facts about nodes that the document does not hold.

@@ -75,6 +75,8 @@ pub(super) struct TopologyFollower {
     changes: AtomicU64,
     /// The office of the controller is vacant.
     is_vacant: AtomicBool,
+    /// CLUSTER RESET HARD has changed the id of this node.
+    has_new_id: AtomicBool,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
 }
@@ -128,6 +130,7 @@ impl TopologyFollower {
             deadline: LeaseDeadline::default(),
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
+            has_new_id: AtomicBool::new(false),
             contact: Mutex::default(),
         };
         // The file of `static:` is the truth by itself, and an operator may replace it by any other.
@@ -193,6 +196,25 @@ impl TopologyFollower {
             });
         }
         has_changed
+    }
+
+    /// Gives this node, which is no member, another id.
+    pub(super) fn adopt_id(&self, id: NodeId) {
+        // No document is installed meanwhile.
+        let document = self.document.lock().even_poisoned();
+        self.own.lock().even_poisoned().id = id;
+        let (own, state) = (self.own(), self.state);
+        let topology = state.in_force().topology.clone();
+        self.when_quiesced(move |_| state.install(own.clone(), topology.clone()));
+        drop(document);
+        self.write_nodes_file();
+        self.has_new_id.store(true, Ordering::SeqCst);
+        self.signal.wake();
+    }
+
+    /// Reports once that this node has another id.
+    pub(super) fn take_new_id(&self) -> bool {
+        self.has_new_id.swap(false, Ordering::SeqCst)
     }
 
     /// Notes the lease that the end of the process ends.
@@ -309,7 +331,10 @@ impl TopologyFollower {
     fn examine(&self, json: Option<&[u8]>) -> Result<Option<Topology>, InstallError> {
         let in_force = self.state.in_force();
         let in_force = in_force.topology.as_deref();
-        let new = json.map(Topology::parse).transpose()?;
+        let mut new = json.map(Topology::parse).transpose()?;
+        if let Some(new) = new.as_mut().filter(|_| self.is_static()) {
+            self.claim_static_role(new);
+        }
         if let (Some(new), Some(old)) = (&new, in_force)
             && (new.epoch, new.change) == (old.epoch, old.change)
         {
@@ -317,6 +342,16 @@ impl TopologyFollower {
         }
         check_installation(self.name(), in_force, new.as_ref())?;
         Ok(new)
+    }
+
+    /// Puts this run into the in-sync set of the shard whose primary this node is: a file cannot name runs of
+    /// processes that start after it was written.
+    fn claim_static_role(&self, topology: &mut Topology) {
+        let run = self.state.run();
+        for shard in topology.shards.iter_mut().filter(|shard| shard.primary == run.node) {
+            shard.isr.retain(|other| other.node != run.node);
+            shard.isr.insert(0, run);
+        }
     }
 
     /// True if this node cannot know what a refused document says. It must not serve by the document in force.
