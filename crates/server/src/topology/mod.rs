@@ -3,8 +3,10 @@
 //! | file | about |
 //! |---|---|
 //! | here | the start |
+//! | `fixed` | the run of this node in a document that never changes |
 //! | `identity` | the id of this node, and the address that it announces |
 
+mod fixed;
 mod identity;
 
 use brisk_cluster::document::{Topology, check_installation};
@@ -20,10 +22,8 @@ pub(crate) fn start(shared: &'static Shared, config: &Config) -> Result<(), Stri
     if !cluster.cluster_enabled {
         return Ok(());
     }
-    let own = identity::registration(config)?;
+    let mut own = identity::registration(config)?;
     shared.log.notice(format_args!("Node configuration loaded, I'm {}", own.id));
-    shared.cluster.enable(own.clone());
-    let Some(state) = shared.cluster.state() else { return Ok(()) };
     let setting: CoordinatorSetting = cluster
         .cluster_coordinator
         .to_string_lossy()
@@ -35,8 +35,13 @@ pub(crate) fn start(shared: &'static Shared, config: &Config) -> Result<(), Stri
     let coordinator = brisk_coordinate::open(&setting, &name, &options)
         .map_err(|error| format!("cluster-coordinator: {error}"))?;
     let read = coordinator.read().map_err(|error| error.to_string())?;
-    let Some(document) = read.document else { return Ok(()) };
-    let topology = Topology::parse(&document).map_err(|error| error.to_string())?;
+    let topology = read.document.map(|document| Topology::parse(&document)).transpose();
+    let topology = topology.map_err(|error| error.to_string())?;
+    if let (CoordinatorSetting::Static(_), Some(topology)) = (&setting, &topology) {
+        fixed::adopt_run(&mut own, topology);
+    }
+    shared.cluster.enable(own.clone());
+    let (Some(state), Some(topology)) = (shared.cluster.state(), topology) else { return Ok(()) };
     check_installation(name.as_str(), None, Some(&topology)).map_err(|error| error.to_string())?;
     state.install(own, Some(Arc::new(topology)));
     state.set_deadline(u64::MAX);

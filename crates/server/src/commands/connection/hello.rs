@@ -104,6 +104,7 @@ fn protocol_wanted(args: &mut Args<'_>) -> Result<Option<Protocol>> {
 
 fn introduce(call: &mut Call<'_>) -> Outcome {
     let version = if call.session.protocol() == Protocol::Resp3 { 3 } else { 2 };
+    let mode = if call.core.cluster.is_on() { "cluster" } else { "standalone" };
     let reply = &mut call.reply;
     reply.map(7);
     reply.bulk(b"server");
@@ -115,7 +116,7 @@ fn introduce(call: &mut Call<'_>) -> Outcome {
     reply.bulk(b"id");
     reply.integer(call.session.id() as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(mode.as_bytes());
     reply.bulk(b"role");
     reply.bulk(b"master");
     reply.bulk(b"modules");
