@@ -424,92 +424,100 @@ fn a_transaction_that_cannot_be_served_any_more_ends_with_the_redirect() {
     }
 }
 
+/// The first lines of scripts, each with other flags.
+const HEADS: [&str; 6] = [
+    "",
+    "#!lua\\n",
+    "#!lua flags=allow-cross-slot-keys\\n",
+    "#!lua flags=no-cluster\\n",
+    "#!lua flags=no-cluster,allow-cross-slot-keys\\n",
+    "#!lua flags=no-writes\\n",
+];
+
+/// Scripts whose commands are routed, or not.
+const SCRIPTS: &[&str] = &[
+    "return redis.call('MGET', 'b', 'f')",
+    "return redis.pcall('MGET', 'b', 'a')",
+    "return redis.pcall('GET', 'a')",
+    "redis.call('SET', 'b', 1) return redis.call('DEL', 'b', 'b')",
+    "redis.call('SET', 'b', 1) redis.call('DEL', 'b') return redis.call('SET', 'a', 1)",
+    "return redis.call('SPUBLISH', 'b', 'x')",
+    "return redis.call('SPUBLISH', 'a', 'x')",
+    "redis.call('GET', 'b') return redis.call('SPUBLISH', 'f', 'x')",
+    "return redis.call('PUBLISH', 'a', 'x')",
+    "return redis.call('SELECT', 1)",
+    "return redis.call('COPY', 'b', '{b}2', 'DB', 1)",
+    "return redis.call('SORT', 'b', 'GET', '#')",
+    "return redis.call('READONLY')",
+    "return redis.call('ASKING')",
+    "return redis.call('EVAL', 'return 1', 1, 'a')",
+];
+
+const LIBRARY: &str = "#!lua name=lib\\n\
+    redis.register_function('one', function(keys) return redis.call('GET', keys[1]) end)\\n\
+    redis.register_function('two', function(keys, args) redis.call('GET', 'b') \
+    return redis.call('GET', args[1]) end)\\n\
+    redis.register_function{function_name='all', callback=function(keys, args) \
+    redis.call('GET', 'b') return redis.call('GET', args[1]) end, \
+    flags={'allow-cross-slot-keys'}}\\n\
+    redis.register_function{function_name='alone', callback=function() return 1 end, \
+    flags={'no-cluster'}}\\n\
+    redis.register_function{function_name='reads', callback=function(keys, args) \
+    return redis.call('GET', args[1]) end, flags={'no-writes'}}";
+
+/// Calls of the functions of [`LIBRARY`].
+const CALLS: &[&str] = &[
+    "FCALL one 1 b",
+    "FCALL one 1 a",
+    "FCALL one 2 b f",
+    "FCALL two 0 b",
+    "FCALL two 0 f",
+    "FCALL two 1 f b",
+    "FCALL two 0 a",
+    "FCALL all 0 f",
+    "FCALL all 1 f f",
+    "FCALL all 0 a",
+    "FCALL alone 0",
+    "FCALL alone 1 a",
+    "FCALL_RO reads 0 b",
+    "FCALL_RO reads 0 a",
+    "FCALL_RO reads 1 f b",
+    "FCALL_RO one 1 b",
+];
+
+/// Scripts that read keys one after the other, each with several lists of declared keys.
+fn scripts_that_read(unowned: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let keys: [&[&str]; 8] = [
+        &[],
+        &[OWN],
+        &[OTHER],
+        &[OWN, OWN_TOO],
+        &[OWN, OWN_ELSEWHERE],
+        &[OWN, OTHER],
+        &[unowned],
+        &[OWN, unowned],
+    ];
+    for (head, keys) in HEADS.iter().flat_map(|head| keys.map(|keys| (head, keys))) {
+        let calls = keys.iter().map(|key| format!("redis.call('GET', '{key}') "));
+        let body = format!("{head}{}return 'done'", calls.collect::<String>());
+        for declared in ["0", "1 b", "1 f", "1 a", "2 b f", "2 b {b}2"] {
+            lines.push(format!("EVAL \"{body}\" {declared}"));
+        }
+    }
+    lines
+}
+
 #[test]
 fn scripts_and_functions_are_routed_by_their_keys_and_by_those_of_their_commands() {
     let nodes = Nodes::start(Role::Primary);
-    let get = |head: &str, keys: &[&str], declared: &str| {
-        let calls = keys.iter().map(|key| format!("redis.call('GET', '{key}') "));
-        format!("EVAL \"{head}{}return 'done'\" {declared}", calls.collect::<String>())
-    };
-    let mut lines = Vec::new();
-    let heads = [
-        "",
-        "#!lua\\n",
-        "#!lua flags=allow-cross-slot-keys\\n",
-        "#!lua flags=no-cluster\\n",
-        "#!lua flags=no-cluster,allow-cross-slot-keys\\n",
-        "#!lua flags=no-writes\\n",
-    ];
-    for head in heads {
-        for keys in [
-            &[][..],
-            &[OWN],
-            &[OTHER],
-            &[OWN, OWN_TOO],
-            &[OWN, OWN_ELSEWHERE],
-            &[OWN, OTHER],
-            &[&nodes.unowned],
-            &[OWN, &nodes.unowned],
-        ] {
-            for declared in ["0", "1 b", "1 f", "1 a", "2 b f", "2 b {b}2"] {
-                lines.push(get(head, keys, declared));
-            }
-        }
+    let mut lines = scripts_that_read(&nodes.unowned);
+    for (head, body) in HEADS[..2].iter().flat_map(|head| SCRIPTS.iter().map(move |s| (head, s))) {
+        lines.push(format!("EVAL \"{head}{body}\" 0"));
+        lines.push(format!("EVAL_RO \"{head}{body}\" 1 b"));
     }
-    for head in ["", "#!lua\\n"] {
-        for body in [
-            "return redis.call('MGET', 'b', 'f')",
-            "return redis.pcall('MGET', 'b', 'a')",
-            "return redis.pcall('GET', 'a')",
-            "redis.call('SET', 'b', 1) return redis.call('DEL', 'b', 'b')",
-            "redis.call('SET', 'b', 1) redis.call('DEL', 'b') return redis.call('SET', 'a', 1)",
-            "return redis.call('SPUBLISH', 'b', 'x')",
-            "return redis.call('SPUBLISH', 'a', 'x')",
-            "redis.call('GET', 'b') return redis.call('SPUBLISH', 'f', 'x')",
-            "return redis.call('PUBLISH', 'a', 'x')",
-            "return redis.call('SELECT', 1)",
-            "return redis.call('COPY', 'b', '{b}2', 'DB', 1)",
-            "return redis.call('SORT', 'b', 'GET', '#')",
-            "return redis.call('READONLY')",
-            "return redis.call('ASKING')",
-            "return redis.call('EVAL', 'return 1', 1, 'a')",
-        ] {
-            lines.push(format!("EVAL \"{head}{body}\" 0"));
-            lines.push(format!("EVAL_RO \"{head}{body}\" 1 b"));
-        }
-    }
-    let library = "#!lua name=lib\\n\
-        redis.register_function('one', function(keys) return redis.call('GET', keys[1]) end)\\n\
-        redis.register_function('two', function(keys, args) redis.call('GET', 'b') \
-        return redis.call('GET', args[1]) end)\\n\
-        redis.register_function{function_name='all', callback=function(keys, args) \
-        redis.call('GET', 'b') return redis.call('GET', args[1]) end, \
-        flags={'allow-cross-slot-keys'}}\\n\
-        redis.register_function{function_name='alone', callback=function() return 1 end, \
-        flags={'no-cluster'}}\\n\
-        redis.register_function{function_name='reads', callback=function(keys, args) \
-        return redis.call('GET', args[1]) end, flags={'no-writes'}}";
-    lines.push(format!("FUNCTION LOAD \"{library}\""));
-    for line in [
-        "FCALL one 1 b",
-        "FCALL one 1 a",
-        "FCALL one 2 b f",
-        "FCALL two 0 b",
-        "FCALL two 0 f",
-        "FCALL two 1 f b",
-        "FCALL two 0 a",
-        "FCALL all 0 f",
-        "FCALL all 1 f f",
-        "FCALL all 0 a",
-        "FCALL alone 0",
-        "FCALL alone 1 a",
-        "FCALL_RO reads 0 b",
-        "FCALL_RO reads 0 a",
-        "FCALL_RO reads 1 f b",
-        "FCALL_RO one 1 b",
-    ] {
-        lines.push(line.to_owned());
-    }
+    lines.push(format!("FUNCTION LOAD \"{LIBRARY}\""));
+    lines.extend(CALLS.iter().map(|line| (*line).to_owned()));
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     nodes.compare_each(&lines);
     nodes.set("cluster-require-full-coverage", "yes", "fail");
