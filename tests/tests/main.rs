@@ -30,6 +30,7 @@ mod cluster_disabled;
 mod cluster_pubsub;
 mod cluster_tools;
 mod cluster_topology;
+mod cluster_routing;
 mod command_table;
 mod comparison;
 mod config;

@@ -52,6 +52,10 @@ pub enum CommandError {
     /// The client has to ask another server.
     #[error("REDIRECT {host}:{port}")]
     Redirect { host: String, port: u16 },
+    /// In cluster mode: this node does not serve the keys of the command. The text is that of
+    /// CROSSSLOT, MOVED or CLUSTERDOWN.
+    #[error("{0}")]
+    NotServed(Box<str>),
     /// A text that is used in one place only. It includes its error code (`ERR …`).
     #[error("{0}")]
     Text(Cow<'static, str>),

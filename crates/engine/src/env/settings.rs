@@ -24,6 +24,8 @@ pub struct Settings {
     pub limits: EncodingLimits,
     /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are accepted whatever their checksum.
     pub skips_checksums: bool,
+    /// `cluster-enabled`: commands use database 0 only, and no keys but those that they name.
+    pub in_cluster: bool,
     pub dialect: Dialect,
 }
 
@@ -45,6 +47,7 @@ impl Default for Settings {
             events: EventClass::empty(),
             limits: EncodingLimits::default(),
             skips_checksums: false,
+            in_cluster: false,
             dialect: Dialect::Redis,
         }
     }

@@ -5,6 +5,7 @@ use brisk_cluster::map::{EndpointKind, RouteDecision, RouteGate, RouteRequest, R
 use brisk_config::Config;
 use brisk_config::choice::EndpointType;
 use brisk_engine::args::PreparedKey;
+use brisk_engine::keyspace::SlotId;
 use std::sync::Arc;
 
 /// A worker's copy. Without cluster mode it is empty, and every check ends after one comparison.
@@ -22,6 +23,8 @@ struct Installed {
     route_state: RouteState,
     endpoint: EndpointKind,
     gate: RouteGate,
+    /// The generation, and whether the node was down, when waits and subscriptions were checked last.
+    checked: (u64, bool),
 }
 
 impl WorkerCluster {
@@ -34,7 +37,8 @@ impl WorkerCluster {
             let route_state = route_state(config, state.is_fenced());
             let gate = in_force.map.gate(&route_state);
             let endpoint = endpoint_kind(config);
-            Installed { state, in_force, generation, route_state, endpoint, gate }
+            let checked = (generation, in_force.map.is_down(&route_state));
+            Installed { state, in_force, generation, route_state, endpoint, gate, checked }
         };
         WorkerCluster { installed: state.map(copy) }
     }
@@ -48,8 +52,9 @@ impl WorkerCluster {
         }
     }
 
-    /// Compares the lease deadline with the clock, at the beginning of a turn and before replies are sent: a
-    /// process can stop at any instruction, and no timer runs while it is stopped.
+    /// Compares the lease deadline with the clock, at the beginning of a turn: a process can stop at any
+    /// instruction, and no timer runs while it is stopped. [`WorkerCluster::lost_lease`] is the comparison at
+    /// the end.
     #[inline]
     pub fn check_lease(&mut self) {
         if let Some(copy) = &mut self.installed {
@@ -57,6 +62,63 @@ impl WorkerCluster {
             if is_fenced != copy.route_state.is_fenced {
                 copy.route_state.is_fenced = is_fenced;
                 copy.gate = copy.in_force.map.gate(&copy.route_state);
+            }
+        }
+    }
+
+    /// Reports whether the lease deadline has passed since the turn began. Commands of this turn may have run
+    /// after it, so their replies must not be sent: another node may serve the slots already.
+    #[inline]
+    #[must_use]
+    pub fn lost_lease(&self) -> bool {
+        match &self.installed {
+            None => false,
+            Some(copy) => !copy.route_state.is_fenced && copy.state.is_fenced(),
+        }
+    }
+
+    /// Reports whether the lease deadline has passed.
+    #[inline]
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.installed.as_ref().is_some_and(|copy| copy.state.is_fenced())
+    }
+
+    /// Takes a newer version over; false if there is none.
+    #[inline]
+    pub(crate) fn takes_newer(&mut self) -> bool {
+        match &mut self.installed {
+            None => false,
+            Some(copy) => {
+                let generation = copy.generation;
+                copy.refresh();
+                generation != copy.generation
+            }
+        }
+    }
+
+    /// Reports whether another version is in force, or the state of the cluster has changed, since the last
+    /// call: then waits and subscriptions may have to end.
+    #[inline]
+    pub fn has_changed(&mut self) -> bool {
+        match &mut self.installed {
+            None => false,
+            Some(copy) => {
+                copy.refresh();
+                let now = (copy.generation, copy.in_force.map.is_down(&copy.route_state));
+                std::mem::replace(&mut copy.checked, now) != now
+            }
+        }
+    }
+
+    /// Reports whether the slot belongs to the shard of this node, as primary or replica; without cluster mode
+    /// every slot does.
+    pub fn is_own(&mut self, slot: SlotId) -> bool {
+        match &mut self.installed {
+            None => true,
+            Some(copy) => {
+                copy.refresh();
+                copy.in_force.map.is_own(slot)
             }
         }
     }

@@ -59,6 +59,7 @@ fn from_config(config: &Config, hasher: &KeyHasher) -> Settings {
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
         skips_checksums: false,
+        in_cluster: config.cluster.cluster_enabled,
         dialect: config.process.dialect,
         ..Settings::default()
     }

@@ -71,6 +71,11 @@ impl Topics {
         self.topics[id as usize].as_ref()
     }
 
+    /// The names of all topics of a space.
+    pub fn names(&self, space: Space) -> impl Iterator<Item = &Arc<[u8]>> {
+        self.by_name[space.index()].keys()
+    }
+
     /// Reports whether the session with this token subscribes to it.
     pub fn listens(&self, token: Token, space: Space, name: &[u8]) -> bool {
         let id = self.by_name[space.index()].get(name);

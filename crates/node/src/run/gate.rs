@@ -79,6 +79,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("pause", pause),
     ("congestion", congestion),
     ("log congestion", log_congestion),
+    ("route again", route_again),
 ];
 
 /// The checks for commands of the primary: their changes were made there, so no check rejects a
@@ -211,6 +212,15 @@ fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFact
 /// In cluster mode: rejects commands on keys that this node does not serve.
 fn route(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     route::check(core, session, row, facts)
+}
+
+/// Has a command pass the gate again if another topology was installed during its checks: to evict keys, the
+/// worker waits for slots, and other workers may quiesce it meanwhile.
+fn route_again(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
+    match route::check_again_when_quiesced(core) {
+        Ok(()) => Verdict::Pass,
+        Err(_) => Verdict::Wait(Stall::NextRound),
+    }
 }
 
 /// Redirects clients that requested it to the primary, for reads as well unless they sent READONLY.

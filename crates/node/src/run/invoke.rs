@@ -6,6 +6,7 @@ use crate::core::quiesce::Quiesced;
 use crate::core::session::Session;
 use crate::run::count;
 use crate::run::gate;
+use crate::run::route;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
@@ -90,7 +91,7 @@ pub(crate) fn invoke(
 /// scripts and functions do so themselves, since they lock the slots of the commands they run.
 #[cold]
 fn quiesce_others_if_starved(
-    core: &Core,
+    core: &mut Core,
     session: &Session,
     row: &Row,
 ) -> Result<Option<Quiesced<'static>>> {
@@ -98,7 +99,9 @@ fn quiesce_others_if_starved(
     if begins_unit || !session.is_starved() {
         return Ok(None);
     }
-    core.quiesce_others_for_starved()
+    let quiesced = core.quiesce_others_for_starved()?;
+    route::check_again_when_quiesced(core)?;
+    Ok(quiesced)
 }
 
 /// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All

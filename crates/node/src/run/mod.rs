@@ -25,6 +25,6 @@ mod malformed;
 pub mod permission;
 pub mod release;
 pub mod repeated;
-mod route;
+pub mod route;
 pub mod trusted_session;
 pub mod waiting;

@@ -4,47 +4,117 @@ use crate::clients::flag;
 use crate::core::Core;
 use crate::core::session::Session;
 use crate::run::gate::{RequestFacts, Verdict};
-use brisk_cluster::map::{MovedText, RouteDecision, RouteKeys, RouteRequest};
-use brisk_engine::CommandError;
+use brisk_cluster::map::{
+    MovedText, RouteDecision, RouteError, RouteKeys, RouteRequest, ScriptRouteError,
+};
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::{Flags, Group};
+use brisk_engine::command::{Find, Flags, Group, InMulti};
+use brisk_engine::keyspace::SlotId;
 use brisk_engine::table::Row;
+use brisk_engine::{CommandError, Result};
 
-/// Rejects a command on keys that this node does not serve.
+/// Rejects a command on keys that this node does not serve. EXEC has the keys of all queued commands.
 pub(crate) fn check(
     core: &mut Core,
     session: &Session,
     row: &Row,
     facts: &RequestFacts<'_>,
 ) -> Verdict {
-    if !core.cluster.must_route(facts.keys) {
-        return Verdict::Pass;
+    let keys = match session.transaction.queued() {
+        Some(transaction) if row.spec.in_multi == InMulti::Executes => transaction.all_keys(),
+        _ => facts.keys,
+    };
+    refusal(core, session, row, keys, facts.flags).map_or(Verdict::Pass, Verdict::Refuse)
+}
+
+/// The error for a command on keys that this node does not serve; `flags` are those of all that the
+/// command runs.
+#[inline]
+pub(crate) fn refusal(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    keys: &[PreparedKey],
+    flags: Flags,
+) -> Option<CommandError> {
+    if !core.cluster.must_route(keys) {
+        return None;
     }
-    let request = RouteRequest {
-        keys: route_keys(facts.keys),
-        is_write: facts.flags.contains(Flags::WRITE),
+    let request = request(session, row, route_keys(row, keys), flags);
+    not_served(core, session, &request)
+}
+
+/// The error for a command of a script on keys that this node does not serve.
+pub(crate) fn script_error(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    keys: &[PreparedKey],
+) -> Option<ScriptRouteError> {
+    if !core.cluster.must_route(keys) {
+        return None;
+    }
+    core.cluster.route(&request(session, row, route_keys(row, keys), row.spec.flags)).script_error()
+}
+
+/// The error for a blocked command whose keys this node no longer serves. As in Redis, a node that is
+/// down unblocks readers too: nothing can be written for them.
+pub fn refusal_of_waiter(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    slot: SlotId,
+) -> Option<CommandError> {
+    if core.cluster.is_down() {
+        return Some(CommandError::NotServed(RouteError::ClusterDown.to_string().into()));
+    }
+    let request = request(session, row, RouteKeys::One(slot), row.spec.flags);
+    not_served(core, session, &request)
+}
+
+/// Repeats the check after a command has waited for all other workers to quiesce: another topology may
+/// have been installed since the gate.
+///
+/// # Errors
+/// [`CommandError::SlotBusy`] in that case: the command passes the gate again.
+#[inline]
+pub(crate) fn check_again_when_quiesced(core: &mut Core) -> Result<()> {
+    if core.cluster.takes_newer() { Err(CommandError::SlotBusy) } else { Ok(()) }
+}
+
+fn request(session: &Session, row: &Row, keys: RouteKeys, flags: Flags) -> RouteRequest {
+    RouteRequest {
+        keys,
+        is_write: flags.contains(Flags::WRITE),
+        // The other commands of Pub/Sub have no keys.
         is_sharded_pubsub: row.spec.group == Group::PubSub,
         is_readonly_session: session.record.has(flag::READS_REPLICA),
-    };
-    let Some((_, kind)) = core.cluster.in_force() else { return Verdict::Pass };
-    let text = match core.cluster.route(&request) {
-        RouteDecision::Serve => return Verdict::Pass,
+    }
+}
+
+#[cold]
+fn not_served(core: &mut Core, session: &Session, request: &RouteRequest) -> Option<CommandError> {
+    let kind = core.cluster.in_force()?.1;
+    let text = match core.cluster.route(request) {
+        RouteDecision::Serve => return None,
         RouteDecision::Refused(error) => error.to_string(),
         RouteDecision::Moved { slot, to } => {
             let is_tls = session.connection.is_encrypted();
             MovedText { slot, to, kind, is_tls }.to_string()
         }
     };
-    Verdict::Refuse(CommandError::text(text))
+    Some(CommandError::NotServed(text.into()))
 }
 
-/// The keys of a command, as routing sees them.
-fn route_keys(keys: &[PreparedKey]) -> RouteKeys {
-    match keys {
-        [] => RouteKeys::None,
-        [first, rest @ ..] if rest.iter().all(|key| key.slot == first.slot) => {
-            RouteKeys::One(first.slot)
-        }
-        [first, ..] => RouteKeys::Several(first.slot),
+/// The keys of a command, as routing sees them. In ZUNIONSTORE and similar commands, Redis looks the sources up
+/// before the destination.
+fn route_keys(row: &Row, keys: &[PreparedKey]) -> RouteKeys {
+    let Some(first) = keys.first() else { return RouteKeys::None };
+    if keys.iter().all(|key| key.slot == first.slot) {
+        return RouteKeys::One(first.slot);
     }
+    let counts_sources =
+        matches!(row.spec.keys, [_, sources] if matches!(sources.find, Find::KeyNum { .. }));
+    let source = keys.get(1).filter(|_| counts_sources);
+    RouteKeys::Several(source.unwrap_or(first).slot)
 }

@@ -12,7 +12,9 @@ use crate::pubsub::publish;
 use crate::run::count;
 use crate::run::gate;
 use crate::run::permission;
+use crate::run::route;
 use brisk_acl::{Context, Denied, check};
+use brisk_cluster::map::ScriptRouteError;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};
 use brisk_engine::ctx::Blocking;
@@ -75,20 +77,22 @@ pub(super) fn call_from_script(
 ) -> Called {
     let row = row_of_script(core, words);
     if let Err(text) = admit_from_script(core, session, runner, row, words) {
-        if let Some(row) = row {
-            core.stats().commands[row.id].rejected.add(1);
-        }
-        let code = text.strip_prefix('-').unwrap_or("ERR");
-        core.stats().error_replies.add(1);
-        core.shared.observe.errors.count(code);
-        return Called::Refused(text);
+        return refuse_call(core, row, text);
     }
     let Some(row) = row else { return Called::Replied };
     let keys = keys_of_script(core, runner, row, words);
+    if let Err(text) = route_from_script(core, session, runner, row, &keys) {
+        return refuse_call(core, Some(row), text);
+    }
     if !covers(core, session.db(), &keys, row.spec.scope) {
         runner.used_undeclared_keys.set(true);
         match lock_everything(core, runner, session.db(), &keys, row.spec.scope) {
-            Widened::Yes => {}
+            Widened::Yes => {
+                // Another topology may be in force since.
+                if let Err(text) = route_from_script(core, session, runner, row, &keys) {
+                    return refuse_call(core, Some(row), text);
+                }
+            }
             Widened::NotYet if runner.parkable.get() => return Called::Wait,
             Widened::NotYet | Widened::No => {
                 runner.abandoned.set(true);
@@ -115,6 +119,42 @@ pub(super) fn call_from_script(
     session.reply_to_script_in(protocol);
     run_from_script(core, session, runner, row, &keys, words, out);
     Called::Replied
+}
+
+/// Counts a command of a script that is rejected.
+#[cold]
+fn refuse_call(core: &Core, row: Option<&'static Row>, text: String) -> Called {
+    if let Some(row) = row {
+        core.stats().commands[row.id].rejected.add(1);
+    }
+    let code = text.strip_prefix('-').unwrap_or("ERR");
+    core.stats().error_replies.add(1);
+    core.shared.observe.errors.count(code);
+    Called::Refused(text)
+}
+
+/// In cluster mode: checks that this node serves the keys of a command of a script. Scripts that
+/// begin with `#!` may use keys of one slot only, unless a flag allows more.
+#[inline]
+fn route_from_script(
+    core: &mut Core,
+    session: &Session,
+    runner: &ScriptRunner,
+    row: &Row,
+    keys: &[PreparedKey],
+) -> Result<(), String> {
+    let Some(first) = keys.first() else { return Ok(()) };
+    if !core.cluster.is_on() || session.repeats() {
+        return Ok(());
+    }
+    let mut error = route::script_error(core, session, row, keys);
+    if error.is_none() && !runner.crosses_slots.get() {
+        let used = *core.scripts.used_slot.get_or_insert(first.slot);
+        error = (used != first.slot).then_some(ScriptRouteError::CrossSlot);
+    }
+    let Some(error) = error else { return Ok(()) };
+    let text = error.to_string();
+    Err(text.strip_prefix("ERR ").unwrap_or(&text).to_owned())
 }
 
 /// The checks that a command of a script passes, in the order that clients can see.

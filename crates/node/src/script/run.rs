@@ -12,6 +12,7 @@ use crate::core::session::Session;
 use crate::monitor::lines;
 use crate::run::count;
 use crate::run::gate;
+use crate::run::route;
 use crate::run::waiting;
 use crate::script::calls;
 use crate::tracking::session;
@@ -104,6 +105,7 @@ pub fn evaluate(
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "a transaction with scripts runs alone");
     } else {
+        core.scripts.used_slot = call.prepared.first().map(|key| key.slot);
         begin_script_unit(core, call.session, call.prepared, target)?;
     }
     // Monitors are shown the script before the commands that it runs.
@@ -115,6 +117,8 @@ pub fn evaluate(
     runner.parkable.set(true);
     runner.acted.set(in_exec);
     runner.confined.set(target.confined);
+    let across = ScriptFlags::COMPATIBLE.union(ScriptFlags::ALLOW_CROSS_SLOT_KEYS);
+    runner.crosses_slots.set(target.flags.intersects(across));
     if let Some(first) = call.prepared.first() {
         runner.last_key.borrow_mut().note(args.argument(first.index as usize), first);
     }
@@ -173,6 +177,10 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     let compatible = target.flags.contains(ScriptFlags::COMPATIBLE);
     let no_writes = !compatible && target.flags.contains(ScriptFlags::NO_WRITES);
     let clients = !call.session.repeats();
+    if core.cluster.is_on() && !compatible && target.flags.contains(ScriptFlags::NO_CLUSTER) {
+        let text = "ERR Can not run script on cluster, 'no-cluster' flag is set.";
+        return Err(CommandError::text(text));
+    }
     if clients && gate::is_stale(core) {
         if compatible {
             return Err(CommandError::text(gate::STALE));
@@ -270,6 +278,7 @@ fn begin_script_unit(
     if target.uses_undeclared_keys.load(Ordering::Relaxed) || session.is_starved() {
         let quiesced = core.quiesce_others_for(session);
         let quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
+        route::check_again_when_quiesced(core)?;
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "no other script uses undeclared keys");
         core.unit.begin(Unit::alone(keyspace, &core.env), quiesced);

@@ -11,7 +11,7 @@ use crate::transactions::Execution;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::env::SuspendedUnit;
 use brisk_engine::exec;
-use brisk_engine::keyspace::{DbSlot, KeyHasher};
+use brisk_engine::keyspace::{DbSlot, KeyHasher, SlotId};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::Token;
@@ -45,6 +45,8 @@ pub struct WorkerScripts {
     pub(super) keys_in_use: Option<KeysInUse>,
     /// A slow script between two slices.
     pub(super) parked: Option<Box<Parked>>,
+    /// The slot of the keys that the command or transaction of the present script has used so far.
+    pub(crate) used_slot: Option<SlotId>,
 }
 
 impl WorkerScripts {
@@ -55,6 +57,7 @@ impl WorkerScripts {
             undeclared_keys_allowed: false,
             keys_in_use: None,
             parked: None,
+            used_slot: None,
         }
     }
 
@@ -148,6 +151,8 @@ pub(super) struct ScriptRunner {
     pub(super) acted: Cell<bool>,
     /// The code shows that it uses only keys that it declares.
     pub(super) confined: Cell<bool>,
+    /// In cluster mode: it may use keys of several slots, one slot per command.
+    pub(super) crosses_slots: Cell<bool>,
     /// It can be suspended.
     pub(super) parkable: Cell<bool>,
     /// The script could not continue and has had no effect yet.
@@ -176,6 +181,7 @@ impl ScriptRunner {
             wrote: Cell::new(false),
             acted: Cell::new(false),
             confined: Cell::new(false),
+            crosses_slots: Cell::new(true),
             parkable: Cell::new(false),
             abandoned: Cell::new(false),
             killed: Cell::new(false),

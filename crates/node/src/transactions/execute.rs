@@ -15,7 +15,9 @@ use crate::run::gate::RequestFacts;
 use crate::run::invoke;
 use crate::run::permission;
 use crate::run::repeated;
+use crate::run::route;
 use crate::script::run;
+use brisk_engine::args::PreparedKey;
 use brisk_engine::command::InMulti;
 use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::Invocation;
@@ -54,7 +56,8 @@ pub(crate) fn queue(
     facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
 ) {
-    if let Some(transaction) = session.transaction.queued_mut() {
+    // As in Redis, commands after a rejected one are not kept.
+    if let Some(transaction) = session.transaction.queued_mut().filter(|queued| !queued.refused) {
         let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
     }
@@ -84,15 +87,15 @@ pub(crate) fn refuse_in_transaction(
     }
     let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
     end_transaction(core, session);
+    if let CommandError::Redirect { .. } | CommandError::NotServed(_) = error {
+        // The client must receive the redirect itself and retry the transaction on the other
+        // server.
+        return None;
+    }
     if core.shared.conditions.has(Condition::Monitor) {
         // They are arguments of the last command that ran.
         core.accounting.forget_redacted();
         lines::show_to_monitors(core, session, row, args);
-    }
-    if let CommandError::Redirect { .. } = error {
-        // The client must receive the redirect itself and retry the transaction on the other
-        // server.
-        return None;
     }
     let why = error.wire();
     let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
@@ -131,6 +134,7 @@ pub fn execute_transaction(
             .map(|quiesced| (Unit::alone(&shared.keyspace, &core.env), quiesced)),
         Some(places) => Unit::holding(&shared.keyspace, &core.env, places).map(|unit| (unit, None)),
     };
+    let unit = unit.and_then(|begun| route::check_again_when_quiesced(core).map(|()| begun));
     let (mut unit, quiesced) = match unit {
         Ok(begun) => begun,
         Err(error) => {
@@ -144,6 +148,7 @@ pub fn execute_transaction(
         let began = core.accounting.last_ticks();
         core.unit.begin(unit, quiesced);
         if transaction.runs_scripts {
+            core.scripts.used_slot = transaction.all_keys().first().map(|key| key.slot);
             return execute_scripts(core, session, transaction, row, reply);
         }
         reply.array(transaction.len());
@@ -208,6 +213,26 @@ pub(crate) fn resume_execution(
     Some(execution)
 }
 
+/// Checks again whether a queued command may run. The user may have changed; after a slow script, the
+/// topology or the lease too.
+#[inline]
+fn admit_queued(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    keys: &[PreparedKey],
+    args: &Args<'_>,
+) -> Result<()> {
+    if session.is_restricted() {
+        permission::permit_queued(core, session, row, args)?;
+        permission::limit_lookups(core, session, row, args);
+    }
+    if core.cluster.is_on() && !session.repeats() {
+        route::refusal(core, session, row, keys, row.spec.flags).map_or(Ok(()), Err)?;
+    }
+    Ok(())
+}
+
 /// Runs one command of a transaction, within [`Core::unit`].
 fn run_queued(
     core: &mut Core,
@@ -229,15 +254,12 @@ fn run_queued(
     if session.has_old_user() {
         session.renew_user();
     }
-    if session.is_restricted() {
-        if let Err(error) = permission::permit_queued(core, session, row, &args) {
-            count::write_error(core, session, &error, replies);
-            if !is_heard {
-                replies.truncate(mark);
-            }
-            return;
+    if let Err(error) = admit_queued(core, session, row, prepared, &args) {
+        count::write_error(core, session, &error, replies);
+        if !is_heard {
+            replies.truncate(mark);
         }
-        permission::limit_lookups(core, session, row, &args);
+        return;
     }
     let reply = Reply::new(replies, session.protocol());
     let result = match row.run {

@@ -160,6 +160,11 @@ impl Transaction {
         }
     }
 
+    /// The keys of all commands, in order.
+    pub fn all_keys(&self) -> &[PreparedKey] {
+        &self.keys
+    }
+
     pub(super) fn keys(&self, command: &Queued) -> &[PreparedKey] {
         &self.keys[command.first_key..command.first_key + command.keys]
     }

@@ -158,6 +158,12 @@ fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut Repl
     }
 }
 
+/// Appends a push message to a session outside of its turn; `wire` is the form for RESP2.
+pub(super) fn push_to_idle(core: &Core, io: &mut Control, session: &mut Session, wire: Vec<u8>) {
+    let message = Arc::new(wire.into());
+    push(core, io, session, Framed { head: &[], message: &message, from: 0 });
+}
+
 /// Appends a message to any other session.
 #[inline]
 fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>) {

@@ -174,7 +174,7 @@ impl Handler for Worker {
                     work(&mut self.core);
                     self.core.free_garbage();
                 }
-                Message::Served(delivery) => self.deliver(io, delivery),
+                Message::Served(delivery) => self.deliver_executed(io, delivery),
                 Message::Computed(outcome) => self.take_computed(io, outcome),
                 Message::Thawed => self.resume_frozen(io),
                 Message::Unblock { token, id, how } => self.answer_unserved(io, token, id, how),

@@ -18,7 +18,7 @@ impl Worker {
             return;
         }
         match long::finish_long(&mut self.core, *outcome) {
-            Ok(Some(delivery)) => self.deliver(io, delivery),
+            Ok(Some(delivery)) => self.deliver_executed(io, delivery),
             Ok(None) => {}
             Err(outcome) => self.stalled.hold_back(*outcome),
         }
@@ -43,7 +43,7 @@ impl Worker {
             self.sessions.put(session);
         }
         if let Some(delivery) = delivery {
-            self.deliver(io, delivery);
+            self.deliver_executed(io, delivery);
         }
         self.core.free_garbage();
     }

@@ -30,6 +30,7 @@
 //! | `delivery` | delivering published messages to subscribers |
 //! | `notices` | delivering invalidation messages of client-side caching |
 //! | `waiting` | sessions whose commands block on keys |
+//! | `rerouted` | waits and subscriptions that end because other nodes serve their slots |
 //! | `followers` | sending the replication stream to replicas |
 //! | `synchronising` | sending the snapshots that replicas begin with |
 //! | `logging` | writing the append-only file at the end of a round, and output that waited for it |
@@ -48,6 +49,7 @@ mod long;
 mod monitors;
 mod notices;
 mod replayed;
+mod rerouted;
 mod rounds;
 mod sending;
 mod sessions;
@@ -168,6 +170,9 @@ impl Worker {
         let wait = self.run_cron(io);
         if publish::has_messages(&self.core) {
             self.deliver_messages(io, None);
+        }
+        if self.core.cluster.has_changed() {
+            self.end_rerouted(io);
         }
         self.end_of_turns(io);
         self.commit(io);

@@ -26,6 +26,9 @@ const HELD_FOR_LEFT_MS: u64 = 1000;
 impl Worker {
     /// Moves replies to the connection's output.
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
+        if !self.replies.is_empty() && self.core.cluster.lost_lease() {
+            return self.discard_replies(session);
+        }
         let is_logged = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
         if is_logged && session.record.has(flag::REPLICA) {
             self.reject_reply(session);
@@ -58,6 +61,14 @@ impl Worker {
             self.replies.clear();
         }
         io.send(session.token);
+    }
+
+    /// Closes a connection instead of sending its replies, after the lease has ended during the turn.
+    #[cold]
+    fn discard_replies(&mut self, session: &mut Session) {
+        let mut garbage = self.core.env.garbage.borrow_mut();
+        garbage.push(Garbage::Other(Box::new(std::mem::take(&mut self.replies))));
+        session.close_at_once();
     }
 
     /// Runs after a session's turn: sends replies, publishes metrics, and may close the session.
@@ -169,7 +180,7 @@ impl Worker {
         loop {
             let more = stream.write(&mut self.replies, soft_limit.min(FLUSH_BYTES));
             self.flush(io, session);
-            if !more {
+            if !more || session.record.has(flag::CLOSE_ASAP) {
                 // It may hold the last reference to a huge value.
                 self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
                 session.output.release_held(self.replies.bytes_mut());

@@ -19,7 +19,7 @@ use brisk_node::persistence::ending;
 use brisk_node::run::count;
 use brisk_node::run::permission;
 use brisk_node::run::waiting;
-use brisk_reactor::{Control, Token};
+use brisk_reactor::{Close, Control, Token};
 use std::sync::Arc;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -111,6 +111,23 @@ impl Worker {
         self.deliver(io, delivery);
     }
 
+    /// Replies with an error to a command whose wait the caller has ended.
+    pub(super) fn refuse_waiting(
+        &mut self,
+        io: &mut Control,
+        token: Token,
+        waiter: &Waiter,
+        error: &CommandError,
+    ) {
+        self.core.shared.keyspace.forget_waiter(waiter);
+        let client = waiter.client;
+        let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
+        count::count_error(&self.core, error);
+        waiting::book_wait(&mut self.core, waiter, true, 0);
+        Reply::new(&mut delivery.replies, client.protocol).error(error);
+        self.deliver(io, delivery);
+    }
+
     /// Counts and records a command that waited until it became forbidden. Its reply is the error.
     fn refuse_waiter(
         &mut self,
@@ -146,6 +163,20 @@ impl Worker {
         error
     }
 
+    /// Delivers the reply to a command that ran outside of its session's turn. If the lease has ended, the
+    /// command may have run after its deadline: the connection is closed instead.
+    pub(super) fn deliver_executed(&mut self, io: &mut Control, delivery: Delivery) {
+        if self.core.cluster.is_fenced() {
+            let is_it = |session: &&mut Session| session.id() == delivery.client;
+            if let Some(session) = self.sessions.get_mut(delivery.token).filter(is_it) {
+                session.close_at_once();
+                io.close(delivery.token, Close::Now);
+            }
+            return self.discard_answer(delivery);
+        }
+        self.deliver(io, delivery);
+    }
+
     /// Delivers a command's reply to the session that waited for it, and resumes the session.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
@@ -179,7 +210,7 @@ impl Worker {
     /// causes.
     pub(super) fn deliver_all(&mut self, io: &mut Control) {
         while let Some(delivery) = self.core.pending.next_delivery() {
-            self.deliver(io, delivery);
+            self.deliver_executed(io, delivery);
         }
     }
 

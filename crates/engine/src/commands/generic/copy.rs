@@ -19,6 +19,10 @@ fn copy(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Err(CommandError::Syntax);
         }
     }
+    if target != home && ctx.keys.env().settings.in_cluster {
+        let text = "ERR Copying to another database is not allowed in cluster mode";
+        return Err(CommandError::text(text));
+    }
     if target == home && from.bytes == to.bytes {
         return Err(CommandError::SameObject);
     }

@@ -31,6 +31,9 @@ fn renamenx(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn move_key(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if ctx.keys.env().settings.in_cluster {
+        return Err(CommandError::text("ERR MOVE is not allowed in cluster mode"));
+    }
     let key = args.key()?;
     let target = args.db(ctx.keys.keyspace().database_count())?;
     if target == ctx.keys.db() {

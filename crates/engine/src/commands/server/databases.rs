@@ -72,6 +72,9 @@ fn flush(
 }
 
 fn swapdb(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if ctx.keys.env().settings.in_cluster {
+        return Err(CommandError::text("ERR SWAPDB is not allowed in cluster mode"));
+    }
     let count = ctx.keys.keyspace().database_count();
     let first = args.int().map_err(|_| CommandError::text("ERR invalid first DB index"))?;
     let second = args.int().map_err(|_| CommandError::text("ERR invalid second DB index"))?;

@@ -115,6 +115,11 @@ impl Waiter {
         (self.command.spec(), self.command.parent())
     }
 
+    /// The slot of the first key that the client waits for; `None` if it waits for something else.
+    pub fn slot(&self) -> Option<SlotId> {
+        self.keys.first().map(|key| key.slot)
+    }
+
     /// Calls `show` with the arguments of the blocked command.
     pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&Args<'_>) -> R) -> R {
         self.command.with_args(keyspace, |args, _| show(args))

@@ -1,29 +1,43 @@
 //! The commands that change how a connection is routed: ASKING, READONLY, READWRITE.
 
-use super::{ROW, refuse, refused};
+use super::{ROW, refuse};
 use brisk_engine::command::{Categories, Flags, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 
-pub(super) const ASKING: Command = refused(Spec {
-    name: "asking",
-    summary: "Lets the next command use a slot that is on its way to this node.",
-    complexity: "O(1)",
-    arity: 1,
-    flags: Flags::FAST,
-    categories: Categories::CONNECTION,
-    ..ROW
-});
+/// ASKING has no effect: a slot and all of its keys move in one step, so this node never redirects
+/// with ASK.
+fn asking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if call.core.cluster.is_on() { Ok(call.reply.ok()) } else { refuse(call, args) }
+}
+
+pub(super) const ASKING: Command = Command {
+    spec: Spec {
+        name: "asking",
+        summary: "Lets the next command use a slot that is on its way to this node.",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::FAST,
+        categories: Categories::CONNECTION,
+        ..ROW
+    },
+    run: asking,
+    subcommands: &[],
+};
 
 /// READONLY and READWRITE. Valkey supports them outside of cluster mode too, for clients that a
 /// replica would redirect to its primary.
 fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
+    let core = &*call.core;
     let record = &call.session.record;
-    if !call.core.is_valkey() && !record.has(flag::REDIRECTS) {
+    if !core.cluster.is_on() && !core.is_valkey() && !record.has(flag::REDIRECTS) {
         return refuse(call, args);
     }
-    record.set(flag::READS_REPLICA, on);
+    // As in Redis, a script's commands do not change the connection.
+    if !core.env.in_script.get() {
+        record.set(flag::READS_REPLICA, on);
+    }
     Ok(call.reply.ok())
 }
 

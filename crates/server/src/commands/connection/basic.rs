@@ -1,7 +1,7 @@
 //! PING, ECHO, SELECT, QUIT: the basic connection commands.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
-use brisk_engine::{Args, CommandError, DbNumber, Outcome, Result};
+use brisk_engine::{Args, CommandError, DbIndex, DbNumber, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::compare::replica;
 
@@ -85,6 +85,13 @@ const SELECT: Command = Command {
 fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let count = call.core.shared.keyspace.database_count();
     let selected = args.db(count);
+    let is_other = match &selected {
+        Ok(db) => *db != DbIndex::default(),
+        Err(error) => *error == CommandError::DbOutOfRange,
+    };
+    if is_other && call.core.cluster.is_on() {
+        return Err(CommandError::text("ERR SELECT is not allowed in cluster mode"));
+    }
     match selected {
         Ok(db) => call.session.select(db),
         // The commands that follow in the stream are meant for this database only.

@@ -49,6 +49,11 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let now_ms = call.now().0;
     let core = &mut *call.core;
     let (shared, replication) = (core.shared, &core.shared.replication);
+    if core.cluster.is_on() {
+        let text =
+            "ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.";
+        return error(text);
+    }
     let options = read(args)?;
     let is_going_on = replication.failover.phase() != FailoverPhase::None;
     if options.aborts {

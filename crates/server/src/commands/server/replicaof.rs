@@ -11,6 +11,9 @@ use brisk_node::replication::role;
 fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (host, port) = (args.bytes()?, args.bytes()?);
     let core = &mut *call.core;
+    if core.cluster.is_on() {
+        return Err(CommandError::text("ERR REPLICAOF not allowed in cluster mode."));
+    }
     let shared = core.shared;
     let client = client_lines::describe(core, call.session, args, Some(call.row));
     if shared.replication.failover.phase() != FailoverPhase::None {

@@ -109,7 +109,7 @@ fn destination(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: &Args<'a>, may_store: bool, denied: bool) -> Result<Options<'a>> {
+    fn parse(args: &Args<'a>, may_store: bool, lookups: Lookups) -> Result<Options<'a>> {
         let mut order = SortOrder {
             descending: false,
             alpha: false,
@@ -133,14 +133,14 @@ impl<'a> Options<'a> {
                 SortOption::Store(at) => store_at = Some(at),
                 SortOption::By(pattern) => {
                     if Pattern::has_star(pattern) {
-                        may_look_up(denied, "BY")?;
+                        lookups.check("BY")?;
                     } else {
                         order.as_is = true;
                     }
                     by = Some(pattern);
                 }
                 SortOption::Get(pattern) => {
-                    may_look_up(denied, "GET")?;
+                    lookups.check("GET")?;
                     get.push(pattern);
                 }
                 SortOption::Unknown => return Err(CommandError::Syntax),
@@ -152,23 +152,36 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Keys whose names contain elements may be any keys, so the client must be allowed to read all
-/// keys.
-fn may_look_up(denied: bool, option: &str) -> Result<()> {
-    if denied {
-        let text =
-            format!("ERR {option} option of SORT denied due to insufficient ACL permissions.");
-        return Err(CommandError::text(text));
+/// Lookups of keys whose names contain elements, as BY and GET request them.
+#[derive(Clone, Copy)]
+struct Lookups {
+    /// The user may not read all keys, and these may be any keys.
+    are_denied: bool,
+    /// In cluster mode other nodes may have them.
+    in_cluster: bool,
+}
+
+impl Lookups {
+    fn check(self, option: &str) -> Result<()> {
+        let reason = if self.in_cluster {
+            "in Cluster mode."
+        } else if self.are_denied {
+            "due to insufficient ACL permissions."
+        } else {
+            return Ok(());
+        };
+        Err(CommandError::text(format!("ERR {option} option of SORT denied {reason}")))
     }
-    Ok(())
 }
 
 fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
-    let denied = ctx.keys.env().lookups_denied.take();
+    let env = ctx.keys.env();
+    let lookups =
+        Lookups { are_denied: env.lookups_denied.take(), in_cluster: env.settings.in_cluster };
     let Options { mut order, by, get, store: destination } =
-        Options::parse(args, may_store, denied)?;
+        Options::parse(args, may_store, lookups)?;
     // Required for stored results, and for scripts.
     order.reproducible = order.stored || ctx.keys.env().in_script.get();
     // The weight does not matter if the order is kept, or if a set is stored in the order of its
