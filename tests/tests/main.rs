@@ -26,6 +26,7 @@ mod client_pause;
 mod client_reply;
 mod client_typed;
 mod cluster_disabled;
+mod cluster_topology;
 mod command_table;
 mod comparison;
 mod config;

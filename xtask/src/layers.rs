@@ -418,6 +418,7 @@ const TESTKIT: Layers = Layers {
         &["proxy"],
         &["temp_dir"],
         &["etcd"],
+        &["brisk_cluster"],
         &["race"],
         &["lib"],
     ],

@@ -275,7 +275,9 @@ pub(super) const REPLICAOF: Special = Special {
     lines: |c| {
         let line =
             |p: &PrimaryAddress| format!("{} {}", plain_or_quoted(p.host.as_bytes()), p.port);
-        c.replication.replicaof.iter().map(line).collect()
+        // In cluster mode the topology names the primary, and a line in the file is rejected at the start.
+        let primary = c.replication.replicaof.as_ref().filter(|_| !c.cluster.cluster_enabled);
+        primary.map(line).into_iter().collect()
     },
 };
 

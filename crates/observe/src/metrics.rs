@@ -34,6 +34,8 @@ pub struct ServerMetrics {
     pub denied_by_channel: AtomicU64,
     /// How often a worker had too many published messages to deliver.
     pub congestions: AtomicU64,
+    /// Topology documents of the coordinator that this node refused.
+    pub cluster_documents_refused: AtomicU64,
     /// Number of SAVE calls.
     pub saves: AtomicU64,
     /// Resident bytes, as last reported by the kernel.

@@ -3,6 +3,7 @@
 //!
 //! - [`server`]: start, watch and stop a server process, ours or a real Redis.
 //! - [`cluster`]: several of them that serve a cluster's slots.
+//! - [`brisk_cluster`]: nodes of ours in cluster mode, with a coordinator.
 //! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
 //! - [`writers`]: clients that change values of every type.
@@ -24,6 +25,7 @@
 //! caller who could handle an error. The exception is [`race`], whose findings are values.
 #![forbid(unsafe_code)]
 
+pub mod brisk_cluster;
 pub mod cluster;
 pub mod conn;
 pub mod crowd;
@@ -44,6 +46,7 @@ pub mod wait;
 pub mod words;
 pub mod writers;
 
+pub use brisk_cluster::BriskCluster;
 pub use cluster::Cluster;
 pub use conn::Conn;
 pub use kind::Kind;

@@ -162,6 +162,13 @@ impl Launch {
         }
     }
 
+    /// As [`Launch::start_again`], but on another port.
+    #[track_caller]
+    pub fn start_elsewhere(&self, server: &mut Server) {
+        server.port = Port::claim();
+        self.start_again(server);
+    }
+
     fn start_once(&self) -> Result<Server, String> {
         let port = Port::claim();
         let dir = fresh_dir()?;

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | here | the state that all threads share |
 //! | `worker` | a worker's copy, and the check before each command |
-//! | `writer` | changes of the topology that commands request |
+//! | `writer` | changes of the topology that commands request; the report of this node |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
@@ -19,7 +19,7 @@ mod worker;
 mod writer;
 
 pub use worker::WorkerCluster;
-pub use writer::{ChangeBasis, CommitError, TopologyWriter};
+pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
 use brisk_cluster::document::{Registration, Topology};
@@ -67,6 +67,7 @@ pub struct ClusterState {
     deadline_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
+    reporter: OnceLock<Arc<dyn StatusReporter>>,
 }
 
 /// The version of the topology that this node acts by.
@@ -90,6 +91,7 @@ impl ClusterState {
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
+            reporter: OnceLock::new(),
         }
     }
 
@@ -159,6 +161,18 @@ impl ClusterState {
     #[must_use]
     pub fn writer(&self) -> Option<Arc<dyn TopologyWriter>> {
         self.writer.get().cloned()
+    }
+
+    /// Names the reporter of this node's status. Later calls have no effect.
+    pub fn set_reporter(&self, reporter: Arc<dyn StatusReporter>) {
+        // The process starts once.
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// The status of this node as JSON; `None` until the topology thread runs.
+    #[must_use]
+    pub fn status(&self) -> Option<Vec<u8>> {
+        self.reporter.get().map(|reporter| reporter.status())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Changes of the topology that commands request.
+//! What the topology thread does for commands: changes of the topology, and the report of this node.
 
 use brisk_cluster::change::{ChangeError, Edit};
 use brisk_cluster::document::{Registration, Topology};
@@ -44,4 +44,10 @@ pub trait TopologyWriter: Debug + Send + Sync {
     /// # Errors
     /// See [`CommitError`].
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), CommitError>;
+}
+
+/// Reports the status of this node to other nodes.
+pub trait StatusReporter: Debug + Send + Sync {
+    /// The present status as JSON. Does not wait.
+    fn status(&self) -> Vec<u8>;
 }

@@ -187,7 +187,9 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
     shared.network.note_listeners(listeners.iter().flatten().map(|(_, listener)| listener));
-    topology::start(shared, &config)?;
+    let topology = topology::start(shared, &config)?;
+    // The role of the document is a setting now.
+    let config = shared.config();
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     let mode = if config.cluster.cluster_enabled { "cluster" } else { "standalone" };
@@ -210,6 +212,9 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     service.stopping(log);
     shared.mailboxes.wake_all();
     join_workers(shared, threads);
+    if let Some(topology) = topology {
+        topology.stop();
+    }
     shared.network.close();
     if let Some(http) = http {
         http.stop();

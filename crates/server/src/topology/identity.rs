@@ -1,30 +1,31 @@
-//! The id of this node, and the address that it announces.
+//! The identity of this node: its id, its incarnation, and the address that it announces. Also the conversion
+//! between the ids of the document and those of the coordinator.
 
 use brisk_cluster::document::{Member, Registration};
 use brisk_cluster::id::{Incarnation, NodeId};
-use brisk_cluster::view::own_id;
 use brisk_config::Config;
-use std::io::ErrorKind;
+use brisk_coordinate::setting::CoordinatorSetting;
+use brisk_coordinate::values::{self, NodeRegistration, RegisteredNode};
+use std::net::{IpAddr, UdpSocket};
 
-/// The registration of this run of this node. A node without a file gets a new id.
-pub(super) fn registration(config: &Config) -> Result<Registration, String> {
-    let path = config.path_in_dir(&config.cluster.cluster_config_file);
-    let id = match std::fs::read(&path) {
-        Ok(bytes) => own_id(&bytes).map_err(|error| format!("{}: {error}", path.display()))?,
-        Err(error) if error.kind() == ErrorKind::NotFound => new_id()?,
-        Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
-    };
+/// The registration of this run of the node `id`.
+pub(super) fn registration(
+    config: &Config,
+    id: NodeId,
+    setting: &CoordinatorSetting,
+) -> Result<Registration, String> {
     Ok(Registration {
         id,
         incarnation: Incarnation(random()?),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        member: member(config),
+        member: member(config, setting),
         no_failover: config.cluster.cluster_replica_no_failover,
         other: Default::default(),
     })
 }
 
-fn new_id() -> Result<NodeId, String> {
+/// A new random id.
+pub(super) fn new_id() -> Result<NodeId, String> {
     let mut bytes = [0; 20];
     for part in bytes.chunks_mut(8) {
         part.copy_from_slice(&random()?.to_le_bytes()[..part.len()]);
@@ -37,14 +38,13 @@ fn random() -> Result<u64, String> {
 }
 
 /// The announced address and names of this node.
-fn member(config: &Config) -> Member {
+pub(super) fn member(config: &Config, setting: &CoordinatorSetting) -> Member {
     let (cluster, network) = (&config.cluster, &config.network);
-    let ip = &cluster.cluster_announce_ip;
     let port = |announced: i64, own: i64| {
         u16::try_from(if announced > 0 { announced } else { own }).unwrap_or_default()
     };
     Member {
-        ip: if ip.is_empty() { "127.0.0.1".to_owned() } else { ip.to_string_lossy().into_owned() },
+        ip: own_ip(config, setting),
         port: port(cluster.cluster_announce_port, network.port),
         tls: port(cluster.cluster_announce_tls_port, config.tls.port),
         bus: port(cluster.cluster_announce_bus_port, 0),
@@ -52,5 +52,80 @@ fn member(config: &Config) -> Member {
         zone: cluster.cluster_zone.to_string_lossy().into_owned(),
         name: cluster.cluster_announce_human_nodename.to_string_lossy().into_owned(),
         other: Default::default(),
+    }
+}
+
+/// The announced address: the setting, else the first address of `bind` that names an interface, else the address
+/// from which etcd is reached.
+fn own_ip(config: &Config, setting: &CoordinatorSetting) -> String {
+    let announced = &config.cluster.cluster_announce_ip;
+    if !announced.is_empty() {
+        return announced.to_string_lossy().into_owned();
+    }
+    let specific = |text: &String| {
+        let ip: IpAddr = text.strip_prefix('-').unwrap_or(text).parse().ok()?;
+        (!ip.is_unspecified()).then_some(ip)
+    };
+    let bound = config.network.bind.iter().find_map(specific);
+    let ip = bound.or_else(|| route_to(setting)).unwrap_or(IpAddr::from([127, 0, 0, 1]));
+    ip.to_string()
+}
+
+/// The local address of the route to etcd. Connecting a datagram socket sends nothing.
+fn route_to(setting: &CoordinatorSetting) -> Option<IpAddr> {
+    let CoordinatorSetting::Etcd { endpoints, .. } = setting else { return None };
+    endpoints.iter().find_map(|endpoint| {
+        let address = (endpoint.host.as_str(), endpoint.port);
+        [("0.0.0.0", 0), ("::", 0)].into_iter().find_map(|any| {
+            let socket = UdpSocket::bind(any).ok()?;
+            socket.connect(address).ok()?;
+            Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_unspecified())
+        })
+    })
+}
+
+/// A registration as the coordinator keeps it.
+///
+/// # Errors
+/// The names of this node are too long.
+pub(super) fn to_coordinator(own: &Registration) -> Result<NodeRegistration, String> {
+    let node = values::NodeId::parse(&own.id.to_string()).map_err(|error| error.to_string())?;
+    let incarnation = values::Incarnation::parse(&own.incarnation.to_string())
+        .map_err(|error| error.to_string())?;
+    let details = own.to_json().map_err(|error| error.to_string())?;
+    Ok(NodeRegistration { node, incarnation, details })
+}
+
+/// The node id of the document for one of the coordinator. Both have the same text.
+pub(super) fn node_id(id: values::NodeId) -> Option<NodeId> {
+    id.as_str().parse().ok()
+}
+
+/// The registration of another node; `None` if other software wrote it.
+pub(super) fn registration_of(node: &RegisteredNode) -> Option<Registration> {
+    let registration = &node.registration;
+    let parsed = Registration::parse(&registration.details).ok()?;
+    let is_consistent = node_id(registration.node) == Some(parsed.id)
+        && registration.incarnation.as_str() == parsed.incarnation.to_string();
+    is_consistent.then_some(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(bind: &[&str], announced: &str) -> String {
+        let mut config = Config::default();
+        config.network.bind = bind.iter().map(|text| (*text).to_owned()).collect();
+        config.cluster.cluster_announce_ip = announced.into();
+        own_ip(&config, &CoordinatorSetting::Local("x".into()))
+    }
+
+    #[test]
+    fn the_announced_address_is_the_setting_or_a_specific_address_of_bind() {
+        assert_eq!(ip(&["10.0.0.1"], "10.0.0.9"), "10.0.0.9");
+        assert_eq!(ip(&["*", "-::*", "0.0.0.0", "-10.0.0.2", "10.0.0.3"], ""), "10.0.0.2");
+        assert_eq!(ip(&["-::1"], ""), "::1");
+        assert_eq!(ip(&["*", "::"], ""), "127.0.0.1");
     }
 }

@@ -1,44 +1,140 @@
 //! The topology of cluster mode: where it comes from, and how this process follows it.
 //!
+//! ```text
+//!  brisk-coord ── register, renew, read ──┐
+//!              ── status, decisions ──────┼── coordinator
+//!  brisk-watch ── snapshot, watch ────────┘
+//!       both ── TopologyFollower::install ── files, then one quiescent step on worker 0: map and role
+//! ```
+//!
 //! | file | about |
 //! |---|---|
-//! | here | the start |
+//! | here | start and stop |
 //! | `identity` | the id of this node, and the address that it announces |
+//! | `files` | `nodes.conf`, its lock, and `topology.json` |
+//! | `signal` | wakes and stops the threads |
+//! | `follower` | the state that the threads share; installs documents |
+//! | `role` | this server becomes the primary or replica that the document names |
+//! | `writer` | commits changes of the document |
+//! | `watch` | the thread that follows the coordinator's events |
+//! | `status` | the report of this node, and the lives of others |
+//! | `query` | requests to other nodes |
+//! | `controller` | carries out the decisions about failovers |
+//! | `lease` | registers this node, renews its lease, and sets the lease deadline |
+//! | `coord` | the thread that does all this in turn |
 
+mod controller;
+mod coord;
+mod files;
+mod follower;
 mod identity;
+mod lease;
+mod query;
+mod role;
+mod signal;
+mod status;
+mod watch;
+mod writer;
 
-use brisk_cluster::document::{Topology, check_installation};
+use self::files::TopologyFiles;
+use self::follower::{FollowerParts, TopologyFollower};
 use brisk_config::Config;
+use brisk_coordinate::etcd::EtcdOptions;
 use brisk_coordinate::setting::CoordinatorSetting;
-use brisk_coordinate::values::ClusterName;
+use brisk_coordinate::values::{ClusterName, LeaseTtl};
 use brisk_node::core::shared::Shared;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Turns cluster mode on if the settings say so. Called before the workers start.
-pub(crate) fn start(shared: &'static Shared, config: &Config) -> Result<(), String> {
+/// The threads that follow the topology.
+#[derive(Debug)]
+pub(crate) struct TopologyThreads {
+    follower: Arc<TopologyFollower>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Turns cluster mode on if the settings say so, and starts the threads that follow the topology. Called before
+/// the workers start and before the dataset is loaded.
+///
+/// # Errors
+/// A setting or a file of this node cannot be used. A coordinator that cannot be reached is no error.
+pub(crate) fn start(
+    shared: &'static Shared,
+    config: &Config,
+) -> Result<Option<TopologyThreads>, String> {
     let cluster = &config.cluster;
     if !cluster.cluster_enabled {
-        return Ok(());
+        return Ok(None);
     }
-    let own = identity::registration(config)?;
+    let setting = setting(config)?;
+    let name = ClusterName::parse(&cluster.cluster_name.to_string_lossy())
+        .map_err(|error| format!("cluster-name: {error}"))?;
+    let files = TopologyFiles::open(&config.path_in_dir(&cluster.cluster_config_file))?;
+    let coordinator = brisk_coordinate::open(&setting, &name, &etcd_options(config))
+        .map_err(|error| format!("cluster-coordinator: {error}"))?;
+    let id = files.own_id()?;
+    let own = identity::registration(config, id, &setting)?;
     shared.log.notice(format_args!("Node configuration loaded, I'm {}", own.id));
     shared.cluster.enable(own.clone());
-    let Some(state) = shared.cluster.state() else { return Ok(()) };
-    let setting: CoordinatorSetting = cluster
+    let Some(state) = shared.cluster.state() else { return Ok(None) };
+    let timeout = Duration::from_millis(cluster.cluster_node_timeout_ms.max(0).unsigned_abs());
+    let ttl = LeaseTtl::at_least(timeout);
+    let parts = FollowerParts { shared, state, coordinator, setting, name, files, ttl, own };
+    let follower = TopologyFollower::begin(parts)?;
+    state.set_writer(Arc::clone(&follower) as _);
+    state.set_reporter(Arc::clone(&follower) as _);
+    let mut threads = Vec::new();
+    let runs: [(&str, fn(&Arc<TopologyFollower>)); 2] =
+        [("brisk-coord", coord::run), ("brisk-watch", watch::run)];
+    for (name, run) in runs {
+        let follower = Arc::clone(&follower);
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || run(&follower));
+        threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+    }
+    Ok(Some(TopologyThreads { follower, threads }))
+}
+
+impl TopologyThreads {
+    /// Ends the lease, so that a failover can begin at once, and the threads. The workers have ended: no client is
+    /// served any more.
+    pub(crate) fn stop(self) {
+        self.follower.stop();
+        for thread in self.threads {
+            // A thread that panicked has reported it on stderr.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The coordinator of the settings. Relative paths count from `dir`.
+fn setting(config: &Config) -> Result<CoordinatorSetting, String> {
+    let setting: CoordinatorSetting = config
+        .cluster
         .cluster_coordinator
         .to_string_lossy()
         .parse()
         .map_err(|error| format!("cluster-coordinator: {error}"))?;
-    let name = ClusterName::parse(&cluster.cluster_name.to_string_lossy())
-        .map_err(|error| format!("cluster-name: {error}"))?;
-    let options = brisk_coordinate::etcd::EtcdOptions::default();
-    let coordinator = brisk_coordinate::open(&setting, &name, &options)
-        .map_err(|error| format!("cluster-coordinator: {error}"))?;
-    let read = coordinator.read().map_err(|error| error.to_string())?;
-    let Some(document) = read.document else { return Ok(()) };
-    let topology = Topology::parse(&document).map_err(|error| error.to_string())?;
-    check_installation(name.as_str(), None, Some(&topology)).map_err(|error| error.to_string())?;
-    state.install(own, Some(Arc::new(topology)));
-    state.set_deadline(u64::MAX);
-    Ok(())
+    let in_dir = |path: PathBuf| config.process.dir.as_path().join(path);
+    Ok(match setting {
+        CoordinatorSetting::Local(path) => CoordinatorSetting::Local(in_dir(path)),
+        CoordinatorSetting::Static(path) => CoordinatorSetting::Static(in_dir(path)),
+        etcd @ CoordinatorSetting::Etcd { .. } => etcd,
+    })
+}
+
+fn etcd_options(config: &Config) -> EtcdOptions {
+    let cluster = &config.cluster;
+    let text = |text: &brisk_config::value::Text| {
+        (!text.is_empty()).then(|| text.to_string_lossy().into_owned())
+    };
+    let ca_file = &cluster.cluster_coordinator_ca_file;
+    EtcdOptions {
+        user: text(&cluster.cluster_coordinator_user),
+        password: text(&cluster.cluster_coordinator_password),
+        ca_file: (!ca_file.is_empty()).then(|| config.path_in_dir(ca_file)),
+        ..EtcdOptions::default()
+    }
 }

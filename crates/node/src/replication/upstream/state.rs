@@ -69,6 +69,8 @@ pub struct Upstream {
     /// The offset up to which the stream was received.
     read_offset: AtomicU64,
     incoming: Mutex<IncomingDataset>,
+    /// A full copy has begun, and none has ended since.
+    is_incomplete: AtomicBool,
     /// Grows with each change of the primary.
     generation: AtomicU64,
     connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
@@ -95,6 +97,7 @@ impl Default for Upstream {
             down_since_ms: AtomicU64::new(0),
             read_offset: AtomicU64::new(0),
             incoming: Mutex::default(),
+            is_incomplete: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             connection: Mutex::default(),
             client: Mutex::default(),
@@ -123,6 +126,11 @@ impl Upstream {
         self.phase() == UpstreamPhase::Connected
     }
 
+    /// True if a full copy has begun and none has ended since: the dataset may be a part of it.
+    pub fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::SeqCst)
+    }
+
     /// True if there is or was a stream.
     pub fn has_been_up(&self) -> bool {
         self.is_up() || self.down_since_ms().is_some()
@@ -138,6 +146,11 @@ impl Upstream {
         let before = self.phase.swap(phase as u8, Ordering::SeqCst);
         if before == UpstreamPhase::Connected as u8 && phase != UpstreamPhase::Connected {
             self.down_since_ms.store(now_ms, Ordering::Relaxed);
+        }
+        match phase {
+            UpstreamPhase::Sync => self.is_incomplete.store(true, Ordering::SeqCst),
+            UpstreamPhase::Connected => self.is_incomplete.store(false, Ordering::SeqCst),
+            UpstreamPhase::Connect | UpstreamPhase::Connecting | UpstreamPhase::Handshake => {}
         }
         if phase == UpstreamPhase::Sync {
             *self.incoming.lock().even_poisoned() = IncomingDataset::default();

@@ -261,6 +261,12 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 upstream::acknowledge(shared, &shared.replication.upstream);
             }
             return Ok(Outcome::Replied);
+        } else if is("brisk-status") {
+            args.bytes()?;
+            // Another node of the cluster wants to know how far this one is.
+            let cluster = call.core.shared.cluster.state();
+            let status = cluster.and_then(brisk_node::cluster::ClusterState::status);
+            return Ok(call.reply.bulk(&status.unwrap_or_default()));
         } else if is("rdb-only") {
             if !matches!(args.integer()?, 0 | 1) {
                 return Err(CommandError::text(

@@ -1,0 +1,348 @@
+//! The office of the controller: a node that holds it decides about failovers, forms the cluster, and corrects
+//! addresses.
+//!
+//! Each pass decides about one snapshot, which has the document and the nodes of one revision. Each change expects
+//! that document. A node that registers after the snapshot reasserts itself before it serves, which changes the
+//! document. So a promotion cannot meet a primary that has come back.
+
+use super::coord::ErrorLog;
+use super::follower::TopologyFollower;
+use super::identity::registration_of;
+use super::query;
+use super::writer::Attempt;
+use brisk_cluster::document::{Member, NodeStatus, Registration, Topology};
+use brisk_cluster::failover::{
+    Controller, Decision, FailoverSettings, QUERY_MS_MAX, ReceivedStatus, Situation,
+};
+use brisk_cluster::id::NodeId;
+use brisk_coordinate::error::CoordinatorError;
+use brisk_coordinate::values::{self, Campaign, Lease, Revision, TopologyChange};
+use brisk_node::cluster::boot_ms;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Passes of one turn: each carries out the decisions of a newer situation.
+const PASSES_MAX: usize = 8;
+/// The time for the outcome of one change.
+const CHANGE_MAX: Duration = Duration::from_secs(1);
+/// The pause between two passes that wait for reports.
+const QUERY_PAUSE_MS: u64 = 50;
+
+/// The part of this node in the office of the controller.
+pub(super) struct ControllerOffice {
+    follower: Arc<TopologyFollower>,
+    /// The term of office, if this node holds it.
+    held: Option<(values::Controller, Controller)>,
+    statuses: BTreeMap<NodeId, ReceivedStatus>,
+    /// When the reports were read before, on the clock of [`boot_ms`].
+    statuses_read_ms: u64,
+    pongs: BTreeMap<NodeId, u64>,
+    /// The next campaign and the next pass, on the clock of [`boot_ms`].
+    campaign_due_ms: u64,
+    pass_due_ms: u64,
+    errors: ErrorLog,
+}
+
+/// The outcome of a pass.
+enum Pass {
+    /// The situation has changed: another pass follows at once.
+    Again,
+    /// The next pass is due at this time unless an event arrives.
+    Until(u64),
+}
+
+/// The document that the decisions of a pass build upon.
+struct PassDocument {
+    revision: Revision,
+    topology: Option<Topology>,
+}
+
+impl ControllerOffice {
+    pub(super) fn new(follower: &Arc<TopologyFollower>) -> ControllerOffice {
+        ControllerOffice {
+            follower: Arc::clone(follower),
+            held: None,
+            statuses: BTreeMap::new(),
+            statuses_read_ms: 0,
+            pongs: BTreeMap::new(),
+            campaign_due_ms: 0,
+            pass_due_ms: 0,
+            errors: ErrorLog::new(follower.shared, "the controller"),
+        }
+    }
+
+    /// When the next turn is due, on the clock of [`boot_ms`].
+    pub(super) fn due_ms(&self) -> u64 {
+        match self.held {
+            Some(_) => self.campaign_due_ms.min(self.pass_due_ms),
+            None => self.campaign_due_ms,
+        }
+    }
+
+    /// An event has arrived: the next turn makes a pass.
+    pub(super) fn look(&mut self) {
+        self.pass_due_ms = 0;
+        if self.follower.take_vacancy() {
+            self.campaign_due_ms = 0;
+        }
+    }
+
+    /// Notes the reports that the coordinator has. A report that differs from the one before arrived at some time
+    /// since the last read.
+    pub(super) fn note_statuses(&mut self, statuses: BTreeMap<NodeId, NodeStatus>) {
+        let before_ms = std::mem::replace(&mut self.statuses_read_ms, boot_ms());
+        self.statuses.retain(|id, _| statuses.contains_key(id));
+        for (id, status) in statuses {
+            let known = self.statuses.get(&id);
+            if known.is_none_or(|known| known.status != status && known.received_ms < before_ms) {
+                self.statuses.insert(id, ReceivedStatus { status, received_ms: before_ms });
+            }
+        }
+        self.pass_due_ms = 0;
+    }
+
+    /// Campaigns, and makes passes while this node holds the office.
+    pub(super) fn turn(&mut self, lease: &Lease) {
+        let config = self.follower.shared.config();
+        if !config.cluster.cluster_controller || self.follower.is_static() {
+            (self.campaign_due_ms, self.held) = (u64::MAX, None);
+            return;
+        }
+        let result = self.campaign(lease).and_then(|()| self.make_passes());
+        match result {
+            Ok(()) => self.errors.clear(),
+            Err(CoordinatorError::Stopped | CoordinatorError::LeaseLost) => {}
+            Err(error) => {
+                self.errors.note(&error.to_string());
+                self.pass_due_ms = boot_ms() + self.third_ms() / 2;
+            }
+        }
+    }
+
+    fn third_ms(&self) -> u64 {
+        self.follower.ttl.seconds().saturating_mul(1000) / 3
+    }
+
+    fn campaign(&mut self, lease: &Lease) -> Result<(), CoordinatorError> {
+        let now_ms = boot_ms();
+        if now_ms < self.campaign_due_ms {
+            return Ok(());
+        }
+        self.campaign_due_ms = now_ms + self.third_ms();
+        match self.follower.coordinator.campaign(lease)? {
+            Campaign::Held(_) => self.held = None,
+            Campaign::Elected(office) => {
+                if self.held.as_ref().is_none_or(|(held, _)| *held != office) {
+                    self.follower
+                        .shared
+                        .log
+                        .notice(format_args!("Cluster: this node is the controller now"));
+                    self.held = Some((office, Controller::new(self.settings())));
+                    self.pass_due_ms = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> FailoverSettings {
+        let config = self.follower.shared.config();
+        let cluster = &config.cluster;
+        let count = |number: i64| usize::try_from(number).unwrap_or_default();
+        FailoverSettings {
+            ttl_ms: self.follower.ttl.seconds().saturating_mul(1000),
+            validity_factor: cluster.cluster_replica_validity_factor.max(0).unsigned_abs(),
+            init_shards: count(cluster.cluster_init_shards),
+            init_replicas: count(cluster.cluster_init_replicas),
+        }
+    }
+
+    fn make_passes(&mut self) -> Result<(), CoordinatorError> {
+        for _ in 0..PASSES_MAX {
+            let Some((office, mut controller)) = self.held.take() else { return Ok(()) };
+            if boot_ms() < self.pass_due_ms {
+                self.held = Some((office, controller));
+                return Ok(());
+            }
+            let pass = self.pass(office, &mut controller);
+            self.held = Some((office, controller));
+            match pass? {
+                Pass::Again => self.pass_due_ms = 0,
+                Pass::Until(due_ms) => {
+                    self.pass_due_ms = due_ms;
+                    return Ok(());
+                }
+            }
+        }
+        self.pass_due_ms = boot_ms() + QUERY_PAUSE_MS;
+        Ok(())
+    }
+
+    /// Decides about one situation and carries the decisions out.
+    fn pass(
+        &mut self,
+        office: values::Controller,
+        controller: &mut Controller,
+    ) -> Result<Pass, CoordinatorError> {
+        let (snapshot, installed) = self.follower.snapshot()?;
+        let idle_until = boot_ms() + self.third_ms();
+        if installed.is_err() {
+            // Nothing is decided about a document that this node refuses.
+            return Ok(Pass::Until(idle_until));
+        }
+        let topology = snapshot.topology.document.as_deref().map(Topology::parse);
+        let Ok(topology) = topology.transpose() else { return Ok(Pass::Until(idle_until)) };
+        let nodes = snapshot.nodes.iter().filter_map(registration_of);
+        let registered: BTreeMap<NodeId, Registration> =
+            nodes.map(|node| (node.id, node)).collect();
+        let mut document = PassDocument { revision: snapshot.topology.revision, topology };
+        let decisions = controller.decide(&self.situation(&document, &registered));
+        let mut pass = Pass::Until(idle_until);
+        for decision in decisions {
+            match self.carry_out(&decision, office, &mut document, &registered)? {
+                Pass::Again => pass = Pass::Again,
+                Pass::Until(due_ms) => {
+                    if let Pass::Until(earliest) = &mut pass {
+                        *earliest = due_ms.min(*earliest);
+                    }
+                }
+            }
+        }
+        Ok(pass)
+    }
+
+    fn situation<'s>(
+        &'s self,
+        document: &'s PassDocument,
+        registered: &'s BTreeMap<NodeId, Registration>,
+    ) -> Situation<'s> {
+        Situation {
+            topology: document.topology.as_ref(),
+            registered,
+            statuses: &self.statuses,
+            pongs: &self.pongs,
+            now_ms: boot_ms(),
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        decision: &Decision,
+        office: values::Controller,
+        document: &mut PassDocument,
+        registered: &BTreeMap<NodeId, Registration>,
+    ) -> Result<Pass, CoordinatorError> {
+        let (shared, now_ms) = (self.follower.shared, boot_ms());
+        match decision {
+            Decision::Query { nodes, .. } => {
+                let found = query::statuses(&shared.config(), &addresses(nodes, registered));
+                let received_ms = boot_ms();
+                for (id, status) in found {
+                    self.statuses.insert(id, ReceivedStatus { status, received_ms });
+                }
+                Ok(Pass::Until(now_ms + QUERY_PAUSE_MS))
+            }
+            Decision::AwaitStorm { until_ms, ping } => {
+                let members = members(ping, document.topology.as_ref());
+                let pongs = query::pings(&shared.config(), &members);
+                shared.log.warning(format_args!(
+                    "Cluster: the leases of most primaries ended at once; {} of {} reply to a ping; no \
+                     promotion for {} ms",
+                    pongs.len(),
+                    ping.len(),
+                    until_ms.saturating_sub(now_ms)
+                ));
+                let at_ms = boot_ms();
+                self.pongs.extend(pongs.into_iter().map(|id| (id, at_ms)));
+                Ok(Pass::Until((*until_ms).min(now_ms + QUERY_MS_MAX)))
+            }
+            Decision::NoCandidate { shard, why } => {
+                shared.log.warning(format_args!("Cluster: shard {shard} has no primary: {why}"));
+                Ok(Pass::Until(now_ms + self.third_ms()))
+            }
+            // A restarted primary loads its dataset, or has just reported that it is loaded.
+            Decision::WaitUntil(at_ms) => {
+                let statuses = self.follower.read_statuses()?;
+                self.note_statuses(statuses);
+                Ok(Pass::Until((*at_ms).min(now_ms + 2 * QUERY_PAUSE_MS)))
+            }
+            change => Ok(match self.commit(change, office, document, registered)? {
+                true => Pass::Again,
+                false => Pass::Until(now_ms + QUERY_PAUSE_MS),
+            }),
+        }
+    }
+
+    /// Commits a decision that changes the document. Returns false if it was not committed; it is decided again
+    /// then.
+    fn commit(
+        &self,
+        decision: &Decision,
+        office: values::Controller,
+        document: &mut PassDocument,
+        registered: &BTreeMap<NodeId, Registration>,
+    ) -> Result<bool, CoordinatorError> {
+        let (follower, log) = (&self.follower, &self.follower.shared.log);
+        let change = follower.next_change();
+        let situation = self.situation(document, registered);
+        let next = match decision.apply(&situation, follower.name(), change) {
+            Ok(Some(next)) => next,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                log.warning(format_args!("Cluster: {}: {error}", words(decision, None)));
+                return Ok(false);
+            }
+        };
+        let json = next.to_json().map_err(|error| CoordinatorError::Rejected(error.to_string()))?;
+        let proposal = TopologyChange {
+            expected: document.revision,
+            document: &json,
+            controller: Some(office),
+        };
+        match follower.propose(&proposal, change, Instant::now() + CHANGE_MAX) {
+            Ok(Attempt::Done(revision)) => {
+                log.notice(format_args!("Cluster: {}", words(decision, Some(&next))));
+                // Without the revision, no further change of this pass can be committed.
+                document.revision = revision.unwrap_or(document.revision);
+                document.topology = Some(next);
+                Ok(true)
+            }
+            // It is decided again about the newer document.
+            Ok(Attempt::Overtaken) => Ok(false),
+            Err(error) => Err(CoordinatorError::Rejected(error.to_string())),
+        }
+    }
+}
+
+/// The decision in words, for the log.
+fn words(decision: &Decision, next: Option<&Topology>) -> String {
+    match decision {
+        Decision::Form { shards, replicas } => {
+            format!("the cluster is formed: {shards} shards with {replicas} replicas each")
+        }
+        Decision::Correct(node) => format!("node {node} has another address now"),
+        Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. } => {
+            let shard = next.and_then(|next| next.shard(promotion.shard));
+            let term = shard.map_or(promotion.expected_term.next(), |shard| shard.term);
+            let (shard, node, why) = (promotion.shard, promotion.to.node, &promotion.why);
+            format!("shard {shard} term {term}: {node} is primary now ({why})")
+        }
+        _ => "no change".to_owned(),
+    }
+}
+
+/// The announced addresses of nodes with a lease.
+fn addresses(
+    nodes: &[NodeId],
+    registered: &BTreeMap<NodeId, Registration>,
+) -> Vec<(NodeId, Member)> {
+    let address = |id: &NodeId| Some((*id, registered.get(id)?.member.clone()));
+    nodes.iter().filter_map(address).collect()
+}
+
+/// The addresses of members, which may have no lease.
+fn members(nodes: &[NodeId], topology: Option<&Topology>) -> Vec<(NodeId, Member)> {
+    let member = |id: &NodeId| Some((*id, topology?.members.get(id)?.clone()));
+    nodes.iter().filter_map(member).collect()
+}

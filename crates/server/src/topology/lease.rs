@@ -1,0 +1,177 @@
+//! The lease of this node: registers the node, renews the lease, and sets the lease deadline of the workers.
+//!
+//! A renewal counts only once the newest document is installed: otherwise this node could renew and miss a forced
+//! promotion. A primary that registers again first reasserts itself: the change makes a promotion fail that was
+//! decided while it had no lease.
+
+use super::coord::ErrorLog;
+use super::follower::TopologyFollower;
+use super::identity::to_coordinator;
+use brisk_cluster::change::{ChangeError, reassert};
+use brisk_cluster::failover;
+use brisk_cluster::map::MapRole;
+use brisk_coordinate::error::CoordinatorError;
+use brisk_coordinate::values::{Claim, Lease};
+use brisk_node::cluster::{CommitError, boot_ms};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lease is renewed this many times per TTL, and twice as often after an error.
+const RENEWALS_PER_TTL: u64 = 3;
+
+/// Keeps the lease of this node.
+pub(super) struct LeaseKeeper {
+    follower: Arc<TopologyFollower>,
+    lease: Option<Lease>,
+    /// The node has been registered in this process.
+    has_registered: bool,
+    /// A primary has registered and not reasserted itself.
+    must_reassert: bool,
+    /// The lease deadline, on the clock of [`boot_ms`].
+    deadline_ms: u64,
+    /// The next renewal, on the same clock.
+    due_ms: u64,
+    errors: ErrorLog,
+}
+
+impl LeaseKeeper {
+    pub(super) fn new(follower: &Arc<TopologyFollower>) -> LeaseKeeper {
+        LeaseKeeper {
+            follower: Arc::clone(follower),
+            lease: None,
+            has_registered: false,
+            must_reassert: false,
+            deadline_ms: 0,
+            due_ms: 0,
+            errors: ErrorLog::new(follower.shared, "the lease of this node"),
+        }
+    }
+
+    /// The lease, if the last renewal succeeded.
+    pub(super) fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
+    /// The next renewal, on the clock of [`boot_ms`].
+    pub(super) const fn due_ms(&self) -> u64 {
+        self.due_ms
+    }
+
+    fn ttl_ms(&self) -> u64 {
+        self.follower.ttl.seconds().saturating_mul(1000)
+    }
+
+    /// Registers again with changed details, at once.
+    pub(super) fn announce(&mut self) {
+        self.lease = None;
+        self.due_ms = 0;
+    }
+
+    /// Renews the lease if it is time. Returns true if the coordinator was reached.
+    pub(super) fn keep(&mut self) -> bool {
+        let sent_ms = boot_ms();
+        if sent_ms < self.due_ms {
+            return self.errors.is_clear();
+        }
+        let result = match &self.lease {
+            Some(lease) => self.follower.coordinator.renew(lease),
+            None => self.register(),
+        };
+        let confirmed = result.and_then(|lease| {
+            self.must_reassert |= self.lease.is_none();
+            self.follower.note_lease(Some(lease.clone()));
+            let lease = self.lease.insert(lease).clone();
+            self.confirm(&lease, sent_ms)
+        });
+        match confirmed {
+            Ok(()) => {
+                self.errors.clear();
+                self.due_ms = sent_ms + self.ttl_ms() / RENEWALS_PER_TTL;
+            }
+            Err(error) => self.note_failure(&error),
+        }
+        self.publish_deadline();
+        self.errors.is_clear()
+    }
+
+    fn register(&mut self) -> Result<Lease, CoordinatorError> {
+        let follower = &self.follower;
+        let own = to_coordinator(&follower.own()).map_err(CoordinatorError::Rejected)?;
+        let claim = if self.has_registered { Claim::Resume } else { Claim::Start };
+        let lease = follower.coordinator.register(&own, follower.ttl, claim)?;
+        self.has_registered = true;
+        Ok(lease)
+    }
+
+    /// Makes a renewal count: installs the newest document, and sets the deadline.
+    fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), CoordinatorError> {
+        // A node that does not understand the newest document does not know its role: its deadline stays.
+        if let Some(refusal) = self.follower.install_newest()?
+            && TopologyFollower::is_incomprehensible(&refusal)
+        {
+            return Ok(());
+        }
+        self.reassert()?;
+        let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
+        self.deadline_ms = match lease.expires_at {
+            None => u64::MAX,
+            Some(_) => failover::Lease { renewed_ms: sent_ms, ttl_ms }.deadline_ms(),
+        };
+        Ok(())
+    }
+
+    /// A primary that has registered commits a change that confirms its role.
+    fn reassert(&mut self) -> Result<(), CoordinatorError> {
+        let follower = &self.follower;
+        let is_primary = || follower.state.in_force().map.role() == MapRole::Primary;
+        if self.must_reassert && !follower.is_static() && is_primary() {
+            let run = follower.state.run();
+            let limit = Duration::from_millis(self.ttl_ms() / 2);
+            let edit = |basis: &brisk_node::cluster::ChangeBasis<'_>| {
+                reassert(basis.topology, basis.change, run)
+            };
+            match follower.commit_within(limit, &edit) {
+                // Another node is the primary by now.
+                Ok(())
+                | Err(CommitError::Refused(
+                    ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
+                )) => {}
+                Err(error) => return Err(CoordinatorError::Rejected(error.to_string())),
+            }
+        }
+        self.must_reassert = false;
+        Ok(())
+    }
+
+    fn note_failure(&mut self, error: &CoordinatorError) {
+        self.due_ms = boot_ms() + self.ttl_ms() / RENEWALS_PER_TTL / 2;
+        match error {
+            CoordinatorError::Stopped => {}
+            CoordinatorError::LeaseLost => {
+                let is_bound_to_process =
+                    self.lease.as_ref().is_some_and(|lease| lease.expires_at.is_none());
+                if is_bound_to_process {
+                    // Another process has registered this id.
+                    self.deadline_ms = 0;
+                }
+                self.lease = None;
+                self.follower.note_lease(None);
+                self.due_ms = 0;
+                self.follower.shared.log.warning(format_args!(
+                    "Cluster: the lease of this node has ended; it registers again"
+                ));
+            }
+            CoordinatorError::NodeIdTaken { .. } => {
+                self.deadline_ms = 0;
+                self.errors.note(&error.to_string());
+            }
+            error => self.errors.note(&error.to_string()),
+        }
+    }
+
+    /// Gives the deadline to the workers. After a forced promotion it begins to count later.
+    pub(super) fn publish_deadline(&self) {
+        let may_serve = boot_ms() >= self.follower.serves_from_ms();
+        self.follower.state.set_deadline(if may_serve { self.deadline_ms } else { 0 });
+    }
+}

@@ -1,0 +1,151 @@
+//! Requests to other nodes, by a connection of their own to the client port: a node's report, and a ping.
+
+use brisk_cluster::document::{Member, NodeStatus, REPORT_BYTES_MAX};
+use brisk_cluster::id::NodeId;
+use brisk_cluster::map::client_port;
+use brisk_config::Config;
+use brisk_net::tls::outgoing;
+use brisk_resp::request;
+use rustls::StreamOwned;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, Instant};
+
+/// The time for one request, connection included. Requests run side by side, so that the controller waits no longer
+/// than this.
+const QUERY_MAX: Duration = Duration::from_millis(300);
+/// The option of REPLCONF that replies with a report.
+pub(super) const STATUS_OPTION: &str = "brisk-status";
+/// Nodes that are queried at once; the replicas of a shard are fewer.
+const QUERIES_MAX: usize = 64;
+
+/// A connection to a node, with or without TLS.
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// Requests the reports of these nodes. Nodes that do not reply in time are missing in the result.
+pub(super) fn statuses(
+    config: &Config,
+    nodes: &[(NodeId, Member)],
+) -> BTreeMap<NodeId, NodeStatus> {
+    let replies = each(nodes, |member| {
+        let reply = request_of(config, member, &["REPLCONF", STATUS_OPTION, "?"])?;
+        NodeStatus::parse(&reply).map_err(io::Error::other)
+    });
+    replies.into_iter().filter_map(|(id, status)| Some((id, status.ok()?))).collect()
+}
+
+/// Pings these nodes. Any reply counts, also an error.
+pub(super) fn pings(config: &Config, nodes: &[(NodeId, Member)]) -> Vec<NodeId> {
+    let replies = each(nodes, |member| request_of(config, member, &["PING"]));
+    let is_alive = |(id, reply): (NodeId, io::Result<Vec<u8>>)| {
+        let replied = reply.is_ok_and(|reply| !reply.is_empty());
+        replied.then_some(id)
+    };
+    replies.into_iter().filter_map(is_alive).collect()
+}
+
+/// Runs a request to each node, all at once.
+fn each<T: Send>(
+    nodes: &[(NodeId, Member)],
+    request: impl Fn(&Member) -> io::Result<T> + Sync,
+) -> Vec<(NodeId, io::Result<T>)> {
+    let mut results = Vec::new();
+    for some in nodes.chunks(QUERIES_MAX) {
+        std::thread::scope(|scope| {
+            let run = |(id, member): &'_ (NodeId, Member)| {
+                let (id, member, request) = (*id, member.clone(), &request);
+                scope.spawn(move || (id, request(&member)))
+            };
+            let threads: Vec<_> = some.iter().map(run).collect();
+            results.extend(threads.into_iter().filter_map(|thread| thread.join().ok()));
+        });
+    }
+    results
+}
+
+/// Sends a request and returns its reply: the bytes of a bulk string, or the line of another reply.
+fn request_of(config: &Config, member: &Member, words: &[&str]) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + QUERY_MAX;
+    let uses_tls = config.tls.replication;
+    let port = client_port(member, uses_tls);
+    let address = (member.ip.as_str(), port).to_socket_addrs()?.next();
+    let address = address.ok_or(ErrorKind::AddrNotAvailable)?;
+    let socket = TcpStream::connect_timeout(&address, left(until)?)?;
+    socket.set_nodelay(true)?;
+    let clock = socket.try_clone()?;
+    let mut stream: Box<dyn Stream> = if uses_tls {
+        let tls = outgoing::connection(config, address.ip()).map_err(io::Error::other)?;
+        Box::new(StreamOwned::new(tls, socket))
+    } else {
+        Box::new(socket)
+    };
+    let (user, password) = (&config.replication.masteruser, &config.replication.masterauth);
+    let mut bytes = Vec::new();
+    let authenticates = !password.is_empty();
+    if authenticates {
+        let words = [b"AUTH", user.as_bytes(), password.as_bytes()];
+        let words: Vec<&[u8]> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        request::encode(&mut bytes, &words);
+    }
+    request::encode(&mut bytes, words);
+    clock.set_write_timeout(Some(left(until)?))?;
+    stream.write_all(&bytes)?;
+    stream.flush()?;
+    let mut received = Vec::new();
+    let mut replies = usize::from(authenticates) + 1;
+    loop {
+        while let Some((reply, end)) = first_reply(&received)? {
+            replies -= 1;
+            if replies == 0 {
+                return Ok(reply);
+            }
+            received.drain(..end);
+        }
+        if received.len() > 2 * REPORT_BYTES_MAX {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let mut part = [0; 4 << 10];
+        clock.set_read_timeout(Some(left(until)?))?;
+        match stream.read(&mut part)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            len => received.extend_from_slice(&part[..len]),
+        }
+    }
+}
+
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// The first complete reply in these bytes, and its end: a bulk string, or a line.
+fn first_reply(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let (line, after) = (&bytes[..end], end + 2);
+    let Some(digits) = line.strip_prefix(b"$") else {
+        return Ok(Some((line.to_vec(), after)));
+    };
+    let len: Option<usize> = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok());
+    let len = len.filter(|len| *len <= REPORT_BYTES_MAX).ok_or(ErrorKind::InvalidData)?;
+    let whole = bytes.get(after..after + len + 2);
+    Ok(whole.map(|whole| (whole[..len].to_vec(), after + len + 2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_taken_when_they_are_complete() {
+        let taken = |bytes: &[u8]| first_reply(bytes).unwrap();
+        assert_eq!(taken(b"$3\r\nab"), None);
+        assert_eq!(taken(b"$3\r\nabc\r\n+OK"), Some((b"abc".to_vec(), 9)));
+        assert_eq!(taken(b"-NOAUTH x\r\n"), Some((b"-NOAUTH x".to_vec(), 11)));
+        assert_eq!(taken(b"+OK\r"), None);
+        for bad in [&b"$-1\r\n"[..], b"$x\r\n", b"$99999999999\r\n"] {
+            assert!(first_reply(bad).is_err());
+        }
+    }
+}

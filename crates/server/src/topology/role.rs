@@ -1,0 +1,108 @@
+//! The role of this server follows the document: it becomes a primary, or a replica of the primary of its shard.
+
+use brisk_cluster::document::TermCause;
+use brisk_cluster::id::{ShardId, Term};
+use brisk_cluster::map::{MapRole, client_port};
+use brisk_config::value::{PrimaryAddress, Text};
+use brisk_node::cluster::{ClusterState, InForce};
+use brisk_node::core::Core;
+use brisk_node::core::shared::Shared;
+use brisk_node::replication::role;
+
+/// The primary that this server must follow by the document; `None` for a primary.
+fn wanted_primary(in_force: &InForce, uses_tls: bool) -> Option<PrimaryAddress> {
+    if in_force.map.role() != MapRole::Replica {
+        return None;
+    }
+    let topology = in_force.topology.as_deref()?;
+    let shard = topology.shard_of(in_force.map.own())?;
+    let member = topology.members.get(&shard.primary)?;
+    let host = Text::from(member.ip.as_str());
+    Some(PrimaryAddress { host, port: client_port(member, uses_tls) })
+}
+
+/// True if the role or the primary of this server is not that of the document.
+pub(super) fn differs(shared: &Shared, state: &ClusterState) -> bool {
+    let config = shared.config();
+    let wanted = wanted_primary(&state.in_force(), config.tls.replication);
+    wanted != config.replication.replicaof
+}
+
+/// True while a dataset is loaded: then the role cannot change.
+pub(super) fn is_loading(shared: &Shared) -> bool {
+    shared.conditions.is_loading() || shared.conditions.is_loading_async()
+}
+
+/// Sets the role of the document before the workers start. The server follows its primary once its own dataset is
+/// loaded.
+pub(super) fn prepare(shared: &Shared, state: &ClusterState) {
+    let primary = wanted_primary(&state.in_force(), shared.config().tls.replication);
+    shared.keyspace.journal().set_relayed(primary.is_some());
+    let mut store = shared.settings.store();
+    store.adopt(|config| config.replication.replicaof = primary);
+    shared.publish_config((*store.current()).clone());
+}
+
+/// Takes the role of the document, unless a dataset is being loaded: the caller tries again then. All other workers
+/// are quiesced.
+pub(super) fn follow_document(core: &mut Core, state: &ClusterState) {
+    let shared = core.shared;
+    if is_loading(shared) || !differs(shared, state) {
+        return;
+    }
+    match wanted_primary(&state.in_force(), shared.config().tls.replication) {
+        None => role::become_primary(core),
+        Some(primary) => role::become_replica(core, primary),
+    }
+}
+
+/// Logs the role of this node if it is another than `before`.
+pub(super) fn log_change(
+    shared: &Shared,
+    state: &ClusterState,
+    before: Option<(MapRole, ShardId, Term)>,
+) {
+    let in_force = state.in_force();
+    let (map, log) = (&in_force.map, &shared.log);
+    let Some((shard, term)) = map.own_shard() else {
+        if before.is_some() {
+            log.notice(format_args!("Cluster: this node is no member any more"));
+        }
+        return;
+    };
+    if before == Some((map.role(), shard, term)) {
+        return;
+    }
+    let found = in_force.topology.as_deref().and_then(|topology| topology.shard(shard));
+    let Some(found) = found else { return };
+    let why = match found.cause {
+        _ if !found.why.is_empty() => format!(" ({})", found.why),
+        TermCause::Founded => String::new(),
+        cause => format!(" ({})", word(cause)),
+    };
+    match map.role() {
+        MapRole::Primary => {
+            log.notice(format_args!("Cluster: shard {shard} term {term}: this node is primary now{why}"));
+        }
+        MapRole::RestartedPrimary => log.notice(format_args!(
+            "Cluster: shard {shard} term {term}: this node was restarted as its primary and waits for a new term"
+        )),
+        MapRole::Replica => {
+            let primary = found.primary;
+            log.notice(format_args!(
+                "Cluster: shard {shard} term {term}: this node is a replica of {primary} now{why}"
+            ));
+        }
+        MapRole::Outsider => {}
+    }
+}
+
+const fn word(cause: TermCause) -> &'static str {
+    match cause {
+        TermCause::Founded => "founded",
+        TermCause::Failover => "failover",
+        TermCause::Planned => "planned switch",
+        TermCause::Forced => "forced",
+        TermCause::Resumed => "resumed",
+    }
+}

@@ -1,0 +1,111 @@
+//! The report of this node, and the lives of all nodes.
+
+use super::follower::TopologyFollower;
+use super::identity::node_id;
+use super::role;
+use brisk_cluster::document::{Dataset, NodeRole, NodeStatus};
+use brisk_cluster::id::{NodeId, ShardId};
+use brisk_cluster::map::MapRole;
+use brisk_cluster::view::NodeLife;
+use brisk_coordinate::error::CoordinatorError;
+use brisk_engine::DbIndex;
+use brisk_node::cluster::{StatusReporter, boot_ms};
+use brisk_node::replication::upstream::state::UpstreamPhase;
+use brisk_reactor::unix_ms;
+use brisk_structures::poison::EvenPoisoned as _;
+use std::collections::BTreeMap;
+
+/// The last contact of this process with the primary of a shard, on the clock of [`boot_ms`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastContact {
+    shard: ShardId,
+    at_ms: u64,
+}
+
+impl StatusReporter for TopologyFollower {
+    fn status(&self) -> Vec<u8> {
+        // A report has a fixed form and always fits.
+        self.node_status().to_json().unwrap_or_default()
+    }
+}
+
+impl TopologyFollower {
+    /// The present report of this node.
+    pub(super) fn node_status(&self) -> NodeStatus {
+        let shared = self.shared;
+        self.note_contact();
+        let in_force = self.state.in_force();
+        let own = in_force.map.own_shard();
+        let is_replica = shared.conditions.is_replica();
+        let upstream = &shared.replication.upstream;
+        let is_copying = upstream.phase() == UpstreamPhase::Sync || upstream.is_incomplete();
+        let contact = *self.contact.lock().even_poisoned();
+        let contact =
+            contact.filter(|contact| own.is_some_and(|(shard, _)| shard == contact.shard));
+        let (replid, offset) = shared.replication.position(&shared.keyspace);
+        let has_data = contact.is_some() || shared.keyspace.key_count(DbIndex::FIRST) > 0;
+        NodeStatus {
+            incarnation: self.state.run().incarnation,
+            role: if is_replica { NodeRole::Replica } else { NodeRole::Primary },
+            term: own.map(|(_, term)| term).unwrap_or_default(),
+            replid,
+            offset,
+            loading: role::is_loading(shared) || (is_replica && is_copying),
+            last_contact_ms: contact.map(|contact| boot_ms().saturating_sub(contact.at_ms)),
+            dataset: if has_data { Dataset::Disk } else { Dataset::Empty },
+            other: Default::default(),
+        }
+    }
+
+    /// Notes the last byte from the primary. It counts for the present shard only: data of another shard is no
+    /// reason to promote this node.
+    pub(super) fn note_contact(&self) {
+        let shared = self.shared;
+        let upstream = &shared.replication.upstream;
+        let in_force = self.state.in_force();
+        let Some((shard, _)) = in_force.map.own_shard() else { return };
+        let is_following =
+            in_force.map.role() == MapRole::Replica && !role::differs(shared, self.state);
+        if !is_following || !upstream.has_been_up() {
+            return;
+        }
+        let age_ms = unix_ms().saturating_sub(upstream.last_io_ms());
+        let at_ms = boot_ms().saturating_sub(age_ms);
+        let mut contact = self.contact.lock().even_poisoned();
+        let before = contact.filter(|contact| contact.shard == shard);
+        let at_ms = before.map_or(at_ms, |before| before.at_ms.max(at_ms));
+        *contact = Some(LastContact { shard, at_ms });
+    }
+
+    /// Reads the reports of all nodes.
+    ///
+    /// # Errors
+    /// The coordinator cannot be reached.
+    pub(super) fn read_statuses(&self) -> Result<BTreeMap<NodeId, NodeStatus>, CoordinatorError> {
+        let statuses = self.coordinator.statuses()?;
+        let parsed = statuses.iter().filter_map(|found| {
+            Some((node_id(found.node)?, NodeStatus::parse(&found.status).ok()?))
+        });
+        Ok(parsed.collect())
+    }
+
+    /// Publishes the lives of the nodes, for CLUSTER NODES and similar commands. `statuses` are the last reports,
+    /// each with its arrival in Unix ms.
+    pub(super) fn publish_lives(&self, statuses: &BTreeMap<NodeId, (NodeStatus, u64)>) {
+        if self.is_static() {
+            return self.set_all_alive();
+        }
+        let life = |(id, node): (&NodeId, &brisk_cluster::document::Registration)| {
+            let report =
+                statuses.get(id).filter(|(status, _)| status.incarnation == node.incarnation);
+            let (is_loading, offset, last_report_ms) = match report {
+                Some((status, at_ms)) => (status.loading, status.offset, *at_ms),
+                None => (false, 0, 0),
+            };
+            let no_failover = node.no_failover;
+            (*id, NodeLife { is_alive: true, no_failover, is_loading, offset, last_report_ms })
+        };
+        let registered = self.registered();
+        self.state.set_lives(registered.iter().map(life).collect());
+    }
+}

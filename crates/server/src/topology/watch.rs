@@ -1,0 +1,73 @@
+//! The thread `brisk-watch`: takes a snapshot of the coordinator, then follows its events.
+
+use super::coord::ErrorLog;
+use super::follower::{Found, TopologyFollower};
+use super::identity::registration_of;
+use brisk_coordinate::error::CoordinatorError;
+use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long one call waits for events.
+const EVENTS_WAIT: Duration = Duration::from_secs(1);
+/// The pause after a snapshot that failed.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Follows the events until the threads are stopped.
+pub(super) fn run(follower: &Arc<TopologyFollower>) {
+    let mut errors = ErrorLog::new(follower.shared, "the watch of the topology");
+    while !follower.signal.is_stopped() {
+        // A refusal is logged by the installation.
+        match follower.snapshot() {
+            Ok((snapshot, _)) => {
+                errors.clear();
+                take_nodes(follower, &snapshot);
+                follow(follower, &snapshot, &mut errors);
+            }
+            Err(CoordinatorError::Stopped) => return,
+            Err(error) => {
+                errors.note(&error.to_string());
+                follower.signal.pause(RETRY_PAUSE);
+            }
+        }
+    }
+}
+
+fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
+    let nodes = snapshot.nodes.iter().filter_map(registration_of);
+    follower.set_registered(nodes.map(|node| (node.id, node)).collect());
+    if snapshot.controller.is_none() {
+        follower.note_vacancy();
+    }
+}
+
+/// Follows the events after a snapshot, until they are not kept any more or the threads are stopped.
+fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut ErrorLog) {
+    let mut watch = follower.coordinator.watch(snapshot.revision);
+    while !follower.signal.is_stopped() {
+        let known = follower.known_revision();
+        let events = match watch.next(EVENTS_WAIT) {
+            Ok(events) => events,
+            Err(CoordinatorError::Stopped) => return,
+            Err(error) => {
+                errors.note(&error.to_string());
+                continue;
+            }
+        };
+        for event in events {
+            match event {
+                WatchEvent::Topology(topology) => {
+                    // A later document may be in force by now: the revision before the wait does not count.
+                    let known = known.min(topology.revision);
+                    let _ = follower.install(Found { topology: &topology, known });
+                }
+                WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
+                WatchEvent::NodeGone { node, .. } => follower.note_gone(node),
+                WatchEvent::ControllerElected(_) => {}
+                WatchEvent::ControllerGone { .. } => follower.note_vacancy(),
+                WatchEvent::Compacted { .. } => return,
+                WatchEvent::NoLeader => errors.note("etcd has no leader"),
+            }
+        }
+    }
+}
