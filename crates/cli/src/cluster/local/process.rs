@@ -130,7 +130,7 @@ impl LocalNode {
         self.dir.join(LOG_FILE)
     }
 
-    /// The last lines of its log, each after a margin.
+    /// `its log /path ends with:` and the last lines of its log, each after a margin.
     pub(super) fn log_tail(&self) -> String {
         let tail = |path: &Path| -> std::io::Result<Vec<u8>> {
             let mut file = File::open(path)?;
@@ -143,7 +143,13 @@ impl LocalNode {
         let bytes = tail(&self.log_path()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let path = self.log_path();
+        let path = path.display();
+        if lines.is_empty() {
+            return format!("its log {path} is empty");
+        }
         let shown = &lines[lines.len().saturating_sub(LOG_TAIL_LINES)..];
-        shown.iter().map(|line| format!("    {line}\n")).collect()
+        let shown: Vec<String> = shown.iter().map(|line| format!("    {line}")).collect();
+        format!("its log {path} ends with:\n{}", shown.join("\n"))
     }
 }

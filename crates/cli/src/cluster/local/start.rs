@@ -117,10 +117,9 @@ fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> 
         let Some((node, text)) = unready else { return Ok(()) };
         if progress.elapsed() >= STALLED_MAX {
             return Err(format!(
-                "The cluster is not ready after {} seconds: node {}: {text}. Its log {} ends with:\n{}",
+                "The cluster is not ready after {} seconds: node {}: {text}; {}",
                 STALLED_MAX.as_secs(),
                 node.port,
-                node.log_path().display(),
                 node.log_tail()
             ));
         }
@@ -136,10 +135,7 @@ fn check_process(started: &mut Started) -> Result<(), String> {
         None => node.pid().is_none().then(|| "its process is gone".to_owned()),
     };
     how.map_or(Ok(()), |how| {
-        let log = node.log_path();
-        let log = log.display();
-        let tail = node.log_tail();
-        Err(format!("Node {} ended ({how}). Its log {log} ends with:\n{tail}", node.port))
+        Err(format!("Node {} has ended ({how}); {}", node.port, node.log_tail()))
     })
 }
 

@@ -80,6 +80,12 @@ impl ClusterFacts {
         slots.len()
     }
 
+    /// The different values that a field of CLUSTER INFO has at the nodes, in order.
+    pub(super) fn values(&self, field: &str) -> BTreeSet<&str> {
+        let reports = self.nodes.iter().filter_map(|node| node.report.as_ref());
+        reports.filter_map(|report| report.cluster.get(field)).collect()
+    }
+
     /// The largest number that a field of CLUSTER INFO has at any node.
     pub(super) fn newest(&self, field: &str) -> Option<i64> {
         let reports = self.nodes.iter().filter_map(|node| node.report.as_ref());

@@ -42,10 +42,11 @@ fn summary(facts: &ClusterFacts) -> String {
         facts.assigned_slots(),
         count(facts.primaries().filter(|node| !node.line.slots.is_empty()).count(), "shard"),
     );
-    let reports = || facts.nodes.iter().filter_map(|node| node.report.as_ref());
-    let coordinator = reports().find_map(|report| report.cluster.get("cluster_coordinator"));
-    if let Some(coordinator) = coordinator {
+    if let Some(coordinator) = facts.values("cluster_coordinator").into_iter().next() {
         text.push_str(&format!("Coordinator: {coordinator}"));
+        for state in facts.values("cluster_coordinator_state") {
+            text.push_str(&format!(", {state}"));
+        }
         if let Some(epoch) = facts.newest("cluster_document_epoch") {
             text.push_str(&format!(", topology epoch {epoch}"));
         }
@@ -113,7 +114,7 @@ fn node(facts: &ClusterFacts, node: &NodeFacts, primary: Option<&NodeFacts>) -> 
                 Some(left) if left >= 0 => parts.push(format!("lease {left} ms")),
                 _ => {}
             }
-            if let Some(state) = cluster.get("cluster_coordinator_state") {
+            if let Some(state) = cluster.get("cluster_coordinator_state").filter(|it| *it != "ok") {
                 parts.push(format!("coordinator {state}"));
             }
             let (epoch, newest) =
