@@ -275,6 +275,8 @@ bitflags! {
         const DEBUG = 1 << 19;
         /// Rejected unless `enable-module-command` allows it.
         const MODULE = 1 << 20;
+        /// Runs while the dataset is loaded, as in Valkey. Redis rejects it then and has no flag for it.
+        const LOADING_OF_VALKEY = 1 << 21;
         /// Allowed for RESP2 sessions with subscriptions.
         const WHILE_SUBSCRIBED = 1 << 24;
         /// No effect for sessions without subscriptions.

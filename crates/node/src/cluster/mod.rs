@@ -11,14 +11,17 @@
 //! | here | the state that all threads share |
 //! | `worker` | a worker's copy, and the check before each command |
 //! | `writer` | changes of the topology that commands request; the report of this node |
+//! | `deferred` | changes that transactions and scripts request |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
 
+mod deferred;
 mod worker;
 mod writer;
 
-pub use worker::WorkerCluster;
+pub use deferred::{DeferredChanges, TopologyEdit};
+pub use worker::{WorkerCluster, endpoint_kind, route_state};
 pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
@@ -67,6 +70,8 @@ pub struct ClusterState {
     deadline_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
+    /// Changes that are committed after the reply.
+    pub deferred: DeferredChanges,
     reporter: OnceLock<Arc<dyn StatusReporter>>,
 }
 
@@ -91,6 +96,7 @@ impl ClusterState {
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
+            deferred: DeferredChanges::default(),
             reporter: OnceLock::new(),
         }
     }
@@ -134,10 +140,11 @@ impl ClusterState {
         deadline != u64::MAX && boot_ms() >= deadline
     }
 
-    /// Milliseconds until the lease deadline; 0 once the node is fenced.
+    /// Milliseconds until the lease deadline; 0 once the node is fenced. `None` if the node needs no lease.
     #[must_use]
-    pub fn lease_left_ms(&self) -> u64 {
-        self.deadline_ms.load(Ordering::Acquire).saturating_sub(boot_ms())
+    pub fn lease_left_ms(&self) -> Option<u64> {
+        let deadline = self.deadline_ms.load(Ordering::Acquire);
+        (deadline != u64::MAX).then(|| deadline.saturating_sub(boot_ms()))
     }
 
     /// The facts about nodes that the document does not hold.

@@ -128,7 +128,9 @@ impl Installed {
     }
 }
 
-fn route_state(config: &Config, is_fenced: bool) -> RouteState {
+/// The facts about the node that routing depends on.
+#[must_use]
+pub fn route_state(config: &Config, is_fenced: bool) -> RouteState {
     let cluster = &config.cluster;
     RouteState {
         is_fenced,
@@ -138,7 +140,9 @@ fn route_state(config: &Config, is_fenced: bool) -> RouteState {
     }
 }
 
-fn endpoint_kind(config: &Config) -> EndpointKind {
+/// How other nodes are named to clients.
+#[must_use]
+pub fn endpoint_kind(config: &Config) -> EndpointKind {
     match config.cluster.cluster_preferred_endpoint_type {
         EndpointType::Ip => EndpointKind::Ip,
         EndpointType::Hostname => EndpointKind::Hostname,

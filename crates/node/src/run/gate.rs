@@ -344,7 +344,7 @@ fn stale(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Ver
 fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
     let is_refused = match shared.conditions.is_loading() {
-        true => !row.has(Flags::LOADING),
+        true => !row.spec.flags.intersects(Flags::LOADING.union(Flags::LOADING_OF_VALKEY)),
         false => {
             shared.conditions.is_loading_async() && facts.flags.contains(Flags::NO_ASYNC_LOADING)
         }

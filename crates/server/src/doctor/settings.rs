@@ -199,7 +199,9 @@ mod tests {
         assert_eq!((nothing_saved(&config), effects(&config)), (None, None));
         config.persistence.save.clear();
         config.cluster.cluster_enabled = true;
+        assert_eq!(effects(&config), None);
+        config.memory.activedefrag = true;
         assert_eq!(nothing_saved(&config).unwrap().state, Note);
-        assert!(effects(&config).unwrap().what.ends_with(": cluster-enabled"));
+        assert!(effects(&config).unwrap().what.ends_with(": activedefrag"));
     }
 }

@@ -6,7 +6,7 @@ use brisk_node::persistence::bgsave;
 
 /// The reason why clients should not be routed to this server; `None` if they should. The first that
 /// applies: the server is shutting down, or waits for its replicas before that; it is loading the
-/// dataset; it is a replica without a link to its primary, so its data may be stale; it rejects writes
+/// dataset; it is a node of a cluster that has no topology, or whose lease has ended; it is a replica without a link to its primary, so its data may be stale; it rejects writes
 /// because writing to the disk fails. A replica that loads a full copy while it serves its old data has
 /// no link, and is not ready.
 pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
@@ -15,6 +15,14 @@ pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
     }
     if shared.conditions.is_loading() {
         return Some("loading the dataset");
+    }
+    if let Some(cluster) = shared.cluster.state() {
+        if cluster.in_force().topology.is_none() {
+            return Some("no topology of the cluster");
+        }
+        if cluster.is_fenced() {
+            return Some("no lease of the cluster's coordinator");
+        }
     }
     if shared.conditions.is_replica() && !shared.replication.upstream.is_up() {
         return Some("no link to the primary");

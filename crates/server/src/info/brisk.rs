@@ -1,6 +1,7 @@
 //! INFO brisk: how the workers spend their time, and their system calls. (S4)
 
 use super::View;
+use super::cluster;
 use super::server::backend;
 use brisk_node::replication::comparison::{Finding, ReplicaComparison};
 use brisk_observe::stats::{Count, WorkerStats};
@@ -75,6 +76,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let closed =
         view.shared.observe.metrics.input_total_limit_disconnections.load(Ordering::Relaxed);
     text.number("client_input_total_limit_disconnections", closed);
+    cluster::write_state(view, text);
     let snapshots = &view.shared.persistence.snapshots;
     let underway = snapshots.underway().or_else(|| view.shared.replication.snapshots.underway());
     text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));

@@ -1,8 +1,91 @@
-//! INFO cluster.
+//! INFO cluster, and the facts about cluster mode that CLUSTER INFO, INFO brisk and the metrics share.
 
 use super::View;
+use brisk_cluster::id::NodeId;
+use brisk_cluster::map::EndpointKind;
+use brisk_cluster::view::{ClusterView, NodeLife};
+use brisk_config::Config;
+use brisk_node::cluster::{ClusterState, InForce, endpoint_kind, route_state};
+use brisk_node::core::shared::Shared;
 use brisk_observe::text::Text;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-pub(super) fn write(_: &View<'_>, text: &mut Text) {
-    text.number("cluster_enabled", 0);
+/// This node's view of the cluster, with the values that [`ClusterView`] borrows.
+pub(crate) struct NodeView<'s> {
+    state: &'s ClusterState,
+    in_force: Arc<InForce>,
+    lives: BTreeMap<NodeId, NodeLife>,
+    endpoint: EndpointKind,
+    is_tls: bool,
+    is_down: bool,
+}
+
+impl<'s> NodeView<'s> {
+    /// The view for one client; `None` without cluster mode. `is_tls`: the client uses TLS. O(nodes).
+    pub(crate) fn new(shared: &'s Shared, config: &Config, is_tls: bool) -> Option<NodeView<'s>> {
+        let state = shared.cluster.state()?;
+        let in_force = state.in_force();
+        let mut lives = (*state.lives()).clone();
+        let own = own_life(shared, config);
+        lives.insert(in_force.own.id, own);
+        let is_down = in_force.map.is_down(&route_state(config, state.is_fenced()));
+        let endpoint = endpoint_kind(config);
+        Some(NodeView { state, in_force, lives, endpoint, is_tls, is_down })
+    }
+
+    /// The contents of the replies.
+    pub(crate) fn contents(&self) -> ClusterView<'_> {
+        ClusterView {
+            topology: self.in_force.topology.as_deref(),
+            own: &self.in_force.own,
+            lives: &self.lives,
+            endpoint: self.endpoint,
+            is_tls: self.is_tls,
+        }
+    }
+
+    /// The fields of CLUSTER INFO: those of Redis, then those of Brisk.
+    pub(crate) fn lines(&self, config: &Config) -> Vec<(&'static str, String)> {
+        let info = self.contents().info(self.is_down);
+        let mut lines = info.lines();
+        let coordinator = config.cluster.cluster_coordinator.to_string_lossy().into_owned();
+        let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
+        lines.extend([
+            ("cluster_coordinator", coordinator),
+            ("cluster_document_epoch", info.current_epoch.to_string()),
+            ("cluster_shard_term", info.my_epoch.to_string()),
+            ("cluster_lease_left_ms", lease.to_string()),
+            ("cluster_isr", info.isr.join(",")),
+            ("cluster_fenced", u8::from(self.state.is_fenced()).to_string()),
+            ("cluster_migrations", info.migrations.to_string()),
+        ]);
+        lines
+    }
+}
+
+/// The facts about this node itself.
+fn own_life(shared: &Shared, config: &Config) -> NodeLife {
+    let (replication, journal) = (&shared.replication, shared.keyspace.journal());
+    let is_replica = shared.conditions.is_replica();
+    let is_synchronising = is_replica && !replication.upstream.is_up();
+    NodeLife {
+        is_alive: true,
+        no_failover: config.cluster.cluster_replica_no_failover,
+        is_loading: shared.conditions.is_loading() || is_synchronising,
+        offset: if is_replica { replication.applied(journal) } else { replication.offset(journal) },
+        last_report_ms: brisk_reactor::unix_ms(),
+    }
+}
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    text.number("cluster_enabled", u64::from(view.shared.cluster.state().is_some()));
+}
+
+/// Writes the fields of CLUSTER INFO.
+pub(super) fn write_state(view: &View<'_>, text: &mut Text) {
+    let Some(node) = NodeView::new(view.shared, view.config, false) else { return };
+    for (name, value) in node.lines(view.config) {
+        text.word(name, &value);
+    }
 }

@@ -9,7 +9,7 @@
 
 mod brisk;
 mod clients;
-mod cluster;
+pub(crate) mod cluster;
 mod commandstats;
 mod cpu;
 mod debug;

@@ -17,7 +17,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("redis_git_sha1", "00000000");
     text.word("redis_git_dirty", "0");
     text.word("redis_build_id", "0000000000000000");
-    text.word("redis_mode", "standalone");
+    let is_cluster = shared.cluster.state().is_some();
+    text.word("redis_mode", if is_cluster { "cluster" } else { "standalone" });
     text.word("os", operating_system());
     text.number("arch_bits", u64::from(usize::BITS));
     let counter = brisk_reactor::clock().uses_counter();

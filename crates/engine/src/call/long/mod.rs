@@ -121,6 +121,21 @@ impl LongCommand {
         LongCommand { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
+    /// A command like that of [`LongCommand::answer`], whose `errand` waits for other servers and blocks its
+    /// thread. An error is the reply.
+    pub fn errand<W: AsRef<[u8]>>(
+        (spec, parent): (&'static Spec, Option<&'static Spec>),
+        db: DbIndex,
+        words: &[W],
+        client: ClientRef,
+        errand: impl FnOnce(&mut Reply<'_>) -> Result<Outcome> + Send + 'static,
+    ) -> LongCommand {
+        let command = RecordedCommand::unrepeatable(spec, parent, db, words);
+        let answer: Box<AnswerFn> = Box::new(move |_, reply| errand(reply));
+        let (work, set_aside) = (Work::Answer(answer), SetAside::default());
+        LongCommand { command, client, work, attempt: 0, apart: true, set_aside }
+    }
+
     /// Reports whether the work waits for other servers and blocks its thread.
     pub fn is_apart(&self) -> bool {
         self.apart

@@ -29,6 +29,28 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Up to `count` keys of a slot, which is locked meanwhile. Expired keys that were not removed are among
+    /// them. O(keys returned).
+    pub fn keys_of_slot(&self, db: DbIndex, slot: SlotId, count: usize) -> Vec<Vec<u8>> {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(db) else { return Vec::new() };
+        let guard = lock_blocking(database, slot);
+        let (table, mut found) =
+            (guard.table(), Vec::with_capacity(count.min(guard.table().len())));
+        let mut position = 0;
+        while found.len() < count {
+            position = table.scan(position, |entry| {
+                if found.len() < count {
+                    found.push(entry.key().to_vec());
+                }
+            });
+            if position == 0 {
+                break;
+            }
+        }
+        found
+    }
+
     /// Number of entries of a held slot, including expired ones.
     pub(crate) fn entry_count(&self, slot: SlotId) -> usize {
         self.guard(slot).map_or(0, |guard| guard.table().len())

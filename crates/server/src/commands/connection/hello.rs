@@ -104,6 +104,9 @@ fn protocol_wanted(args: &mut Args<'_>) -> Result<Option<Protocol>> {
 
 fn introduce(call: &mut Call<'_>) -> Outcome {
     let version = if call.session.protocol() == Protocol::Resp3 { 3 } else { 2 };
+    let shared = call.core.shared;
+    let mode = if shared.cluster.state().is_some() { "cluster" } else { "standalone" };
+    let role = if shared.conditions.is_replica() { "replica" } else { "master" };
     let reply = &mut call.reply;
     reply.map(7);
     reply.bulk(b"server");
@@ -115,9 +118,9 @@ fn introduce(call: &mut Call<'_>) -> Outcome {
     reply.bulk(b"id");
     reply.integer(call.session.id() as i64);
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(mode.as_bytes());
     reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(role.as_bytes());
     reply.bulk(b"modules");
     reply.array(0)
 }

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `process` | server, clients, memory, cpu |
 //! | `data` | persistence, stats, replication, brisk |
+//! | `cluster` | cluster, and the state of cluster mode in brisk |
 //!
 //! A field that INFO omits has no metric then, for example a field about replication from a
 //! primary.
 
+mod cluster;
 mod data;
 mod process;
 
@@ -38,6 +40,6 @@ const fn row_of_ms(kind: Kind, field: &'static str, name: &'static str, help: &'
 pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     [process::SERVER, process::CLIENTS, process::MEMORY, data::PERSISTENCE, data::STATS]
         .into_iter()
-        .chain([data::REPLICATION, process::CPU, data::BRISK])
+        .chain([data::REPLICATION, process::CPU, data::BRISK, cluster::CLUSTER])
         .flatten()
 }

@@ -1,0 +1,89 @@
+//! Changes of the topology that a transaction or a script requests. Its commands need replies at once, so a thread
+//! commits the changes afterwards.
+
+use super::writer::{ChangeBasis, CommitError, TopologyWriter};
+use brisk_cluster::change::Edit;
+use brisk_cluster::document::Topology;
+use brisk_structures::poison::EvenPoisoned;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// Maximum number of changes that wait: `redis-cli --cluster fix` sends a transaction for each uncovered slot, with
+/// two changes.
+const WAITING_MAX: usize = 2 * 16_384;
+
+/// Computes the next document.
+pub type TopologyEdit = Box<dyn Fn(&ChangeBasis<'_>) -> Edit + Send + Sync>;
+
+/// The changes that wait.
+#[derive(Default)]
+pub struct DeferredChanges {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<TopologyEdit>,
+    /// A thread commits changes.
+    is_running: bool,
+}
+
+impl fmt::Debug for DeferredChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeferredChanges").finish_non_exhaustive()
+    }
+}
+
+impl DeferredChanges {
+    /// Commits a change later. `report` is called for changes that failed. Returns false if too many wait, or if the
+    /// system provides no thread.
+    pub fn submit(
+        &'static self,
+        writer: Arc<dyn TopologyWriter>,
+        edit: TopologyEdit,
+        report: impl Fn(&CommitError) + Send + 'static,
+    ) -> bool {
+        let mut queue = self.queue.lock().even_poisoned();
+        if queue.waiting.len() >= WAITING_MAX {
+            return false;
+        }
+        queue.waiting.push(edit);
+        if queue.is_running {
+            return true;
+        }
+        let thread = std::thread::Builder::new().name("brisk-topology".to_owned());
+        let started = thread.spawn(move || {
+            while let Some(edits) = self.take() {
+                if let Err(error) = writer.commit(&|basis| combine(&edits, basis)) {
+                    report(&error);
+                }
+            }
+        });
+        queue.is_running = started.is_ok();
+        if started.is_err() {
+            queue.waiting.pop();
+        }
+        started.is_ok()
+    }
+
+    /// The changes that wait; the thread ends if there are none.
+    fn take(&self) -> Option<Vec<TopologyEdit>> {
+        let mut queue = self.queue.lock().even_poisoned();
+        let edits = std::mem::take(&mut queue.waiting);
+        queue.is_running = !edits.is_empty();
+        queue.is_running.then_some(edits)
+    }
+}
+
+/// The document after all changes. A change that is rejected is left out, since each command had its reply. O(changes
+/// x document).
+fn combine(edits: &[TopologyEdit], basis: &ChangeBasis<'_>) -> Edit {
+    let mut next: Option<Topology> = None;
+    for edit in edits {
+        let topology = next.as_ref().unwrap_or(basis.topology);
+        if let Ok(Some(changed)) = edit(&ChangeBasis { topology, ..*basis }) {
+            next = Some(changed);
+        }
+    }
+    Ok(next)
+}

@@ -1,0 +1,78 @@
+//! How a CLUSTER command changes the topology: another thread commits the change, and the client waits.
+//!
+//! A change takes a round trip to the coordinator, and it ends when this node has installed the new document, for
+//! which all workers are quiesced. So no worker may wait for it.
+
+use super::require_cluster_mode;
+use brisk_cluster::change::Edit;
+use brisk_cluster::document::Topology;
+use brisk_cluster::id::ChangeId;
+use brisk_engine::long::LongCommand;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::cluster::{ChangeBasis, ClusterState};
+use brisk_node::core::call::Call;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Commits a change. The reply is OK, or the error that rejected it.
+///
+/// A transaction or a script cannot wait: there the reply follows from the document in force, and the change is
+/// committed later.
+pub(super) fn commit(
+    call: &mut Call<'_>,
+    args: &Args<'_>,
+    edit: impl Fn(&ChangeBasis<'_>) -> Edit + Send + Sync + 'static,
+) -> Result<Outcome> {
+    let state = require_cluster_mode(call)?;
+    let Some(writer) = state.writer() else {
+        return match compute_in_force(call, state, &edit)? {
+            None => Ok(call.reply.ok()),
+            Some(_) => Err(CommandError::text(
+                "ERR The topology of this node cannot be changed, see cluster-coordinator",
+            )),
+        };
+    };
+    if call.in_exec() {
+        if compute_in_force(call, state, &edit)?.is_some() {
+            let log = Arc::clone(&call.core.shared.log);
+            let is_accepted = state.deferred.submit(writer, Box::new(edit), move |error| {
+                log.warning(format_args!(
+                    "Cluster: the changes of a transaction were not committed: {error}"
+                ));
+            });
+            if !is_accepted {
+                return Err(CommandError::text("ERR Too many changes of the cluster are waiting"));
+            }
+        }
+        return Ok(call.reply.ok());
+    }
+    let words: Vec<&[u8]> = args.arguments().collect();
+    let (row, db, client) = ((call.row.spec, call.row.parent), call.session.db(), call.client());
+    let errand = LongCommand::errand(row, db, &words, client, move |reply| {
+        let committed = writer.commit(&edit);
+        committed.map_err(|error| CommandError::text(error.to_string()))?;
+        Ok(reply.ok())
+    });
+    call.core.env.leave_long(errand);
+    Ok(Outcome::Elsewhere)
+}
+
+/// Computes a change from the document in force and the facts that this node knows by itself.
+fn compute_in_force(
+    call: &Call<'_>,
+    state: &ClusterState,
+    edit: &impl Fn(&ChangeBasis<'_>) -> Edit,
+) -> Result<Option<Topology>> {
+    let in_force = state.in_force();
+    let own = &in_force.own;
+    let change = ChangeId { writer: own.run(), number: 0 };
+    let empty = Topology::empty(&call.core.config.cluster.cluster_name.to_string_lossy(), change);
+    let basis = ChangeBasis {
+        topology: in_force.topology.as_deref().unwrap_or(&empty),
+        change,
+        own,
+        registered: &BTreeMap::from([(own.id, own.clone())]),
+        now_s: call.now().0 / 1000,
+    };
+    edit(&basis).map_err(|error| CommandError::text(error.to_string()))
+}

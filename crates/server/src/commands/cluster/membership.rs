@@ -1,0 +1,188 @@
+//! CLUSTER MEET, REPLICATE, FORGET, RESET, FAILOVER: the nodes of the cluster and their roles.
+
+use super::change::commit;
+use super::{CHANGES, SUBCOMMAND, node_view, require_cluster_mode};
+use brisk_cluster::change::{
+    self, ChangeError, MeetAddress, OwnNode, Promotion, failover_shard, forget as forget_node,
+    promote,
+};
+use brisk_cluster::document::{Registration, TermCause};
+use brisk_engine::command::{Arg, Flags, Spec};
+use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
+use brisk_node::cluster::ChangeBasis;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::shared::Shared;
+use std::collections::BTreeSet;
+
+pub(super) const MEET: Command = Command {
+    spec: Spec {
+        name: "meet",
+        summary: "Introduces another node.",
+        arity: -4,
+        history: &[("4.0.0", "Added the optional `cluster_bus_port` argument.")],
+        args: &[
+            Arg::string("ip"),
+            Arg::integer("port"),
+            Arg::integer("cluster_bus_port").since("4.0.0").optional(),
+        ],
+        ..CHANGES
+    },
+    run: meet,
+    subcommands: &[],
+};
+
+fn meet(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    require_cluster_mode(call)?;
+    refuse_more_than(call, args, 3)?;
+    let mut text = || args.optional().map(|word| String::from_utf8_lossy(word).into_owned());
+    let (ip, port, bus) = (text(), text(), text());
+    let (ip, port) = (ip.unwrap_or_default(), port.unwrap_or_default());
+    let address = MeetAddress::parse(&ip, &port, bus.as_deref());
+    let address = address.map_err(|error| CommandError::text(error.to_string()))?;
+    commit(call, args, move |basis| {
+        let registered: Vec<Registration> = basis.registered.values().cloned().collect();
+        change::meet(basis.topology, basis.change, basis.own, &address, &registered)
+    })
+}
+
+pub(super) const REPLICATE: Command = Command {
+    spec: Spec {
+        name: "replicate",
+        summary: "Makes this node a replica of a primary.",
+        arity: 3,
+        args: &[Arg::string("node-id")],
+        ..CHANGES
+    },
+    run: replicate,
+    subcommands: &[],
+};
+
+fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    require_cluster_mode(call)?;
+    let target = node_argument(args)?;
+    let shared = call.core.shared;
+    commit(call, args, move |basis| {
+        change::replicate(basis.topology, basis.change, own_node(shared, basis), &target)
+    })
+}
+
+pub(super) const FORGET: Command = Command {
+    spec: Spec {
+        name: "forget",
+        summary: "Removes a node from those that are known.",
+        arity: 3,
+        args: &[Arg::string("node-id")],
+        ..CHANGES
+    },
+    run: forget,
+    subcommands: &[],
+};
+
+fn forget(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    require_cluster_mode(call)?;
+    let target = node_argument(args)?;
+    commit(call, args, move |basis| {
+        let live: BTreeSet<_> = basis.registered.keys().copied().collect();
+        let (topology, change) = (basis.topology, basis.change);
+        forget_node(topology, change, basis.own.id, &target, &live, basis.now_s)
+    })
+}
+
+pub(super) const RESET: Command = Command {
+    spec: Spec {
+        name: "reset",
+        summary: "Makes this node forget the cluster.",
+        complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
+        arity: -2,
+        flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
+        args: &[Arg::one_of(
+            "hard_soft",
+            &[Arg::token("hard", "HARD"), Arg::token("soft", "SOFT")],
+        )
+        .optional()],
+        ..SUBCOMMAND
+    },
+    run: reset,
+    subcommands: &[],
+};
+
+fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    require_cluster_mode(call)?;
+    refuse_more_than(call, args, 1)?;
+    let is_hard = args.take("HARD");
+    if !is_hard && !args.take("SOFT") {
+        args.end()?;
+    }
+    let shared = call.core.shared;
+    commit(call, args, move |basis| {
+        change::reset(basis.topology, basis.change, own_node(shared, basis), basis.now_s)
+    })
+}
+
+pub(super) const FAILOVER: Command = Command {
+    spec: Spec {
+        name: "failover",
+        summary: "Makes this replica the primary.",
+        arity: -2,
+        args: &[Arg::one_of(
+            "options",
+            &[Arg::token("force", "FORCE"), Arg::token("takeover", "TAKEOVER")],
+        )
+        .optional()],
+        ..CHANGES
+    },
+    run: failover,
+    subcommands: &[],
+};
+
+/// FORCE and TAKEOVER promote this replica without the help of its primary. The document decides, so TAKEOVER
+/// needs no more agreement than FORCE.
+fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    require_cluster_mode(call)?;
+    refuse_more_than(call, args, 1)?;
+    let is_forced = args.take("FORCE") || args.take("TAKEOVER");
+    args.end()?;
+    if !is_forced {
+        return Err(refuse_planned(call)?);
+    }
+    commit(call, args, move |basis| {
+        let shard = failover_shard(basis.topology, basis.own.id)?;
+        let promotion = Promotion {
+            shard: shard.id,
+            expected_term: shard.term,
+            to: basis.own.run(),
+            cause: TermCause::Forced,
+            why: "CLUSTER FAILOVER".to_owned(),
+        };
+        promote(basis.topology, basis.change, &promotion)
+    })
+}
+
+/// The error of FAILOVER without an option.
+fn refuse_planned(call: &Call<'_>) -> Result<CommandError> {
+    let view = node_view(call)?;
+    let view = view.contents();
+    let shard = view.topology.map(|topology| failover_shard(topology, view.own.id));
+    let shard = shard.unwrap_or(Err(ChangeError::FailoverAtPrimary));
+    let primary = shard.map_err(|error| CommandError::text(error.to_string()))?.primary;
+    let is_alive = view.lives.get(&primary).is_some_and(|life| life.is_alive);
+    Ok(CommandError::text(if is_alive {
+        "ERR Handing over from a running master is not supported, use CLUSTER FAILOVER FORCE"
+    } else {
+        "ERR Master is down or failed, please use CLUSTER FAILOVER FORCE"
+    }))
+}
+
+fn own_node(shared: &Shared, basis: &ChangeBasis<'_>) -> OwnNode {
+    OwnNode { id: basis.own.id, has_keys: shared.keyspace.key_count(DbIndex::FIRST) > 0 }
+}
+
+/// The id of a node. Bytes that are no text are no id, and the error shows them replaced.
+fn node_argument(args: &mut Args<'_>) -> Result<String> {
+    Ok(String::from_utf8_lossy(args.bytes()?).into_owned())
+}
+
+/// Redis has no row for the number of arguments of these subcommands and rejects more with a text of its own.
+fn refuse_more_than(call: &Call<'_>, args: &Args<'_>, max: usize) -> Result<()> {
+    if args.remaining() > max { Err(call.subcommand_syntax(args.argument(1))) } else { Ok(()) }
+}

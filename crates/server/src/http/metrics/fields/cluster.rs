@@ -1,0 +1,41 @@
+//! Fields of INFO about cluster mode. Without cluster mode INFO has only the first, and there are no metrics of
+//! the others.
+
+use super::{Row, row, row_of_ms};
+use crate::http::metrics::families::Kind::Gauge;
+
+pub(super) const CLUSTER: &[Row] = &[
+    row(Gauge, "cluster_enabled", "redis_cluster_enabled", "1: this is a node of a cluster."),
+    row(Gauge, "cluster_state", "redis_cluster_state", "1: this node serves its slots."),
+    row(Gauge, "cluster_slots_assigned", "redis_cluster_slots_assigned", "Slots with an owner."),
+    row(Gauge, "cluster_slots_ok", "redis_cluster_slots_ok", "Slots whose primary is alive."),
+    row(
+        Gauge,
+        "cluster_slots_pfail",
+        "redis_cluster_slots_pfail",
+        "0: a node is alive or it has failed, as its lease shows.",
+    ),
+    row(Gauge, "cluster_slots_fail", "redis_cluster_slots_fail", "Slots whose primary has failed."),
+    row(Gauge, "cluster_known_nodes", "redis_cluster_known_nodes", "Members of the cluster."),
+    row(Gauge, "cluster_size", "redis_cluster_size", "Shards that own slots."),
+    row(
+        Gauge,
+        "cluster_current_epoch",
+        "redis_cluster_current_epoch",
+        "Epoch of the topology that this node acts by.",
+    ),
+    row(Gauge, "cluster_my_epoch", "redis_cluster_my_epoch", "Term of the shard of this node."),
+    row_of_ms(
+        Gauge,
+        "cluster_lease_left_ms",
+        "brisk_cluster_lease_left_seconds",
+        "Time until this node stops to serve unless it renews its lease; negative without a lease.",
+    ),
+    row(Gauge, "cluster_fenced", "brisk_cluster_fenced", "1: the lease of this node has ended."),
+    row(
+        Gauge,
+        "cluster_migrations",
+        "brisk_cluster_migrations",
+        "Migrations of slots in progress.",
+    ),
+];
