@@ -221,7 +221,10 @@ fn a_node_that_ends_is_named_with_the_end_of_its_log_and_the_others_end_too() {
     assert!(said.contains("    Bad directive\n"), "{said}");
     assert!(must(&local.stop()).contains("No node of"));
     let said = refused(&local.start(&["--nodes", "3", "--replicas", "0"]));
-    assert!(said.contains("has another cluster: 2 shards with 0 replicas each from port"), "{said}");
+    assert!(
+        said.contains("has another cluster: 2 shards with 0 replicas each from port"),
+        "{said}"
+    );
 }
 
 /// A program that stands in for a server.

@@ -162,6 +162,7 @@ fn coordinator(machines: &[Machine]) -> String {
 /// Lines for `brisk.conf`.
 fn brisk_settings(machines: &[Machine], machine: &Machine) -> String {
     let (bind, announce) = match machine.ip {
+        Some(ip) if ip.is_loopback() => (format!("bind {ip}"), format!("cluster-announce-ip {ip}")),
         Some(ip) => (format!("bind {ip} 127.0.0.1"), format!("cluster-announce-ip {ip}")),
         None => ("bind *".to_owned(), format!("cluster-announce-hostname {}", machine.host)),
     };
@@ -185,16 +186,16 @@ fn brisk_settings(machines: &[Machine], machine: &Machine) -> String {
 
 fn closing(machines: &[Machine]) -> String {
     let tolerated = (machines.len() - 1) / 2;
-    format!(
+    let mut text = format!(
         "\n# This etcd has neither TLS nor a password: let no other machine reach ports {CLIENT_PORT} and \
-         {PEER_PORT}.\n\
-         # {} members tolerate the failure of {tolerated}. Check them:\n\
-         #   ETCDCTL_API=3 etcdctl --endpoints={} endpoint health\n\
-         #   brisk-cli --cluster status {}\n",
+         {PEER_PORT}.\n# {} members tolerate the failure of {tolerated}. Check them, and then the cluster:\n",
         machines.len(),
-        coordinator(machines).trim_start_matches("etcd://"),
-        machines[0].place(6379),
-    )
+    );
+    for machine in machines {
+        text.push_str(&format!("#   curl http://{}/health\n", machine.place(CLIENT_PORT)));
+    }
+    let first = machines.first().map(|machine| machine.place(6379)).unwrap_or_default();
+    text + &format!("#   brisk-cli --cluster status {first}\n")
 }
 
 #[cfg(test)]

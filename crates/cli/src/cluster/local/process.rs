@@ -62,6 +62,8 @@ impl LocalNode {
              logfile {LOG_FILE}\n\
              pidfile {PID_FILE}\n\
              appendonly yes\n\
+             # Replicas need not wait for further ones that would share a copy.\n\
+             repl-diskless-sync-delay 0\n\
              \n\
              cluster-enabled yes\n\
              cluster-coordinator local:../coordinator\n\
