@@ -36,12 +36,23 @@ impl Node {
             .set("cluster-coordinator", &format!("static:{}", file.display()));
         let add = |launch: Launch, (name, value): &(&str, &str)| launch.set(name, value);
         let server = directives.iter().fold(launch, add).start();
-        Node { server, _dir: dir }
+        let node = Node { server, _dir: dir };
+        wait_until("the node to be registered", || {
+            field(&node.connect().cmd("CLUSTER INFO").text(), "cluster_fenced") == "0"
+        });
+        node
     }
 
     fn connect(&self) -> Conn {
         self.server.connect()
     }
+}
+
+/// Waits until a node that is a replica follows its primary.
+fn wait_for_link(node: &Node) {
+    wait_until("the replica to follow its primary", || {
+        node.server.info("role") == "master" || node.server.info("master_link_status") == "up"
+    });
 }
 
 /// The document of a cluster without members.
@@ -198,6 +209,7 @@ fn a_cluster_is_described_as_a_real_node_describes_it() {
     let id = |at: usize| real.node(at).connect().cmd("CLUSTER MYID").text();
     for at in [0, 3] {
         let node = Node::start(&id(at), &document, &[]);
+        wait_for_link(&node);
         let mut commands: Vec<String> = ["INFO", "NODES", "SLOTS", "SHARDS", "MYID"]
             .map(|name| format!("CLUSTER {name}"))
             .to_vec();
@@ -363,7 +375,7 @@ fn a_node_without_others_replies_as_a_real_one() {
         Err(_) => format!("{ID} 127.0.0.1:{port}@0 myself,master - 0 0 0 connected"),
     };
     assert_eq!(without_times(line), expected);
-    let fixed = "(error) ERR The topology of this node cannot be changed, see cluster-coordinator";
+    let fixed = "(error) ERR the topology comes from a file (static:) and cannot be changed";
     for command in ["CLUSTER ADDSLOTS 1", "CLUSTER SETSLOT 1 NODE", "CLUSTER ADDSLOTSRANGE 1 2"] {
         let command =
             if command.ends_with("NODE") { format!("{command} {ID}") } else { command.to_owned() };
@@ -420,6 +432,7 @@ fn members_reject_changes_as_real_ones() {
     let id = |at: usize| real.node(at).connect().cmd("CLUSTER MYID").text();
     for (at, commands) in [(0, AT_PRIMARY), (2, AT_REPLICA)] {
         let node = Node::start(&id(at), &document, &[]);
+        wait_for_link(&node);
         let (own, other, theirs) = (id(2 - at), id(1), id(3));
         let named = |text: &str| {
             text.replace("OTHER", &other)

@@ -2,19 +2,24 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::brisk_cluster::BriskCluster;
+use brisk_testkit::port::Port;
 use brisk_testkit::server::{redis_tool, subject_is_redis};
-use brisk_testkit::{assert_reply, wait_until};
+use brisk_testkit::{Conn, assert_reply, wait_until};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 const COVERED: &str = "[OK] All 16384 slots covered.";
 const AGREE: &str = "[OK] All nodes agree about slots configuration.";
 
-/// Runs `redis-cli --cluster` and returns its output. It must succeed.
+/// Runs `redis-cli --cluster`, which gets `yes` for each question, and returns its output. It must succeed.
 #[track_caller]
 fn cli(words: &[&str]) -> String {
     let mut command = Command::new(redis_tool("redis-cli"));
-    command.arg("--cluster").args(words).stdin(Stdio::null());
-    let output = command.output().unwrap();
+    command.arg("--cluster").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // A command that asks nothing may have ended.
+    let _ = child.stdin.take().unwrap().write_all(b"yes\nyes\n");
+    let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{words:?}: {text}");
     text
@@ -81,7 +86,7 @@ fn redis_cli_fixes_slots_without_an_owner() {
     create(&nodes, "0");
     assert_reply!(nodes.connect(0), "CLUSTER DELSLOTS 1 2 3", "OK");
     let first = address(&nodes, 0);
-    let text = cli(&["fix", &first, "--cluster-yes"]);
+    let text = cli(&["fix", &first]);
     assert!(text.contains("Fixing slots coverage..."), "{text}");
     wait_until("all slots to have owners", || {
         nodes.connect(0).cmd("CLUSTER INFO").text().contains("cluster_slots_assigned:16384")
@@ -111,4 +116,98 @@ fn redis_cli_creates_a_cluster_with_replicas() {
     let id = nodes.connect(added).cmd("CLUSTER MYID").text();
     cli(&["del-node", &first, &id]);
     wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5], 6);
+}
+
+#[test]
+fn a_hard_reset_gives_the_node_a_new_id() {
+    if subject_is_redis() {
+        return;
+    }
+    let nodes = BriskCluster::start_apart(2, &[]);
+    let mut conn = nodes.connect(0);
+    let id = conn.cmd("CLUSTER MYID").text();
+    assert_reply!(conn, "CLUSTER ADDSLOTSRANGE 0 16383", "OK");
+    let meet = format!("CLUSTER MEET 127.0.0.1 {}", nodes.node(1).port());
+    assert_reply!(conn, &meet, "OK");
+    wait_for_members(&nodes, &[0, 1], 2);
+    assert_reply!(conn, "CLUSTER RESET SOFT", "OK");
+    assert_eq!(conn.cmd("CLUSTER MYID").text(), id);
+    wait_for_members(&nodes, &[0, 1], 1);
+    assert_reply!(conn, "CLUSTER RESET HARD", "OK");
+    let renewed = conn.cmd("CLUSTER MYID").text();
+    assert_ne!(renewed, id);
+    assert!(conn.cmd("CLUSTER NODES").text().starts_with(&renewed));
+    assert_reply!(conn, &meet, "OK");
+    wait_for_members(&nodes, &[0, 1], 2);
+    let known = nodes.connect(1).cmd("CLUSTER NODES").text();
+    assert!(known.contains(&renewed) && !known.contains(&id), "{known}");
+}
+
+/// The reply of `/ready`.
+fn readiness(port: &Port) -> String {
+    let mut conn = Conn::tcp(&format!("127.0.0.1:{}", port.number()));
+    conn.send_raw(b"GET /ready HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    String::from_utf8(conn.read_to_end()).unwrap()
+}
+
+#[test]
+fn a_node_is_ready_once_it_has_a_topology() {
+    if subject_is_redis() {
+        return;
+    }
+    let port = Port::claim();
+    let nodes = BriskCluster::start_apart(1, &[("http-port", &port.number().to_string())]);
+    let text = readiness(&port);
+    assert!(text.starts_with("HTTP/1.1 503") || text.starts_with("HTTP/1.0 503"), "{text}");
+    assert!(text.contains("no topology of the cluster"), "{text}");
+    assert_reply!(nodes.connect(0), "CLUSTER ADDSLOTSRANGE 0 16383", "OK");
+    wait_until("the node to be ready", || readiness(&port).contains(" 200 "));
+}
+
+#[test]
+fn a_transaction_changes_the_cluster_after_its_reply() {
+    if subject_is_redis() {
+        return;
+    }
+    let nodes = BriskCluster::start_apart(1, &[]);
+    let mut conn = nodes.connect(0);
+    assert_reply!(conn, "CLUSTER ADDSLOTS 1 2", "OK");
+    assert_reply!(conn, "MULTI", "OK");
+    for command in ["CLUSTER DELSLOTS 3", "CLUSTER ADDSLOTS 3", "CLUSTER ADDSLOTS 2"] {
+        assert_reply!(conn, command, "QUEUED");
+    }
+    let results = conn.cmd("EXEC");
+    let results: Vec<String> = results.elements().iter().map(|one| one.to_string()).collect();
+    let expected =
+        ["(error) ERR Slot 3 is already unassigned", "OK", "(error) ERR Slot 2 is already busy"];
+    assert_eq!(results, expected);
+    wait_until("the slot to have an owner", || {
+        conn.cmd("CLUSTER NODES").text().ends_with(" connected 1-3\n")
+    });
+}
+
+#[test]
+fn a_forced_failover_promotes_a_replica_of_a_running_primary() {
+    if subject_is_redis() {
+        return;
+    }
+    let nodes = BriskCluster::start_with(1, 1, &[("cluster-node-timeout", "2000")]);
+    let primary = nodes.primaries()[0];
+    let replica = 1 - primary;
+    let refused = "(error) ERR You should send CLUSTER FAILOVER to a replica";
+    assert_reply!(nodes.connect(primary), "CLUSTER FAILOVER TAKEOVER", refused);
+    assert_reply!(nodes.connect(replica), "CLUSTER FAILOVER FORCE", "OK");
+    wait_until("the roles to change", || nodes.node(primary).info("role") == "slave");
+    assert_eq!(nodes.node(replica).info("role"), "master");
+    nodes.wait_until_ok();
+    let info = nodes.connect(primary).cmd("CLUSTER INFO").text();
+    assert!(info.contains("cluster_my_epoch:2\r\n"), "{info}");
+    let lines = nodes.connect(primary).cmd("CLUSTER NODES").text();
+    let own = lines.lines().find(|line| line.contains("myself,slave")).unwrap();
+    let id = nodes.connect(replica).cmd("CLUSTER MYID").text();
+    assert!(own.contains(&format!("myself,slave {id} ")), "{lines}");
+    wait_until("the primary to list its replica", || {
+        let slots = nodes.connect(replica).cmd("CLUSTER SLOTS");
+        slots.elements()[0].elements().len() == 4
+    });
 }

@@ -87,3 +87,41 @@ fn combine(edits: &[TopologyEdit], basis: &ChangeBasis<'_>) -> Edit {
     }
     Ok(next)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brisk_cluster::change::{add_slots, parse_slots};
+    use brisk_cluster::document::{Member, Registration};
+    use brisk_cluster::id::{ChangeId, Incarnation, NodeId};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn changes_build_upon_one_another_and_a_rejected_one_is_left_out() {
+        let own = Registration {
+            id: NodeId::from_bytes([1; 20]),
+            incarnation: Incarnation(1),
+            version: String::new(),
+            member: Member { ip: "127.0.0.1".to_owned(), port: 7000, ..Member::default() },
+            no_failover: false,
+            other: Default::default(),
+        };
+        let change = ChangeId { writer: own.run(), number: 1 };
+        let topology = Topology::empty("brisk", change);
+        let registered = BTreeMap::new();
+        let basis = ChangeBasis {
+            topology: &topology,
+            change,
+            own: &own,
+            registered: &registered,
+            now_s: 0,
+        };
+        let add = |slot: &[u8]| -> TopologyEdit {
+            let slots = parse_slots(&[slot]).unwrap();
+            Box::new(move |basis| add_slots(basis.topology, basis.change, basis.own, &slots))
+        };
+        let next = combine(&[add(b"1"), add(b"1"), add(b"2")], &basis).unwrap().unwrap();
+        assert_eq!(next.shards[0].slots.to_string(), "1-2");
+        assert_eq!(combine(&[], &basis), Ok(None));
+    }
+}

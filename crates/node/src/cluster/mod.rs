@@ -62,12 +62,13 @@ impl Cluster {
 /// The state of a node in cluster mode.
 #[derive(Debug)]
 pub struct ClusterState {
-    run: NodeRun,
     in_force: ArcSwap<InForce>,
     /// Counts installations. A worker whose copy has another number takes the new one before its next command.
     generation: AtomicU64,
     /// The lease deadline in milliseconds of [`boot_ms`]: from then on this node serves nothing.
     deadline_ms: AtomicU64,
+    /// The last renewal of the lease, in milliseconds of [`boot_ms`]; [`NEVER`] before the first.
+    contact_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Changes that are committed after the reply.
@@ -118,13 +119,12 @@ pub struct InForce {
 
 impl ClusterState {
     fn new(own: Registration) -> ClusterState {
-        let run = own.run();
-        let map = SlotMap::new(None, run);
+        let map = SlotMap::new(None, own.run());
         ClusterState {
-            run,
             in_force: ArcSwap::from_pointee(InForce { own, topology: None, map }),
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
+            contact_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
             writer: OnceLock::new(),
             deferred: DeferredChanges::default(),
@@ -134,10 +134,10 @@ impl ClusterState {
         }
     }
 
-    /// This run of this node.
+    /// This run of this node. CLUSTER RESET HARD changes the id of the node.
     #[must_use]
-    pub const fn run(&self) -> NodeRun {
-        self.run
+    pub fn run(&self) -> NodeRun {
+        self.in_force.load().own.run()
     }
 
     /// The version in force.
@@ -148,7 +148,7 @@ impl ClusterState {
 
     /// Puts a checked document in force. The caller has quiesced all other workers. O(slots + shards).
     pub fn install(&self, own: Registration, topology: Option<Arc<Topology>>) {
-        let map = SlotMap::new(topology.as_deref(), self.run);
+        let map = SlotMap::new(topology.as_deref(), own.run());
         self.in_force.store(Arc::new(InForce { own, topology, map }));
         self.generation.fetch_add(1, Ordering::Release);
     }
@@ -178,6 +178,18 @@ impl ClusterState {
     pub fn lease_left_ms(&self) -> Option<u64> {
         let deadline = self.deadline_ms.load(Ordering::Acquire);
         (deadline != u64::MAX).then(|| deadline.saturating_sub(boot_ms()))
+    }
+
+    /// Notes that the coordinator was reached.
+    pub fn note_contact(&self) {
+        self.contact_ms.store(boot_ms(), Ordering::Relaxed);
+    }
+
+    /// Milliseconds since the coordinator was reached; `None` if it never was.
+    #[must_use]
+    pub fn last_contact_ms(&self) -> Option<u64> {
+        let contact = self.contact_ms.load(Ordering::Relaxed);
+        (contact != NEVER).then(|| boot_ms().saturating_sub(contact))
     }
 
     /// The facts about nodes that the document does not hold.

@@ -44,6 +44,13 @@ pub trait TopologyWriter: Debug + Send + Sync {
     /// # Errors
     /// See [`CommitError`].
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), CommitError>;
+
+    /// Gives this node, which is no member, a new id. Returns after the node has registered with it. Blocks as
+    /// [`TopologyWriter::commit`] does.
+    ///
+    /// # Errors
+    /// See [`CommitError`].
+    fn renew_id(&self) -> Result<(), CommitError>;
 }
 
 /// Reports the status of this node to other nodes.

@@ -5,11 +5,14 @@ use brisk_cluster::id::NodeId;
 use brisk_cluster::map::EndpointKind;
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_config::Config;
+use brisk_coordinate::values::LeaseTtl;
 use brisk_node::cluster::{ClusterState, InForce, endpoint_kind, route_state};
 use brisk_node::core::shared::Shared;
 use brisk_observe::text::Text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// This node's view of the cluster, with the values that [`ClusterView`] borrows.
 pub(crate) struct NodeView<'s> {
@@ -51,8 +54,16 @@ impl<'s> NodeView<'s> {
         let mut lines = info.lines();
         let coordinator = config.cluster.cluster_coordinator.to_string_lossy().into_owned();
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
+        let contact_ms = self.state.last_contact_ms();
+        let timeout =
+            Duration::from_millis(config.cluster.cluster_node_timeout_ms.max(0).unsigned_abs());
+        let ttl_ms = LeaseTtl::at_least(timeout).seconds().saturating_mul(1000);
+        let is_reached = contact_ms.is_some_and(|age_ms| age_ms <= ttl_ms);
+        let contact = contact_ms.map_or(-1, u64::cast_signed);
         lines.extend([
             ("cluster_coordinator", coordinator),
+            ("cluster_coordinator_state", if is_reached { "ok" } else { "unreachable" }.to_owned()),
+            ("cluster_coordinator_last_contact_ms", contact.to_string()),
             ("cluster_document_epoch", info.current_epoch.to_string()),
             ("cluster_shard_term", info.my_epoch.to_string()),
             ("cluster_lease_left_ms", lease.to_string()),
@@ -82,10 +93,12 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("cluster_enabled", u64::from(view.shared.cluster.state().is_some()));
 }
 
-/// Writes the fields of CLUSTER INFO.
+/// Writes the fields of CLUSTER INFO, and those that only INFO has.
 pub(super) fn write_state(view: &View<'_>, text: &mut Text) {
     let Some(node) = NodeView::new(view.shared, view.config, false) else { return };
     for (name, value) in node.lines(view.config) {
         text.word(name, &value);
     }
+    let refused = &view.shared.observe.metrics.cluster_documents_refused;
+    text.number("cluster_documents_refused", refused.load(Ordering::Relaxed));
 }

@@ -60,6 +60,9 @@ struct Coord {
 
 impl Coord {
     fn turn(&mut self) {
+        if self.follower.take_new_id() {
+            self.lease.leave();
+        }
         let generation = self.follower.shared.settings.generation();
         let has_settings = std::mem::replace(&mut self.settings, generation) != generation;
         if has_settings && self.follower.refresh_own() {

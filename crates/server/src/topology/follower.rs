@@ -75,6 +75,8 @@ pub(super) struct TopologyFollower {
     changes: AtomicU64,
     /// The office of the controller is vacant.
     is_vacant: AtomicBool,
+    /// CLUSTER RESET HARD has changed the id of this node.
+    has_new_id: AtomicBool,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
 }
@@ -128,6 +130,7 @@ impl TopologyFollower {
             deadline: LeaseDeadline::default(),
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
+            has_new_id: AtomicBool::new(false),
             contact: Mutex::default(),
         };
         // The file of `static:` is the truth by itself, and an operator may replace it by any other.
@@ -193,6 +196,25 @@ impl TopologyFollower {
             });
         }
         has_changed
+    }
+
+    /// Gives this node, which is no member, another id.
+    pub(super) fn adopt_id(&self, id: NodeId) {
+        // No document is installed meanwhile.
+        let document = self.document.lock().even_poisoned();
+        self.own.lock().even_poisoned().id = id;
+        let (own, state) = (self.own(), self.state);
+        let topology = state.in_force().topology.clone();
+        self.when_quiesced(move |_| state.install(own.clone(), topology.clone()));
+        drop(document);
+        self.write_nodes_file();
+        self.has_new_id.store(true, Ordering::SeqCst);
+        self.signal.wake();
+    }
+
+    /// Reports once that this node has another id.
+    pub(super) fn take_new_id(&self) -> bool {
+        self.has_new_id.swap(false, Ordering::SeqCst)
     }
 
     /// Notes the lease that the end of the process ends.

@@ -77,6 +77,18 @@ impl LeaseKeeper {
         self.due_ms = 0;
     }
 
+    /// Ends the lease of an id that this node has given up, and registers with the new one at once.
+    pub(super) fn leave(&mut self) {
+        if let Some(lease) = self.lease.take()
+            && let Err(error) = self.follower.coordinator.end(&lease)
+        {
+            // It ends by itself.
+            self.errors.note(&error.to_string());
+        }
+        self.follower.note_lease(None);
+        (self.has_registered, self.due_ms) = (false, 0);
+    }
+
     /// Renews the lease if it is time. Returns true if the coordinator was reached.
     pub(super) fn keep(&mut self) -> bool {
         let sent_ms = boot_ms();
@@ -95,6 +107,7 @@ impl LeaseKeeper {
         });
         match confirmed {
             Ok(()) => {
+                self.follower.state.note_contact();
                 self.errors.clear();
                 self.due_ms = sent_ms + self.ttl_ms() / RENEWALS_PER_TTL;
             }

@@ -1,7 +1,7 @@
 //! Commits changes of the document.
 
 use super::follower::{Found, TopologyFollower};
-use super::identity::registration_of;
+use super::identity::{new_id, registration_of};
 use brisk_cluster::change::Edit;
 use brisk_cluster::document::Topology;
 use brisk_cluster::id::ChangeId;
@@ -29,6 +29,19 @@ pub(super) enum Attempt {
 impl TopologyWriter for TopologyFollower {
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), CommitError> {
         self.commit_within(COMMIT_MAX, edit)
+    }
+
+    fn renew_id(&self) -> Result<(), CommitError> {
+        let id = new_id().map_err(CommitError::Coordinator)?;
+        self.adopt_id(id);
+        let until = Instant::now() + COMMIT_MAX;
+        while !self.registered().contains_key(&id) {
+            if Instant::now() >= until || self.signal.is_stopped() {
+                return Err(CommitError::Unknown);
+            }
+            self.signal.pause(RETRY_PAUSE);
+        }
+        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use brisk_cluster::change::Edit;
 use brisk_cluster::document::Topology;
 use brisk_cluster::id::ChangeId;
 use brisk_engine::long::LongCommand;
-use brisk_engine::{Args, CommandError, Outcome, Result};
-use brisk_node::cluster::{ChangeBasis, ClusterState};
+use brisk_engine::{Args, CommandError, Outcome, Reply, Result};
+use brisk_node::cluster::{ChangeBasis, ClusterState, TopologyWriter};
 use brisk_node::core::call::Call;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,14 +24,7 @@ pub(super) fn commit(
     edit: impl Fn(&ChangeBasis<'_>) -> Edit + Send + Sync + 'static,
 ) -> Result<Outcome> {
     let state = require_cluster_mode(call)?;
-    let Some(writer) = state.writer() else {
-        return match compute_in_force(call, state, &edit)? {
-            None => Ok(call.reply.ok()),
-            Some(_) => Err(CommandError::text(
-                "ERR The topology of this node cannot be changed, see cluster-coordinator",
-            )),
-        };
-    };
+    let writer = require_writer(state)?;
     if call.in_exec() {
         if compute_in_force(call, state, &edit)?.is_some() {
             let log = Arc::clone(&call.core.shared.log);
@@ -46,15 +39,31 @@ pub(super) fn commit(
         }
         return Ok(call.reply.ok());
     }
-    let words: Vec<&[u8]> = args.arguments().collect();
-    let (row, db, client) = ((call.row.spec, call.row.parent), call.session.db(), call.client());
-    let errand = LongCommand::errand(row, db, &words, client, move |reply| {
+    leave_worker(call, args, move |reply| {
         let committed = writer.commit(&edit);
         committed.map_err(|error| CommandError::text(error.to_string()))?;
         Ok(reply.ok())
-    });
-    call.core.env.leave_long(errand);
+    })
+}
+
+/// Runs `errand`, which may wait for the coordinator, on another thread. The client gets its reply from there.
+pub(super) fn leave_worker(
+    call: &Call<'_>,
+    args: &Args<'_>,
+    errand: impl FnOnce(&mut Reply<'_>) -> Result<Outcome> + Send + 'static,
+) -> Result<Outcome> {
+    let words: Vec<&[u8]> = args.arguments().collect();
+    let (row, db, client) = ((call.row.spec, call.row.parent), call.session.db(), call.client());
+    call.core.env.leave_long(LongCommand::errand(row, db, &words, client, errand));
     Ok(Outcome::Elsewhere)
+}
+
+/// The writer of changes.
+///
+/// # Errors
+/// The threads that follow the topology have not started.
+pub(super) fn require_writer(state: &ClusterState) -> Result<Arc<dyn TopologyWriter>> {
+    state.writer().ok_or(CommandError::text("ERR This node does not follow the topology"))
 }
 
 /// Computes a change from the document in force and the facts that this node knows by itself.

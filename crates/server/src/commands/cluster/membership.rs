@@ -1,6 +1,6 @@
 //! CLUSTER MEET, REPLICATE, FORGET, RESET, FAILOVER: the nodes of the cluster and their roles.
 
-use super::change::commit;
+use super::change::{commit, leave_worker, require_writer};
 use super::{CHANGES, SUBCOMMAND, node_view, require_cluster_mode};
 use brisk_cluster::change::{
     self, ChangeError, MeetAddress, OwnNode, Promotion, failover_shard, forget as forget_node,
@@ -114,8 +114,21 @@ fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         args.end()?;
     }
     let shared = call.core.shared;
-    commit(call, args, move |basis| {
+    let leave = move |basis: &ChangeBasis<'_>| {
         change::reset(basis.topology, basis.change, own_node(shared, basis), basis.now_s)
+    };
+    if !is_hard {
+        return commit(call, args, leave);
+    }
+    if call.in_exec() {
+        let text = "ERR CLUSTER RESET HARD is not possible within a transaction or a script";
+        return Err(CommandError::text(text));
+    }
+    let writer = require_writer(require_cluster_mode(call)?)?;
+    leave_worker(call, args, move |reply| {
+        let renewed = writer.commit(&leave).and_then(|()| writer.renew_id());
+        renewed.map_err(|error| CommandError::text(error.to_string()))?;
+        Ok(reply.ok())
     })
 }
 

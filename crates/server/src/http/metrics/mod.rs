@@ -103,7 +103,7 @@ fn part<'v>(value: &'v str, name: &str) -> &'v str {
 fn number(value: &str) -> &str {
     match value {
         "ok" => "1",
-        "err" | "fail" => "0",
+        "err" | "fail" | "unreachable" => "0",
         number => number,
     }
 }

@@ -2,7 +2,7 @@
 //! the others.
 
 use super::{Row, row, row_of_ms};
-use crate::http::metrics::families::Kind::Gauge;
+use crate::http::metrics::families::Kind::{Counter, Gauge};
 
 pub(super) const CLUSTER: &[Row] = &[
     row(Gauge, "cluster_enabled", "redis_cluster_enabled", "1: this is a node of a cluster."),
@@ -25,6 +25,24 @@ pub(super) const CLUSTER: &[Row] = &[
         "Epoch of the topology that this node acts by.",
     ),
     row(Gauge, "cluster_my_epoch", "redis_cluster_my_epoch", "Term of the shard of this node."),
+    row(
+        Gauge,
+        "cluster_coordinator_state",
+        "brisk_cluster_coordinator_up",
+        "1: the coordinator was reached within the TTL of the lease.",
+    ),
+    row_of_ms(
+        Gauge,
+        "cluster_coordinator_last_contact_ms",
+        "brisk_cluster_coordinator_last_contact_seconds",
+        "Time since the coordinator was reached; negative if it never was.",
+    ),
+    row(
+        Counter,
+        "cluster_documents_refused",
+        "brisk_cluster_documents_refused_total",
+        "Topologies of the coordinator that this node refused.",
+    ),
     row_of_ms(
         Gauge,
         "cluster_lease_left_ms",
