@@ -221,7 +221,8 @@ fn a_primary_that_was_stopped_for_longer_than_its_lease_serves_nothing_more() {
     cluster.node(at).signal("CONT");
     let reply = conn.reply().to_string();
     assert!(reply.contains("CLUSTERDOWN") || reply.contains("MOVED"), "{reply}");
-    wait_until("it to be a replica", || cluster.node(at).info("master_link_status") == "up");
+    wait_until("it to be a replica", || cluster.node(at).info("role") == "slave");
+    wait_until("it to follow", || cluster.node(at).info("master_link_status") == "up");
     assert_eq!(follow_redirects(&cluster, at, &["GET", key]), "w");
 }
 

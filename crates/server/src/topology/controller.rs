@@ -44,6 +44,8 @@ pub(super) struct ControllerOffice {
     pass_due_ms: u64,
     /// A storm was logged, and has not ended.
     is_storm: bool,
+    /// The last decision that was not possible, which is made again and again.
+    refusal: Option<String>,
     errors: ErrorLog,
 }
 
@@ -99,6 +101,7 @@ impl ControllerOffice {
             campaign_due_ms: 0,
             pass_due_ms: 0,
             is_storm: false,
+            refusal: None,
             errors: ErrorLog::new(follower.shared, "the controller"),
         }
     }
@@ -304,31 +307,32 @@ impl ControllerOffice {
                 self.note_statuses(statuses);
                 Ok(Pass::Until((*at_ms).min(now_ms + 2 * QUERY_PAUSE_MS)))
             }
-            change => Ok(match self.commit(change, office, document, registered)? {
-                true => Pass::Again,
-                false => Pass::Until(now_ms + QUERY_PAUSE_MS),
-            }),
+            change => self.commit(change, office, document, registered),
         }
     }
 
-    /// Commits a decision that changes the document. Returns false if it was not committed; it is decided again
-    /// then.
+    /// Commits a decision that changes the document.
     fn commit(
-        &self,
+        &mut self,
         decision: &Decision,
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<bool, OfficeError> {
+    ) -> Result<Pass, OfficeError> {
+        let (now_ms, change) = (boot_ms(), self.follower.next_change());
+        let next =
+            decision.apply(&self.situation(document, registered), self.follower.name(), change);
         let (follower, log) = (&self.follower, &self.follower.shared.log);
-        let change = follower.next_change();
-        let situation = self.situation(document, registered);
-        let next = match decision.apply(&situation, follower.name(), change) {
+        let next = match next {
             Ok(Some(next)) => next,
-            Ok(None) => return Ok(false),
+            Ok(None) => return Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
             Err(error) => {
-                log.warning(format_args!("Cluster: {}: {error}", words(decision, None)));
-                return Ok(false);
+                let refusal = format!("{}: {error}", words(decision, None));
+                if self.refusal.as_ref() != Some(&refusal) {
+                    log.warning(format_args!("Cluster: {refusal}"));
+                    self.refusal = Some(refusal);
+                }
+                return Ok(Pass::Until(now_ms + self.third_ms()));
             }
         };
         let json = next.to_json().map_err(|error| CommitError::Coordinator(error.to_string()))?;
@@ -343,10 +347,10 @@ impl ControllerOffice {
                 // Without the revision, no further change of this pass can be committed.
                 document.revision = revision.unwrap_or(document.revision);
                 document.topology = Some(next);
-                Ok(true)
+                Ok(Pass::Again)
             }
             // It is decided again about the newer document.
-            Ok(Attempt::Overtaken) => Ok(false),
+            Ok(Attempt::Overtaken) => Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
             Err(error) => Err(error.into()),
         }
     }

@@ -7,7 +7,7 @@
 use super::coord::ErrorLog;
 use super::follower::TopologyFollower;
 use super::identity::to_coordinator;
-use brisk_cluster::change::{ChangeError, reassert};
+use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert};
 use brisk_cluster::failover;
 use brisk_cluster::map::MapRole;
 use brisk_coordinate::error::CoordinatorError;
@@ -22,7 +22,7 @@ const RENEWALS_PER_TTL: u64 = 3;
 /// Why a renewal does not count.
 enum RenewalError {
     Coordinator(CoordinatorError),
-    /// The role was not confirmed.
+    /// The address or the role was not confirmed.
     Reassertion(CommitError),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct LeaseKeeper {
     lease: Option<Lease>,
     /// The node has been registered in this process.
     has_registered: bool,
-    /// A primary has registered and not reasserted itself.
+    /// The node has registered, and neither corrected its address nor reasserted its role.
     must_reassert: bool,
     /// The next renewal, on the same clock.
     due_ms: u64,
@@ -135,32 +135,62 @@ impl LeaseKeeper {
         if refusal.is_some_and(|refusal| TopologyFollower::is_incomprehensible(&refusal)) {
             return Ok(());
         }
-        self.reassert()?;
+        if self.must_reassert && !self.follower.is_static() {
+            self.correct_address()?;
+            self.reassert()?;
+        }
+        self.must_reassert = false;
         let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
         let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
         self.follower.deadline.confirm(self.follower.state, lease.expires_at.map(|_| renewed));
         Ok(())
     }
 
-    /// A primary that has registered commits a change that confirms its role.
-    fn reassert(&mut self) -> Result<(), RenewalError> {
-        let follower = &self.follower;
-        let is_primary = || follower.state.in_force().map.role() == MapRole::Primary;
-        if self.must_reassert && !follower.is_static() && is_primary() {
-            let run = follower.state.run();
-            let limit = Duration::from_millis(self.ttl_ms() / 2);
-            let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
-            match follower.commit_within(limit, &edit) {
-                // Another node is the primary by now.
-                Ok(())
-                | Err(CommitError::Refused(
-                    ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
-                )) => {}
-                Err(error) => return Err(RenewalError::Reassertion(error)),
-            }
+    /// A member that has registered with another address than the document has corrects the document.
+    fn correct_address(&self) -> Result<(), RenewalError> {
+        let own = self.follower.own();
+        let in_force = self.follower.state.in_force();
+        let known = in_force.topology.as_deref().and_then(|topology| topology.members.get(&own.id));
+        if known.is_none_or(|known| known.is_same_place(&own.member)) {
+            return Ok(());
         }
-        self.must_reassert = false;
-        Ok(())
+        let edit = |basis: &ChangeBasis<'_>| correct_member(basis.topology, basis.change, &own);
+        let log = &self.follower.shared.log;
+        match self.commit(&edit) {
+            Ok(()) => {
+                let (ip, port) = (&own.member.ip, own.member.port);
+                log.notice(format_args!("Cluster: this node has another address now: {ip}:{port}"));
+                Ok(())
+            }
+            // It serves on at its old address.
+            Err(RenewalError::Reassertion(CommitError::Refused(error))) => {
+                log.warning(format_args!("Cluster: the address of this node was refused: {error}"));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// A primary that has registered commits a change that confirms its role.
+    fn reassert(&self) -> Result<(), RenewalError> {
+        if self.follower.state.in_force().map.role() != MapRole::Primary {
+            return Ok(());
+        }
+        let run = self.follower.state.run();
+        let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
+        match self.commit(&edit) {
+            // Another node is the primary by now.
+            Err(RenewalError::Reassertion(CommitError::Refused(
+                ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
+            ))) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Commits a change without missing the next renewal.
+    fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), RenewalError> {
+        let limit = Duration::from_millis(self.ttl_ms() / RENEWALS_PER_TTL);
+        self.follower.commit_within(limit, edit).map_err(RenewalError::Reassertion)
     }
 
     fn note_failure(&mut self, error: &RenewalError) {
@@ -168,7 +198,7 @@ impl LeaseKeeper {
         let error = match error {
             RenewalError::Coordinator(error) => error,
             RenewalError::Reassertion(error) => {
-                self.errors.note(&format!("its role is not confirmed: {error}"));
+                self.errors.note(&format!("its address or role is not confirmed: {error}"));
                 return;
             }
         };
