@@ -5,6 +5,7 @@ mod clusters;
 mod commands;
 mod formats;
 mod harness;
+mod local_clusters;
 mod modes;
 mod sessions;
 mod tls;

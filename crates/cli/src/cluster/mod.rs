@@ -11,18 +11,26 @@
 //! | `fix.rs` | `fix` |
 //! | `import.rs`, `backup.rs` | `import`, `backup` |
 //! | `each.rs` | `call`, `set-timeout` |
+//! | `status/` | `status` |
+//! | `local/` | `start-local`, `stop-local` |
+//! | `etcd_plan.rs` | `etcd-plan` |
+//! | `fields.rs` | the fields of INFO and CLUSTER INFO |
 //! | `tell.rs` | messages, in colours, and questions |
 
 mod backup;
 mod create;
 mod each;
+mod etcd_plan;
+mod fields;
 mod fix;
 mod import;
+mod local;
 mod membership;
 mod node;
 mod rebalance;
 mod reshard;
 mod slots;
+mod status;
 mod tell;
 mod view;
 
@@ -86,6 +94,10 @@ const COMMANDS: &[(&str, usize, Command)] = &[
     ("set-timeout", 2, each::set_timeout),
     ("import", 1, import::run),
     ("backup", 2, backup::run),
+    ("status", 1, status::run),
+    ("start-local", 0, local::start),
+    ("stop-local", 0, local::stop),
+    ("etcd-plan", 1, etcd_plan::run),
     ("help", 0, help),
 ];
 
@@ -149,6 +161,15 @@ Commands for clusters; where a node is named, any node of the cluster will do.
       --cluster-from-user <user>  --cluster-from-pass <password>  --cluster-from-askpass
       --cluster-copy  --cluster-replace
   backup <host:port> <folder>      A snapshot of each master, and the layout.
+  status <host:port>               Shards, roles, lag, leases and the coordinator;
+                                   exit code 1 if the cluster has a problem.
+  start-local                      Starts a cluster of Brisk on this machine, or
+                                   starts it again with its data.
+      --nodes <n>  --replicas <n>  --port <port>  --dir <directory>  --server <path>
+  stop-local                       Stops it.
+      --dir <directory>
+  etcd-plan <host> <host> <host>   Prints the configuration of etcd and of Brisk for
+                                   these machines.
   help
 
   --cluster-yes                    Asks nothing.

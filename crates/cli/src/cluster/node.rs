@@ -1,5 +1,6 @@
 //! One node of a cluster: its connection, and what it says of itself and of the others.
 
+use super::fields::InfoFields;
 use super::slots::address_of;
 use super::{SLOTS, split_place, tell};
 use crate::quote::leading_number;
@@ -7,6 +8,7 @@ use crate::screen;
 use crate::session::{Loudness, Session, Told};
 use brisk_resp::Value;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// From a node's port to that of its bus, unless it is set otherwise.
 const BUS_PORT_OFFSET: i64 = 10_000;
@@ -81,6 +83,11 @@ impl Line {
     }
 }
 
+/// The lines of a CLUSTER NODES reply; `None` if one of them has another format.
+pub(super) fn parse_nodes(text: &str) -> Option<Vec<Line>> {
+    text.lines().map(Line::parse).collect()
+}
+
 /// A node that can be asked.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -105,6 +112,18 @@ impl Node {
         session.connect(Loudness::Loud)?;
         let is = Line { host: host.to_owned(), port, ..Line::default() };
         Ok(Node { session, is, replicas: 0 })
+    }
+
+    /// Connects to a node without a message; `None` if it accepts no connection. Each wait lasts at most
+    /// `patience`, unless `-t` sets another limit.
+    pub(super) fn reach(host: &str, port: i64, like: &Session, patience: Duration) -> Option<Node> {
+        let mut options = like.options.clone();
+        (options.host, options.port, options.socket) = (host.to_owned(), port, None);
+        options.patience = options.patience.or(Some(patience));
+        let mut session = Session::new(options).ok()?;
+        session.connect(Loudness::Quiet).ok()?;
+        let is = Line { host: host.to_owned(), port, ..Line::default() };
+        Some(Node { session, is, replicas: 0 })
     }
 
     /// `host:port`
@@ -141,6 +160,23 @@ impl Node {
         self.session.ask(words).ok()
     }
 
+    /// The reply to a request as a text.
+    ///
+    /// # Errors
+    /// The error of the server or of the connection.
+    pub(super) fn text(&mut self, words: &[&str]) -> Result<String, String> {
+        let reply = self.ask(words)?;
+        Ok(String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned())
+    }
+
+    /// The reply to INFO or CLUSTER INFO.
+    ///
+    /// # Errors
+    /// The error of the server or of the connection.
+    pub(super) fn fields(&mut self, words: &[&str]) -> Result<InfoFields, String> {
+        Ok(InfoFields::parse(&self.text(words)?))
+    }
+
     /// All lines of CLUSTER NODES; its own is taken over.
     ///
     /// # Errors
@@ -156,8 +192,7 @@ impl Node {
         }
         let reply = self.demand(&["CLUSTER", "NODES"])?;
         let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
-        let lines: Option<Vec<Line>> = text.lines().map(Line::parse).collect();
-        let Some(mut lines) = lines else {
+        let Some(mut lines) = parse_nodes(&text) else {
             return tell::fail("Error: invalid CLUSTER NODES reply\n");
         };
         let own = lines.iter().position(|line| line.has_flag("myself"));

@@ -75,6 +75,18 @@ pub(crate) enum Debugging {
     Synchronous,
 }
 
+/// The options of `--cluster start-local` and `stop-local`; `None` where the command line says nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LocalOptions {
+    pub(crate) nodes: Option<usize>,
+    /// Replicas of each of these nodes.
+    pub(crate) replicas: Option<usize>,
+    /// The port of the first node.
+    pub(crate) port: Option<i64>,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) server: Option<PathBuf>,
+}
+
 /// The options of `--cluster`.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterOptions {
@@ -102,6 +114,7 @@ pub(crate) struct ClusterOptions {
     pub(crate) fix_with_unreachable_masters: bool,
     pub(crate) only_masters: bool,
     pub(crate) only_replicas: bool,
+    pub(crate) local: LocalOptions,
 }
 
 impl Default for ClusterOptions {
@@ -131,6 +144,7 @@ impl Default for ClusterOptions {
             fix_with_unreachable_masters: false,
             only_masters: false,
             only_replicas: false,
+            local: LocalOptions::default(),
         }
     }
 }

@@ -132,6 +132,44 @@ pub(super) const CLUSTERS: Section = Section {
             options.cluster.only_replicas = true;
         }),
         Row::flag(&["--cluster-yes"], "Asks nothing.", |options| options.cluster.yes = true),
+        Row::value(
+            &["--nodes"],
+            "<n>",
+            "Primaries that start-local starts (3).",
+            |options, words| {
+                options.cluster.local.nodes = Some(words.natural());
+                Ok(())
+            },
+        ),
+        Row::value(
+            &["--replicas"],
+            "<n>",
+            "Replicas that start-local starts for each of them (1).",
+            |options, words| {
+                options.cluster.local.replicas = Some(words.natural());
+                Ok(())
+            },
+        ),
+        Row::value(
+            &["--dir"],
+            "<directory>",
+            "Directory of start-local and stop-local (./brisk-cluster). The first port is that of -p (7000).",
+            |options, words| {
+                options.cluster.local.dir = Some(words.path());
+                Ok(())
+            },
+        )
+        .completed(Completed::Folder),
+        Row::value(
+            &["--server"],
+            "<path>",
+            "Program that start-local runs (brisk-server next to brisk-cli, or in PATH).",
+            |options, words| {
+                options.cluster.local.server = Some(words.path());
+                Ok(())
+            },
+        )
+        .completed(Completed::File),
     ],
 };
 

@@ -15,8 +15,9 @@ pub(super) const SERVER: Section = Section {
             options.host = words.text();
             Ok(())
         }),
-        Row::value(&["-p"], "<port>", "Port (6379).", |options, words| {
+        Row::value(&["-p", "--port"], "<port>", "Port (6379).", |options, words| {
             options.port = words.number();
+            options.cluster.local.port = Some(options.port);
             Ok(())
         }),
         Row::value(

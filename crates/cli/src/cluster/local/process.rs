@@ -1,0 +1,157 @@
+//! The process of a node: its program, its start, and whether it runs.
+
+use super::{LocalLayout, LocalNode, failed};
+use crate::link::plain;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The program of a node.
+const SERVER: &str = "brisk-server";
+/// The settings of a node, in its directory.
+const CONFIG_FILE: &str = "brisk.conf";
+const PID_FILE: &str = "brisk.pid";
+const LOG_FILE: &str = "brisk.log";
+/// The end of a log that is looked at for its last lines.
+const LOG_TAIL_BYTES: u64 = 4096;
+/// Lines of the log that an error shows.
+const LOG_TAIL_LINES: usize = 5;
+
+/// The server that is named, the one next to this program, or the first one in `PATH`.
+///
+/// # Errors
+/// A text that says where it was looked for.
+pub(super) fn find_server(named: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(path) = named {
+        if !path.is_file() {
+            return Err(format!("There is no program {}", path.display()));
+        }
+        return path.canonicalize().map_err(|error| failed("find", path, &error));
+    }
+    let own = std::env::current_exe().ok();
+    let own = own.as_deref().and_then(Path::parent);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = own.map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
+    let mut programs = directories.map(|directory| directory.join(SERVER));
+    // An empty or relative entry of PATH counts from the working directory, which a node leaves.
+    let found = programs.find(|program| program.is_file()).map(|program| program.canonicalize());
+    match (found, own) {
+        (Some(Ok(program)), _) => Ok(program),
+        (_, Some(own)) => Err(format!(
+            "There is no {SERVER} in {} and none in PATH: install it, or name it with --server",
+            own.display()
+        )),
+        (_, None) => Err(format!("There is no {SERVER} in PATH: name it with --server")),
+    }
+}
+
+impl LocalNode {
+    /// Its settings. Relative paths count from the directory of the node, so the cluster may be moved.
+    fn config(&self, layout: LocalLayout, threads: usize) -> String {
+        let port = self.port;
+        let LocalLayout { shards, replicas, .. } = layout;
+        format!(
+            "# Written by brisk-cli --cluster start-local; a later start keeps changes of this file.\n\
+             port {port}\n\
+             bind 127.0.0.1\n\
+             threads {threads}\n\
+             dir .\n\
+             logfile {LOG_FILE}\n\
+             pidfile {PID_FILE}\n\
+             appendonly yes\n\
+             # Replicas need not wait for further ones that would share a copy.\n\
+             repl-diskless-sync-delay 0\n\
+             \n\
+             cluster-enabled yes\n\
+             cluster-coordinator local:../coordinator\n\
+             cluster-announce-ip 127.0.0.1\n\
+             cluster-init-shards {shards}\n\
+             cluster-init-replicas {replicas}\n"
+        )
+    }
+
+    /// Makes its directory and its settings, unless they exist.
+    ///
+    /// # Errors
+    /// A text that names the file.
+    pub(super) fn prepare(&self, layout: LocalLayout) -> Result<(), String> {
+        fs::create_dir_all(&self.dir).map_err(|error| failed("create", &self.dir, &error))?;
+        let path = self.dir.join(CONFIG_FILE);
+        if path.exists() {
+            return Ok(());
+        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (processors / layout.nodes()).max(1);
+        let written = fs::write(&path, self.config(layout, threads));
+        written.map_err(|error| failed("write", &path, &error))
+    }
+
+    /// Starts its process, in a process group of its own: neither Ctrl-C nor the end of the terminal reaches it.
+    ///
+    /// # Errors
+    /// A text.
+    pub(super) fn start(&self, server: &Path) -> Result<Child, String> {
+        let path = self.dir.join(LOG_FILE);
+        let log = File::options().create(true).append(true).open(&path);
+        let log = log.map_err(|error| failed("open", &path, &error))?;
+        let copy = log.try_clone().map_err(|error| failed("open", &path, &error))?;
+        let mut command = Command::new(server);
+        command.arg(CONFIG_FILE).current_dir(&self.dir).process_group(0);
+        // The server logs to the file itself; these are for errors before that.
+        command.stdin(Stdio::null()).stdout(log).stderr(copy);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("Cannot start {}: {}", server.display(), plain(&error)))?;
+        // The server writes the same number later; until then a failed start finds it here.
+        let path = self.dir.join(PID_FILE);
+        let written = fs::write(&path, format!("{}\n", child.id()));
+        written.map_err(|error| failed("write", &path, &error))?;
+        Ok(child)
+    }
+
+    /// Its process, if it runs. Another process may have the number of one that died, but not its directory.
+    pub(super) fn pid(&self) -> Option<Pid> {
+        let text = fs::read_to_string(self.dir.join(PID_FILE)).ok()?;
+        let number: i32 = text.trim().parse().ok()?;
+        let directory = fs::read_link(format!("/proc/{number}/cwd")).ok()?;
+        if directory == self.dir { Pid::from_raw(number) } else { None }
+    }
+
+    /// Requests its end by a signal, for a node that accepts no commands.
+    pub(super) fn terminate(&self) {
+        if let Some(pid) = self.pid() {
+            // If it has just ended, all is as it should be.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+
+    pub(super) fn log_path(&self) -> PathBuf {
+        self.dir.join(LOG_FILE)
+    }
+
+    /// `its log /path ends with:` and the last lines of its log, each after a margin.
+    pub(super) fn log_tail(&self) -> String {
+        let tail = |path: &Path| -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(path)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+            let mut bytes = Vec::new();
+            Read::take(file, LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = tail(&self.log_path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let path = self.log_path();
+        let path = path.display();
+        if lines.is_empty() {
+            return format!("its log {path} is empty");
+        }
+        let shown = &lines[lines.len().saturating_sub(LOG_TAIL_LINES)..];
+        let shown: Vec<String> = shown.iter().map(|line| format!("    {line}")).collect();
+        format!("its log {path} ends with:\n{}", shown.join("\n"))
+    }
+}

@@ -1,0 +1,180 @@
+//! `start-local`.
+
+use super::readiness::{NodeReadiness, probe};
+use super::{LocalCluster, LocalNode, process, shell_word};
+use crate::cluster::{Done, Task, tell};
+use crate::pause::pause;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the nodes.
+const LOOK: Duration = Duration::from_millis(20);
+/// The longest time without progress until the start counts as failed. Loading of data counts as progress.
+const STALLED_MAX: Duration = Duration::from_secs(60);
+/// How long nodes may take for their end if the start has failed.
+const END_MAX: Duration = Duration::from_secs(10);
+
+pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
+    start(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
+}
+
+/// A node of the cluster, with its process if this program has started it.
+struct Started {
+    node: LocalNode,
+    child: Option<Child>,
+    readiness: NodeReadiness,
+}
+
+fn start(task: &Task<'_>) -> Result<(), String> {
+    let options = &task.options.local;
+    let server = process::find_server(options.server.as_deref())?;
+    let cluster = LocalCluster::open_or_create(options)?;
+    let nodes = cluster.nodes();
+    let (running, stopped): (Vec<_>, Vec<_>) =
+        nodes.into_iter().partition(|node| node.pid().is_some());
+    let checked = stopped.iter().try_for_each(check_port);
+    if let Err(text) = checked {
+        // A directory without any node would only be in the way of the next try.
+        if cluster.is_new {
+            let _ = std::fs::remove_file(cluster.dir.join(super::LAYOUT_FILE));
+            let _ = std::fs::remove_dir(&cluster.dir);
+        }
+        return Err(text);
+    }
+    let place = cluster.dir.display();
+    let size = cluster.layout.describe();
+    match (cluster.is_new, running.len()) {
+        (true, _) => tell::step(&format!(">>> Creating a cluster of {size} in {place}\n")),
+        (false, 0) => tell::step(&format!(">>> Starting the cluster of {place}: {size}\n")),
+        (false, up) => {
+            tell::step(&format!(">>> {up} nodes of {place} run; starting {}\n", stopped.len()))
+        }
+    }
+    let readiness = NodeReadiness::Waiting("it has not started".to_owned());
+    let mut all: Vec<Started> = running
+        .into_iter()
+        .map(|node| Started { node, child: None, readiness: readiness.clone() })
+        .collect();
+    let began = stopped.into_iter().try_for_each(|node| {
+        node.prepare(cluster.layout)?;
+        let child = Some(node.start(&server)?);
+        all.push(Started { node, child, readiness: readiness.clone() });
+        Ok(())
+    });
+    all.sort_by_key(|started| started.node.port);
+    if let Err(text) = began.and_then(|()| wait_until_ready(&mut all, task)) {
+        end(&mut all);
+        return Err(text);
+    }
+    report(&cluster, &all);
+    Ok(())
+}
+
+/// Checks that no process listens on the port. Brisk's own sockets share ports, so a second server would start
+/// and take a part of the connections.
+fn check_port(node: &LocalNode) -> Result<(), String> {
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, node.port)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(format!(
+            "Port {} is in use by another process: choose the first port with --port",
+            node.port
+        )),
+        Err(error) => Err(super::failed(
+            "listen on",
+            std::path::Path::new(&format!("port {}", node.port)),
+            &error,
+        )),
+    }
+}
+
+/// Waits until all nodes serve.
+fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> {
+    let mut progress = Instant::now();
+    loop {
+        for started in all.iter_mut() {
+            check_process(started)?;
+            if matches!(started.readiness, NodeReadiness::Ready(_)) {
+                continue;
+            }
+            let found = probe(started.node.port, task.session);
+            if let NodeReadiness::Refused(text) = &found {
+                return Err(format!("Node {} replied with error: {text}", started.node.port));
+            }
+            if found != started.readiness || found == NodeReadiness::Loading {
+                progress = Instant::now();
+            }
+            started.readiness = found;
+        }
+        let unready = all.iter().find_map(|started| match &started.readiness {
+            NodeReadiness::Ready(_) => None,
+            NodeReadiness::Waiting(text) | NodeReadiness::Refused(text) => {
+                Some((&started.node, text.as_str()))
+            }
+            NodeReadiness::Loading => Some((&started.node, "it loads its data")),
+        });
+        let Some((node, text)) = unready else { return Ok(()) };
+        if progress.elapsed() >= STALLED_MAX {
+            return Err(format!(
+                "The cluster is not ready after {} seconds: node {}: {text}; {}",
+                STALLED_MAX.as_secs(),
+                node.port,
+                node.log_tail()
+            ));
+        }
+        pause(LOOK);
+    }
+}
+
+/// Checks that the process of a node still runs.
+fn check_process(started: &mut Started) -> Result<(), String> {
+    let node = &started.node;
+    let how = match &mut started.child {
+        Some(child) => child.try_wait().ok().flatten().map(|status| status.to_string()),
+        None => node.pid().is_none().then(|| "its process is gone".to_owned()),
+    };
+    how.map_or(Ok(()), |how| {
+        Err(format!("Node {} has ended ({how}); {}", node.port, node.log_tail()))
+    })
+}
+
+/// Ends the nodes that this program has started.
+fn end(all: &mut [Started]) {
+    let mut ours: Vec<(&LocalNode, &mut Child)> = all
+        .iter_mut()
+        .filter_map(|one| one.child.as_mut().map(|child| (&one.node, child)))
+        .collect();
+    for (node, _) in &ours {
+        node.terminate();
+    }
+    let give_up = Instant::now() + END_MAX;
+    while !ours.is_empty() {
+        ours.retain_mut(|(_, child)| !matches!(child.try_wait(), Ok(Some(_)) | Err(_)));
+        if Instant::now() >= give_up {
+            break;
+        }
+        pause(LOOK);
+    }
+    for (_, child) in ours {
+        // It did not end by itself.
+        let _ = child.kill();
+    }
+}
+
+/// Prints the nodes, and how to use and to stop the cluster.
+fn report(cluster: &LocalCluster, all: &[Started]) {
+    tell::good(&format!("[OK] The cluster of {} is ready.\n", cluster.layout.describe()));
+    for started in all {
+        if let NodeReadiness::Ready(role) = &started.readiness {
+            tell::say(&format!("  127.0.0.1:{}  {role}\n", started.node.port));
+        }
+    }
+    let port = cluster.layout.port;
+    let dir = shell_word(&cluster.dir.to_string_lossy());
+    tell::say(&format!(
+        "\nConnect:     redis-cli -c -p {port}\n\
+         Look at it:  brisk-cli --cluster status 127.0.0.1:{port}\n\
+         Stop it:     brisk-cli --cluster stop-local --dir {dir}\n"
+    ));
+}

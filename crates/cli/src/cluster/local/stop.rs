@@ -1,0 +1,107 @@
+//! `stop-local`.
+
+use super::{LocalCluster, LocalNode, directory, shell_word};
+use crate::cluster::node::Node;
+use crate::cluster::{Done, Task, tell};
+use crate::link::Link;
+use crate::pause::pause;
+use std::time::{Duration, Instant};
+
+/// Between two looks at a process.
+const LOOK: Duration = Duration::from_millis(20);
+/// A node that is silent for this long gets a signal instead of a command.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long nodes may take for their end: a primary hands over for up to ten seconds (`shutdown-timeout`), then it
+/// writes its data.
+const END_MAX: Duration = Duration::from_secs(120);
+
+pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
+    stop(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
+}
+
+fn stop(task: &Task<'_>) -> Result<(), String> {
+    let dir = directory(&task.options.local);
+    if !dir.exists() {
+        return Err(format!("There is no directory {}", dir.display()));
+    }
+    let cluster = LocalCluster::open(dir)?;
+    let nodes = cluster.nodes();
+    let running: Vec<LocalNode> = nodes.into_iter().filter(|node| node.pid().is_some()).collect();
+    if running.is_empty() {
+        tell::good(&format!("[OK] No node of {} runs.\n", cluster.dir.display()));
+        return Ok(());
+    }
+    // A primary whose replicas have ended hands over to none of them, so the roles stay as they are.
+    let count = running.len();
+    let (replicas, others): (Vec<_>, Vec<_>) =
+        running.into_iter().map(|node| connect(node, task)).partition(|node| node.is_replica);
+    let mut failures = Vec::new();
+    for group in [replicas, others] {
+        failures.extend(end(group));
+    }
+    if !failures.is_empty() {
+        return Err(failures.join("\n[ERR] "));
+    }
+    let word = shell_word(&cluster.dir.to_string_lossy());
+    tell::good(&format!("[OK] Stopped {count} nodes.\n"));
+    tell::say(&format!(
+        "\nStart it again:  brisk-cli --cluster start-local --dir {word}\n\
+         Remove it:       rm -r {word}\n"
+    ));
+    Ok(())
+}
+
+/// A node that is to end.
+struct Ending {
+    node: LocalNode,
+    /// `None` if it accepts no commands.
+    link: Option<Link>,
+    is_replica: bool,
+}
+
+fn connect(node: LocalNode, task: &Task<'_>) -> Ending {
+    let reached = Node::reach("127.0.0.1", i64::from(node.port), task.session, PATIENCE);
+    let Some(mut reached) = reached else { return Ending { node, link: None, is_replica: false } };
+    let info = reached.fields(&["INFO", "replication"]);
+    let is_replica = info.is_ok_and(|info| info.is("role", "slave"));
+    Ending { node, link: reached.link(), is_replica }
+}
+
+/// Ends the nodes of a group together; gives what failed.
+fn end(mut group: Vec<Ending>) -> Vec<String> {
+    for ending in &mut group {
+        let sent = ending.link.as_mut().map(|link| link.send(&["SHUTDOWN"]));
+        match sent {
+            Some(Ok(())) => {}
+            _ => ending.node.terminate(),
+        }
+    }
+    let mut failures = Vec::new();
+    let give_up = Instant::now() + END_MAX;
+    while !group.is_empty() {
+        group.retain_mut(|ending| {
+            let refusal = ending.link.as_mut().and_then(refusal);
+            if let Some(text) = &refusal {
+                failures.push(format!("Node {} replied with error: {text}", ending.node.port));
+            }
+            refusal.is_none() && ending.node.pid().is_some()
+        });
+        if Instant::now() >= give_up {
+            let late = |ending: &Ending| {
+                let (port, seconds) = (ending.node.port, END_MAX.as_secs());
+                let log = ending.node.log_path();
+                format!("Node {port} still runs after {seconds} seconds; see {}", log.display())
+            };
+            failures.extend(group.iter().map(late));
+            break;
+        }
+        pause(LOOK);
+    }
+    failures
+}
+
+/// The error with which a node rejects SHUTDOWN. A node that ends sends nothing.
+fn refusal(link: &mut Link) -> Option<String> {
+    let reply = link.reply_within(Duration::ZERO).ok()??;
+    reply.as_error().map(|text| String::from_utf8_lossy(text).into_owned())
+}

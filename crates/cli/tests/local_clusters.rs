@@ -1,0 +1,249 @@
+//! `--cluster start-local`, `stop-local` and `status`: a cluster of our servers on this machine, from its first start
+//! over a failover to its second start; and each error that a user can meet.
+
+use crate::harness::{Case, ours, run, text};
+use brisk_testkit::port::Port;
+use brisk_testkit::server::{brisk_binary, signal};
+use brisk_testkit::{Conn, TempDir, wait_until};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Output;
+
+/// A directory for a cluster, with ports that no other test has. Its nodes end with it.
+struct Local {
+    dir: TempDir,
+    ports: Vec<Port>,
+}
+
+impl Local {
+    fn new(nodes: usize) -> Local {
+        Local { dir: TempDir::new(), ports: consecutive(nodes) }
+    }
+
+    fn first(&self) -> u16 {
+        self.ports[0].number()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path("cluster")
+    }
+
+    fn address(&self, at: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[at].number())
+    }
+
+    fn conn(&self, at: usize) -> Conn {
+        Conn::tcp(&self.address(at))
+    }
+
+    fn pid_file(&self, at: usize) -> PathBuf {
+        self.path().join(self.ports[at].number().to_string()).join("brisk.pid")
+    }
+
+    fn pid(&self, at: usize) -> u32 {
+        let text = std::fs::read_to_string(self.pid_file(at)).expect("a pid file");
+        text.trim().parse().expect("a number")
+    }
+
+    fn start(&self, args: &[&str]) -> Output {
+        let server = brisk_binary().expect("a server").display().to_string();
+        self.start_program(&server, args)
+    }
+
+    fn start_program(&self, server: &str, args: &[&str]) -> Output {
+        let (dir, port) = (self.path().display().to_string(), self.first().to_string());
+        let own = ["start-local", "--dir", &dir, "--port", &port, "--server", server];
+        cluster(&[&own, args].concat())
+    }
+
+    fn stop(&self) -> Output {
+        cluster(&["stop-local", "--dir", &self.path().display().to_string()])
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+/// Ports in a row.
+fn consecutive(count: usize) -> Vec<Port> {
+    let mut ports: Vec<Port> = Vec::new();
+    while ports.len() < count {
+        let next = Port::claim();
+        if ports.last().is_some_and(|last| last.number() + 1 != next.number()) {
+            ports.clear();
+        }
+        ports.push(next);
+    }
+    ports
+}
+
+fn cluster(args: &[&str]) -> Output {
+    run(&ours(), &Case::new(&[&["--cluster"], args].concat()).with_var("TERM", "dumb"))
+}
+
+#[track_caller]
+fn must(output: &Output) -> String {
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}\n{}", text(&output.stderr));
+    said
+}
+
+#[track_caller]
+fn refused(output: &Output) -> String {
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}\n{}", text(&output.stderr));
+    said
+}
+
+/// Runs a command with redirections from one of the nodes.
+fn command(local: &Local, at: usize, words: &[&str]) -> String {
+    let port = local.ports[at].number().to_string();
+    text(&run(&ours(), &Case::new(&[&["-c", "-p", &port], words].concat())).stdout)
+}
+
+#[test]
+fn a_local_cluster_starts_survives_a_lost_primary_and_starts_again_with_its_data() {
+    let local = Local::new(6);
+    let said = must(&local.start(&[]));
+    assert!(said.contains("[OK] The cluster of 3 shards with 1 replica each is ready."), "{said}");
+    assert!(said.contains(&format!("redis-cli -c -p {}\n", local.first())), "{said}");
+    assert_eq!(said.matches("  primary of slots ").count(), 3, "{said}");
+    assert_eq!(said.matches("  replica of 127.0.0.1:").count(), 3, "{said}");
+    let keys: Vec<String> = (0..100).map(|number| format!("key:{number}")).collect();
+    for key in &keys {
+        assert_eq!(command(&local, 0, &["set", key, key]), "OK\n");
+    }
+    let said = must(&cluster(&["status", &local.address(4)]));
+    assert!(said.contains("16384 of 16384 assigned to 3 shards"), "{said}");
+    assert!(said.contains("6 of 6 reachable"), "{said}");
+    assert_eq!(said.matches("\n  replica  127.0.0.1:").count(), 3, "{said}");
+    assert_eq!(must(&local.start(&[])).matches("  primary of slots ").count(), 3);
+
+    let lost = (0..6)
+        .find(|at| local.conn(*at).info("role") == "master")
+        .expect("a node of the cluster is a primary");
+    let entry = (lost + 1) % 6;
+    // A write that no replica has received may be lost with its primary.
+    wait_until("the replicas have every key", || {
+        (0..6).filter(|at| local.conn(*at).info("role") == "master").all(|at| {
+            let mut conn = local.conn(at);
+            let end = conn.info("master_repl_offset");
+            conn.info("slave0").contains(&format!("offset={end},"))
+        })
+    });
+    signal(local.pid(lost), "KILL");
+    wait_until("each key can be read again", || {
+        keys.iter().all(|key| command(&local, entry, &["get", key]) == format!("{key}\n"))
+    });
+    wait_until("each slot takes writes again", || {
+        keys.iter().all(|key| command(&local, entry, &["set", key, "2"]) == "OK\n")
+    });
+    let said = refused(&cluster(&["status", &local.address(entry)]));
+    assert!(said.contains(&format!("{}: this ", local.address(lost))), "{said}");
+    assert!(said.contains("cannot be reached"), "{said}");
+
+    // The node that was killed comes back as a replica.
+    let said = must(&local.start(&[]));
+    assert!(said.contains("5 nodes of"), "{said}");
+    assert_eq!(said.matches("  replica of 127.0.0.1:").count(), 3, "{said}");
+    must(&cluster(&["status", &local.address(lost)]));
+
+    let said = must(&local.stop());
+    assert!(said.contains("[OK] Stopped 6 nodes."), "{said}");
+    assert!((0..6).all(|at| !local.pid_file(at).exists()));
+    assert!(must(&local.stop()).contains("No node of"));
+    let said = must(&local.start(&[]));
+    assert!(said.contains("Starting the cluster of"), "{said}");
+    for key in &keys {
+        assert_eq!(command(&local, 2, &["get", key]), "2\n");
+    }
+    must(&local.stop());
+}
+
+#[test]
+fn one_node_alone_is_a_cluster_and_takes_the_settings_of_its_file() {
+    let local = Local::new(1);
+    let said = must(&local.start(&["--nodes", "1", "--replicas", "0"]));
+    assert!(said.contains("1 shard with 0 replicas is ready"), "{said}");
+    assert_eq!(command(&local, 0, &["set", "a", "1"]), "OK\n");
+    must(&local.stop());
+    let config = local.path().join(local.first().to_string()).join("brisk.conf");
+    let changed = std::fs::read_to_string(&config).expect("a file") + "maxmemory 77mb\n";
+    std::fs::write(&config, changed).expect("the file can be written");
+    must(&local.start(&[]));
+    assert_eq!(local.conn(0).info("maxmemory"), (77 << 20).to_string());
+    assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
+    must(&local.stop());
+}
+
+#[test]
+fn errors_of_start_local_name_the_port_the_directory_and_the_program() {
+    let local = Local::new(3);
+    let said = refused(&local.start_program("/nonexistent/server", &[]));
+    assert_eq!(said, "[ERR] There is no program /nonexistent/server\n");
+    let busy = TcpListener::bind(local.address(1)).expect("the port is free");
+    let said = refused(&local.start(&["--nodes", "3", "--replicas", "0"]));
+    let port = local.ports[1].number();
+    assert_eq!(
+        said,
+        format!(
+            "[ERR] Port {port} is in use by another process: choose the first port with --port\n"
+        )
+    );
+    drop(busy);
+    assert!(!local.path().exists(), "a start that did nothing leaves nothing");
+    for (args, expected) in [
+        (&["--nodes", "0"][..], "--nodes must be at least 1"),
+        (&["--nodes", "60"], "60 primaries with 1 replicas each are 120 nodes"),
+        (&["--port", "65535"], "ports 65535 to 65540 are not between 1 and 65535"),
+    ] {
+        let said = refused(&local.start(args));
+        assert!(said.contains(expected), "{said}");
+    }
+    std::fs::create_dir(local.path()).expect("the directory can be made");
+    std::fs::write(local.path().join("mine"), "").expect("a file can be written");
+    let said = refused(&local.start(&[]));
+    assert!(said.contains("has files, but no cluster of start-local"), "{said}");
+    let said = refused(&local.stop());
+    assert!(said.contains("start-local.conf is missing there"), "{said}");
+}
+
+#[test]
+fn a_node_that_ends_is_named_with_the_end_of_its_log_and_the_others_end_too() {
+    let local = Local::new(2);
+    let server = script(local.dir.path("server"), "echo 'Bad directive' >&2; exit 3");
+    let said = refused(&local.start_program(&server, &["--nodes", "2", "--replicas", "0"]));
+    let port = local.first();
+    assert!(said.contains(&format!("[ERR] Node {port} has ended (exit status: 3)")), "{said}");
+    assert!(said.contains("    Bad directive\n"), "{said}");
+    assert!(must(&local.stop()).contains("No node of"));
+    let said = refused(&local.start(&["--nodes", "3", "--replicas", "0"]));
+    assert!(
+        said.contains("has another cluster: 2 shards with 0 replicas each from port"),
+        "{said}"
+    );
+}
+
+/// A program that stands in for a server.
+fn script(path: PathBuf, lines: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).expect("a file can be written");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).expect("it can be made a program");
+    path.display().to_string()
+}
+
+#[test]
+fn status_describes_a_cluster_of_another_server_too() {
+    let other = brisk_testkit::cluster::Cluster::start(3, 1);
+    let entry = format!("127.0.0.1:{}", other.node(4).port());
+    let said = must(&cluster(&["status", &entry]));
+    assert!(said.contains("16384 of 16384 assigned to 3 shards"), "{said}");
+    assert!(said.contains("[OK] The cluster has no problem."), "{said}");
+    let missing = cluster(&["status", "127.0.0.1:1"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("Could not connect"), "{}", text(&missing.stderr));
+}
