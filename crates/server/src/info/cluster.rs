@@ -5,14 +5,12 @@ use brisk_cluster::id::NodeId;
 use brisk_cluster::map::EndpointKind;
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_config::Config;
-use brisk_coordinate::values::LeaseTtl;
 use brisk_node::cluster::{ClusterState, InForce, endpoint_kind, route_state};
 use brisk_node::core::shared::Shared;
 use brisk_observe::text::Text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// This node's view of the cluster, with the values that [`ClusterView`] borrows.
 pub(crate) struct NodeView<'s> {

@@ -71,11 +71,6 @@ const BOOTSTRAP: Spec = Spec { flags: Flags::STALE.union(Flags::LOADING_OF_VALKE
 const CHANGES: Spec =
     Spec { flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE), ..SUBCOMMAND };
 
-/// Builds the row of a command that only returns an error.
-const fn refused(spec: Spec) -> Command {
-    Command { spec, run: refuse, subcommands: &[] }
-}
-
 const CLUSTER: Command = Command {
     spec: Spec {
         name: "cluster",
