@@ -52,6 +52,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// The body of a thread; it ends when the threads are stopped.
+type ThreadBody = fn(&Arc<TopologyFollower>);
+
 /// The threads that follow the topology.
 #[derive(Debug)]
 pub(crate) struct TopologyThreads {
@@ -89,15 +92,12 @@ pub(crate) fn start(
     let follower = TopologyFollower::begin(parts)?;
     state.set_writer(Arc::clone(&follower) as _);
     state.set_reporter(Arc::clone(&follower) as _);
+    let mut runs = vec![("brisk-coord", coord::run as ThreadBody), ("brisk-watch", watch::run)];
+    if follower.has_expiring_leases() {
+        runs.push(("brisk-acks", availability::run));
+    }
     let mut threads = Vec::new();
-    let runs: [(&str, fn(&Arc<TopologyFollower>)); 3] = [
-        ("brisk-coord", coord::run),
-        ("brisk-watch", watch::run),
-        ("brisk-acks", availability::run),
-    ];
-    // Only leases of etcd end while the process lives.
-    let count = if follower.has_expiring_leases() { 3 } else { 2 };
-    for (name, run) in runs.into_iter().take(count) {
+    for (name, run) in runs {
         let follower = Arc::clone(&follower);
         let thread = std::thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || run(&follower));
