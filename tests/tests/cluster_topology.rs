@@ -103,6 +103,37 @@ fn a_primary_without_replicas_resumes_with_its_data_after_a_restart() {
 }
 
 #[test]
+fn most_primaries_that_die_at_once_are_replaced_after_a_storm() {
+    let mut cluster = BriskCluster::start_with(3, 1, &[("cluster-node-timeout", "2000")]);
+    for key in KEYS {
+        wait_until_written(&cluster, key, "v");
+    }
+    let [first, second] = [KEYS[0], KEYS[1]].map(|key| cluster.owner(key));
+    cluster.kill(first);
+    cluster.kill(second);
+    for key in KEYS {
+        wait_until_written(&cluster, key, "w");
+    }
+    let logs: Vec<String> = cluster.running().map(|at| cluster.node(at).log()).collect();
+    let is_storm = |log: &String| log.contains("the leases of most primaries ended at once");
+    assert!(logs.iter().any(is_storm), "no controller suspected the coordinator");
+}
+
+#[test]
+fn a_node_that_announces_another_address_is_named_by_it() {
+    let cluster = BriskCluster::start(2, 0);
+    let at = cluster.owner(KEYS[0]);
+    let reply = cluster.connect(at).cmd("CONFIG SET cluster-announce-ip 127.0.0.9");
+    assert_eq!(reply.to_string(), "OK");
+    let mut other = cluster.connect(1 - at);
+    wait_until("the redirect to name the address", || {
+        let reply = other.cmd(&format!("GET {}", KEYS[0])).to_string();
+        reply.contains("MOVED 3300 127.0.0.9:")
+    });
+    assert_eq!(cluster.connect(at).cmd(&format!("SET {} v", KEYS[0])).to_string(), "OK");
+}
+
+#[test]
 fn a_cluster_whose_processes_all_died_comes_back_with_its_data() {
     let mut cluster = BriskCluster::start_with(2, 1, &[("appendonly", "yes")]);
     for key in KEYS {
@@ -207,6 +238,17 @@ fn a_replica_takes_over_when_the_lease_in_etcd_ends() {
     cluster.kill(at);
     wait_until_written(&cluster, KEYS[0], "w");
     assert_ne!(cluster.owner(KEYS[0]), at);
+}
+
+#[test]
+fn a_replica_takes_over_when_the_leader_of_etcd_dies_with_the_primary() {
+    let Some(mut etcd) = EtcdLaunch::new(3).start() else { return };
+    let mut cluster = start_on_etcd(&etcd, 1, 1, "3000");
+    wait_until_written(&cluster, KEYS[0], "v");
+    etcd.kill(etcd.leader());
+    let at = cluster.owner(KEYS[0]);
+    cluster.kill(at);
+    wait_until_written(&cluster, KEYS[0], "w");
 }
 
 #[test]
