@@ -150,6 +150,25 @@ fn a_cluster_whose_processes_all_died_comes_back_with_its_data() {
 }
 
 #[test]
+fn a_document_from_a_file_is_served_without_a_coordinator() {
+    let mut cluster = BriskCluster::start_with(2, 0, &[("appendonly", "yes")]);
+    wait_until_written(&cluster, KEYS[0], "v");
+    let at = cluster.owner(KEYS[0]);
+    cluster.kill(at);
+    let dir = cluster.node(at).dir();
+    std::fs::copy(dir.join("topology.json"), dir.join("static.json")).unwrap();
+    let server = Launch::subject()
+        .set("cluster-enabled", "yes")
+        .set("cluster-coordinator", "static:static.json")
+        .set("appendonly", "yes")
+        .set("dir", &dir.to_string_lossy())
+        .start();
+    let mut conn = server.connect();
+    assert_eq!(conn.cmd(&format!("GET {}", KEYS[0])).to_string(), "\"v\"");
+    assert!(conn.cmd(&format!("GET {}", KEYS[2])).to_string().contains("MOVED 15495 "));
+}
+
+#[test]
 fn a_second_process_with_the_same_nodes_file_is_refused() {
     let cluster = BriskCluster::start(1, 0);
     let dir = cluster.node(0).dir().to_string_lossy().into_owned();
