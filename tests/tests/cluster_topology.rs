@@ -1,8 +1,12 @@
 //! Cluster mode: nodes form a cluster, follow its topology, and survive the loss of nodes and of the coordinator.
 
-use brisk_testkit::etcd::EtcdLaunch;
+use brisk_coordinate::Coordinator as _;
+use brisk_coordinate::local::LocalCoordinator;
+use brisk_coordinate::values::{ChangeOutcome, ClusterName, Revision, TopologyChange};
+use brisk_testkit::etcd::{Etcd, EtcdLaunch};
 use brisk_testkit::server::redis_tool;
 use brisk_testkit::{BriskCluster, Launch, wait_until};
+use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Keys of the first, the second and the last third of the slots.
@@ -39,8 +43,7 @@ fn three_nodes_form_a_cluster_and_serve_every_slot() {
             assert_eq!(follow_redirects(&cluster, other, &["GET", key]), "v");
         }
     }
-    let owners: std::collections::BTreeSet<usize> =
-        KEYS.iter().map(|key| cluster.owner(key)).collect();
+    let owners: BTreeSet<usize> = KEYS.iter().map(|key| cluster.owner(key)).collect();
     assert_eq!(owners.len(), 3);
 }
 
@@ -126,15 +129,123 @@ fn a_damaged_nodes_file_is_an_error_that_names_it() {
     assert!(error.contains("nodes.conf is damaged"), "{error}");
 }
 
+/// Replaces the document in the shared directory, whatever it is.
+#[track_caller]
+fn replace_document(store: &LocalCoordinator, expected: Revision, document: &[u8]) -> Revision {
+    let change = TopologyChange { expected, document, controller: None };
+    match store.change(&change) {
+        ChangeOutcome::Changed(revision) => revision,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn a_topology_is_served_from_etcd() {
+fn a_refused_document_leaves_the_old_one_in_force() {
+    let cluster = BriskCluster::start(2, 0);
+    let name = ClusterName::parse("brisk").unwrap();
+    let store = LocalCoordinator::open(&cluster.directory(), &name).unwrap();
+    let topology = store.read().unwrap();
+    let document = topology.document.unwrap();
+    let damaged = replace_document(&store, topology.revision, b"{\"format\":1}");
+    let refusal = format!("the topology document of revision {damaged} was refused");
+    for at in cluster.running() {
+        wait_until("the document to be refused", || cluster.node(at).log().contains(&refusal));
+    }
+    wait_until_written(&cluster, KEYS[0], "v");
+    // Each node refuses it once, and follows the next correct one.
+    let mut next: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    let epoch = next["epoch"].as_u64().unwrap() + 1;
+    next["epoch"] = epoch.into();
+    replace_document(&store, damaged, next.to_string().as_bytes());
+    for at in cluster.running() {
+        let path = cluster.node(at).dir().join("topology.json");
+        wait_until("the next document to be in force", || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            text.contains(&format!("\"epoch\":{epoch},"))
+        });
+        assert_eq!(cluster.node(at).log().matches(&refusal).count(), 1);
+    }
+    assert_eq!(follow_redirects(&cluster, 1, &["GET", KEYS[0]]), "v");
+}
+
+/// A cluster whose coordinator is one member of etcd, with this time to live of leases.
+#[track_caller]
+fn start_on_etcd(etcd: &Etcd, shards: usize, replicas: usize, ttl_ms: &str) -> BriskCluster {
+    let coordinator = BriskCluster::coordinator_of(etcd);
+    let directives = [("cluster-coordinator", &*coordinator), ("cluster-node-timeout", ttl_ms)];
+    BriskCluster::start_with(shards, replicas, &directives)
+}
+
+#[test]
+fn a_replica_takes_over_when_the_lease_in_etcd_ends() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
-    let coordinator = BriskCluster::coordinator_of(&etcd);
-    let cluster = BriskCluster::start_with(2, 0, &[("cluster-coordinator", &coordinator)]);
+    let mut cluster = start_on_etcd(&etcd, 2, 1, "3000");
     for key in KEYS {
         wait_until_written(&cluster, key, "v");
         for at in cluster.running() {
             assert_eq!(follow_redirects(&cluster, at, &["GET", key]), "v");
         }
     }
+    let at = cluster.owner(KEYS[0]);
+    cluster.kill(at);
+    wait_until_written(&cluster, KEYS[0], "w");
+    assert_ne!(cluster.owner(KEYS[0]), at);
+}
+
+#[test]
+fn a_primary_that_ends_gives_its_lease_back() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    // Its lease would live longer than the test.
+    let mut cluster = start_on_etcd(&etcd, 1, 1, "600000");
+    wait_until_written(&cluster, KEYS[0], "v");
+    let at = cluster.owner(KEYS[0]);
+    cluster.terminate(at);
+    wait_until_written(&cluster, KEYS[0], "w");
+}
+
+#[test]
+fn a_primary_that_was_stopped_for_longer_than_its_lease_serves_nothing_more() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let cluster = start_on_etcd(&etcd, 1, 1, "3000");
+    let key = KEYS[0];
+    wait_until_written(&cluster, key, "v");
+    let at = cluster.owner(key);
+    let other = 1 - at;
+    let mut conn = cluster.connect(at);
+    cluster.node(at).signal("STOP");
+    wait_until("the replica to take over", || {
+        cluster.connect(other).cmd(&format!("SET {key} w")).to_string() == "OK"
+    });
+    // It waits in the socket until the process goes on.
+    conn.send(&format!("SET {key} lost"));
+    cluster.node(at).signal("CONT");
+    let reply = conn.reply().to_string();
+    assert!(reply.contains("CLUSTERDOWN") || reply.contains("MOVED"), "{reply}");
+    wait_until("it to be a replica", || cluster.node(at).info("role") == "slave");
+    wait_until("it to follow", || cluster.node(at).info("master_link_status") == "up");
+    assert_eq!(follow_redirects(&cluster, at, &["GET", key]), "w");
+}
+
+#[test]
+fn without_etcd_a_primary_serves_or_stops_as_its_setting_says() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let cluster = start_on_etcd(&etcd, 2, 0, "4000");
+    let [available, safe] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
+    let reply = cluster.connect(safe).cmd("CONFIG SET cluster-etcd-loss safe");
+    assert_eq!(reply.to_string(), "OK");
+    let (mut serves, mut stops) = (cluster.connect(available), cluster.connect(safe));
+    let mut is_served = || {
+        let reply = serves.cmd(&format!("SET {} v", KEYS[0])).to_string();
+        assert_eq!(reply, "OK");
+    };
+    etcd.freeze(0);
+    wait_until("the safe node to stop", || {
+        is_served();
+        stops.cmd(&format!("GET {}", KEYS[2])).to_string().contains("CLUSTERDOWN")
+    });
+    etcd.thaw(0);
+    wait_until("the safe node to serve again", || {
+        is_served();
+        !stops.cmd(&format!("GET {}", KEYS[2])).to_string().contains("CLUSTERDOWN")
+    });
 }

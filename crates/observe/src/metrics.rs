@@ -36,6 +36,11 @@ pub struct ServerMetrics {
     pub congestions: AtomicU64,
     /// Topology documents of the coordinator that this node refused.
     pub cluster_documents_refused: AtomicU64,
+    /// Terms that this node began as the primary after a failover or a planned switch.
+    pub cluster_failovers: AtomicU64,
+    /// Terms that this node began after its own restart, with a dataset and without.
+    pub cluster_recovered_from_disk: AtomicU64,
+    pub cluster_recovered_empty: AtomicU64,
     /// Number of SAVE calls.
     pub saves: AtomicU64,
     /// Resident bytes, as last reported by the kernel.

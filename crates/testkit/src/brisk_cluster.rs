@@ -7,6 +7,7 @@ use crate::etcd::Etcd;
 use crate::server::{Launch, Program, Server};
 use crate::temp_dir::TempDir;
 use crate::wait::wait_until;
+use std::path::PathBuf;
 
 /// A node: its process, and how to start it again.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl BriskCluster {
     /// The value of `cluster-coordinator` for the shared directory.
     #[must_use]
     pub fn coordinator(&self) -> String {
-        format!("local:{}", self.store.path("coordinator").display())
+        format!("local:{}", self.directory().display())
     }
 
     /// The value of `cluster-coordinator` for these members of etcd.
@@ -98,10 +99,10 @@ impl BriskCluster {
         format!("etcd://{}", etcd.endpoints().join(","))
     }
 
-    /// The path of the document in the shared directory.
+    /// The shared directory.
     #[must_use]
-    pub fn document(&self) -> std::path::PathBuf {
-        self.store.path("coordinator").join("brisk").join("topology")
+    pub fn directory(&self) -> PathBuf {
+        self.store.path("coordinator")
     }
 
     /// The number of nodes, running or not.
@@ -183,6 +184,20 @@ impl BriskCluster {
         assert!(self.nodes[at].is_up, "the node runs");
         self.nodes[at].is_up = false;
         self.nodes[at].server.kill_for_now();
+    }
+
+    /// Ends a node by SIGTERM, and waits for its end. Its files stay.
+    ///
+    /// # Panics
+    /// It does not run, or does not end.
+    #[track_caller]
+    pub fn terminate(&mut self, at: usize) {
+        assert!(self.nodes[at].is_up, "the node runs");
+        self.nodes[at].is_up = false;
+        let server = &mut self.nodes[at].server;
+        server.signal("TERM");
+        wait_until("the node to end", || !server.is_running());
+        server.kill_for_now();
     }
 
     /// Starts a killed node with its files, on its port.

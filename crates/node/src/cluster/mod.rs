@@ -31,7 +31,7 @@ use brisk_cluster::map::SlotMap;
 use brisk_cluster::view::NodeLife;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The deadline of a node that never held a lease: it serves nothing.
@@ -74,6 +74,37 @@ pub struct ClusterState {
     /// Changes that are committed after the reply.
     pub deferred: DeferredChanges,
     reporter: OnceLock<Arc<dyn StatusReporter>>,
+    /// A [`CoordinatorState`].
+    coordinator: AtomicU8,
+    /// The last successful renewal of the lease, in milliseconds of [`boot_ms`].
+    coordinator_contact_ms: AtomicU64,
+}
+
+/// How far this node is in contact with the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CoordinatorState {
+    /// The lease is renewed, and the newest document is in force.
+    Ok,
+    /// The lease is renewed. The newest document was refused: the one in force is older.
+    Stale,
+    /// The coordinator accepts no changes until an operator frees space.
+    Frozen,
+    /// The lease cannot be renewed.
+    Unreachable,
+}
+
+impl CoordinatorState {
+    /// The state in one word, as CLUSTER INFO shows it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            CoordinatorState::Ok => "ok",
+            CoordinatorState::Stale => "stale",
+            CoordinatorState::Frozen => "frozen",
+            CoordinatorState::Unreachable => "unreachable",
+        }
+    }
 }
 
 /// The version of the topology that this node acts by.
@@ -98,6 +129,8 @@ impl ClusterState {
             writer: OnceLock::new(),
             deferred: DeferredChanges::default(),
             reporter: OnceLock::new(),
+            coordinator: AtomicU8::new(CoordinatorState::Unreachable as u8),
+            coordinator_contact_ms: AtomicU64::new(0),
         }
     }
 
@@ -186,6 +219,32 @@ impl ClusterState {
     pub fn set_reporter(&self, reporter: Arc<dyn StatusReporter>) {
         // The process starts once.
         let _ = self.reporter.set(reporter);
+    }
+
+    /// Notes the result of a renewal of the lease.
+    pub fn note_coordinator(&self, coordinator: CoordinatorState) {
+        self.coordinator.store(coordinator as u8, Ordering::Release);
+        if matches!(coordinator, CoordinatorState::Ok | CoordinatorState::Stale) {
+            self.coordinator_contact_ms.store(boot_ms(), Ordering::Release);
+        }
+    }
+
+    /// The contact with the coordinator at the last renewal of the lease.
+    #[must_use]
+    pub fn coordinator(&self) -> CoordinatorState {
+        match self.coordinator.load(Ordering::Acquire) {
+            0 => CoordinatorState::Ok,
+            1 => CoordinatorState::Stale,
+            2 => CoordinatorState::Frozen,
+            _ => CoordinatorState::Unreachable,
+        }
+    }
+
+    /// Milliseconds since the last successful renewal of the lease; `None` before the first.
+    #[must_use]
+    pub fn coordinator_contact_age_ms(&self) -> Option<u64> {
+        let at_ms = self.coordinator_contact_ms.load(Ordering::Acquire);
+        (at_ms > 0).then(|| boot_ms().saturating_sub(at_ms))
     }
 
     /// The status of this node as JSON; `None` until the topology thread runs.

@@ -145,10 +145,11 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Sets the waker of the worker. Messages sent before are kept.
+    /// Sets the waker of the worker. Messages sent before are kept, and wake it.
     pub fn connect(&self, waker: Waker) {
         // There is only one worker for a mailbox.
         let _ = self.waker.set(waker);
+        self.wake();
     }
 
     /// Reports whether there are messages.

@@ -17,8 +17,9 @@ use brisk_cluster::failover::{
 use brisk_cluster::id::NodeId;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{self, Campaign, Lease, Revision, TopologyChange};
-use brisk_node::cluster::boot_ms;
+use brisk_node::cluster::{CommitError, boot_ms};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,38 @@ pub(super) struct ControllerOffice {
     /// The next campaign and the next pass, on the clock of [`boot_ms`].
     campaign_due_ms: u64,
     pass_due_ms: u64,
+    /// A storm was logged, and has not ended.
+    is_storm: bool,
+    /// The last decision that was not possible, which is made again and again.
+    refusal: Option<String>,
     errors: ErrorLog,
+}
+
+/// Why a turn ends early.
+enum OfficeError {
+    Coordinator(CoordinatorError),
+    Commit(CommitError),
+}
+
+impl From<CoordinatorError> for OfficeError {
+    fn from(error: CoordinatorError) -> OfficeError {
+        OfficeError::Coordinator(error)
+    }
+}
+
+impl From<CommitError> for OfficeError {
+    fn from(error: CommitError) -> OfficeError {
+        OfficeError::Commit(error)
+    }
+}
+
+impl fmt::Display for OfficeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OfficeError::Coordinator(error) => error.fmt(f),
+            OfficeError::Commit(error) => error.fmt(f),
+        }
+    }
 }
 
 /// The outcome of a pass.
@@ -68,6 +100,8 @@ impl ControllerOffice {
             pongs: BTreeMap::new(),
             campaign_due_ms: 0,
             pass_due_ms: 0,
+            is_storm: false,
+            refusal: None,
             errors: ErrorLog::new(follower.shared, "the controller"),
         }
     }
@@ -109,10 +143,12 @@ impl ControllerOffice {
             (self.campaign_due_ms, self.held) = (u64::MAX, None);
             return;
         }
-        let result = self.campaign(lease).and_then(|()| self.make_passes());
-        match result {
+        let result = self.campaign(lease).map_err(OfficeError::from);
+        match result.and_then(|()| self.make_passes()) {
             Ok(()) => self.errors.clear(),
-            Err(CoordinatorError::Stopped | CoordinatorError::LeaseLost) => {}
+            Err(OfficeError::Coordinator(
+                CoordinatorError::Stopped | CoordinatorError::LeaseLost,
+            )) => {}
             Err(error) => {
                 self.errors.note(&error.to_string());
                 self.pass_due_ms = boot_ms() + self.third_ms() / 2;
@@ -158,7 +194,7 @@ impl ControllerOffice {
         }
     }
 
-    fn make_passes(&mut self) -> Result<(), CoordinatorError> {
+    fn make_passes(&mut self) -> Result<(), OfficeError> {
         for _ in 0..PASSES_MAX {
             let Some((office, mut controller)) = self.held.take() else { return Ok(()) };
             if boot_ms() < self.pass_due_ms {
@@ -184,7 +220,7 @@ impl ControllerOffice {
         &mut self,
         office: values::Controller,
         controller: &mut Controller,
-    ) -> Result<Pass, CoordinatorError> {
+    ) -> Result<Pass, OfficeError> {
         let (snapshot, installed) = self.follower.snapshot()?;
         let idle_until = boot_ms() + self.third_ms();
         if installed.is_err() {
@@ -198,6 +234,8 @@ impl ControllerOffice {
             nodes.map(|node| (node.id, node)).collect();
         let mut document = PassDocument { revision: snapshot.topology.revision, topology };
         let decisions = controller.decide(&self.situation(&document, &registered));
+        self.is_storm &=
+            decisions.iter().any(|decision| matches!(decision, Decision::AwaitStorm { .. }));
         let mut pass = Pass::Until(idle_until);
         for decision in decisions {
             match self.carry_out(&decision, office, &mut document, &registered)? {
@@ -232,7 +270,7 @@ impl ControllerOffice {
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<Pass, CoordinatorError> {
+    ) -> Result<Pass, OfficeError> {
         let (shared, now_ms) = (self.follower.shared, boot_ms());
         match decision {
             Decision::Query { nodes, .. } => {
@@ -246,13 +284,15 @@ impl ControllerOffice {
             Decision::AwaitStorm { until_ms, ping } => {
                 let members = members(ping, document.topology.as_ref());
                 let pongs = query::pings(&shared.config(), &members);
-                shared.log.warning(format_args!(
+                if !std::mem::replace(&mut self.is_storm, true) {
+                    shared.log.warning(format_args!(
                     "Cluster: the leases of most primaries ended at once; {} of {} reply to a ping; no \
                      promotion for {} ms",
                     pongs.len(),
                     ping.len(),
                     until_ms.saturating_sub(now_ms)
                 ));
+                }
                 let at_ms = boot_ms();
                 self.pongs.extend(pongs.into_iter().map(|id| (id, at_ms)));
                 Ok(Pass::Until((*until_ms).min(now_ms + QUERY_MS_MAX)))
@@ -267,34 +307,35 @@ impl ControllerOffice {
                 self.note_statuses(statuses);
                 Ok(Pass::Until((*at_ms).min(now_ms + 2 * QUERY_PAUSE_MS)))
             }
-            change => Ok(match self.commit(change, office, document, registered)? {
-                true => Pass::Again,
-                false => Pass::Until(now_ms + QUERY_PAUSE_MS),
-            }),
+            change => self.commit(change, office, document, registered),
         }
     }
 
-    /// Commits a decision that changes the document. Returns false if it was not committed; it is decided again
-    /// then.
+    /// Commits a decision that changes the document.
     fn commit(
-        &self,
+        &mut self,
         decision: &Decision,
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<bool, CoordinatorError> {
+    ) -> Result<Pass, OfficeError> {
+        let (now_ms, change) = (boot_ms(), self.follower.next_change());
+        let next =
+            decision.apply(&self.situation(document, registered), self.follower.name(), change);
         let (follower, log) = (&self.follower, &self.follower.shared.log);
-        let change = follower.next_change();
-        let situation = self.situation(document, registered);
-        let next = match decision.apply(&situation, follower.name(), change) {
+        let next = match next {
             Ok(Some(next)) => next,
-            Ok(None) => return Ok(false),
+            Ok(None) => return Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
             Err(error) => {
-                log.warning(format_args!("Cluster: {}: {error}", words(decision, None)));
-                return Ok(false);
+                let refusal = format!("{}: {error}", words(decision, None));
+                if self.refusal.as_ref() != Some(&refusal) {
+                    log.warning(format_args!("Cluster: {refusal}"));
+                    self.refusal = Some(refusal);
+                }
+                return Ok(Pass::Until(now_ms + self.third_ms()));
             }
         };
-        let json = next.to_json().map_err(|error| CoordinatorError::Rejected(error.to_string()))?;
+        let json = next.to_json().map_err(|error| CommitError::Coordinator(error.to_string()))?;
         let proposal = TopologyChange {
             expected: document.revision,
             document: &json,
@@ -306,11 +347,11 @@ impl ControllerOffice {
                 // Without the revision, no further change of this pass can be committed.
                 document.revision = revision.unwrap_or(document.revision);
                 document.topology = Some(next);
-                Ok(true)
+                Ok(Pass::Again)
             }
             // It is decided again about the newer document.
-            Ok(Attempt::Overtaken) => Ok(false),
-            Err(error) => Err(CoordinatorError::Rejected(error.to_string())),
+            Ok(Attempt::Overtaken) => Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
+            Err(error) => Err(error.into()),
         }
     }
 }

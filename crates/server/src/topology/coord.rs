@@ -28,6 +28,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
         reported: None,
         report_due_ms: 0,
         statuses: BTreeMap::new(),
+        settings: 0,
         errors: ErrorLog::new(follower.shared, "the status of this node"),
     };
     while !follower.signal.is_stopped() {
@@ -52,6 +53,8 @@ struct Coord {
     report_due_ms: u64,
     /// The last reports of all nodes, each with its arrival in Unix ms.
     statuses: BTreeMap<NodeId, (NodeStatus, u64)>,
+    /// The generation of the settings that the registration has.
+    settings: u64,
     errors: ErrorLog,
 }
 
@@ -60,11 +63,13 @@ impl Coord {
         if self.follower.take_new_id() {
             self.lease.leave();
         }
-        if self.follower.refresh_own() {
+        let generation = self.follower.shared.settings.generation();
+        let has_settings = std::mem::replace(&mut self.settings, generation) != generation;
+        if has_settings && self.follower.refresh_own() {
             self.lease.announce();
         }
         let is_reached = self.lease.keep();
-        self.lease.publish_deadline();
+        self.follower.deadline.publish(self.follower.state);
         self.follow_role();
         // Further calls of an unreachable coordinator would only delay the next renewal.
         if let Some(lease) = self.lease.lease().filter(|_| is_reached).cloned() {
@@ -80,7 +85,7 @@ impl Coord {
     fn follow_role(&self) {
         let (shared, state) = (self.follower.shared, self.follower.state);
         if role::differs(shared, state) && !role::is_loading(shared) {
-            self.follower.when_quiesced(move |core| role::follow_document(core, state));
+            self.follower.when_quiesced(false, move |core| role::follow_document(core, state));
         }
     }
 

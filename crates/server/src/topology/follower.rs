@@ -4,6 +4,7 @@
 //! has committed a change. A lock makes them do so one after another. A document is put in force on worker 0 while
 //! all other workers are quiesced, so that no two workers act by different versions.
 
+use super::deadline::LeaseDeadline;
 use super::files::TopologyFiles;
 use super::identity::{self, node_id, registration_of};
 use super::role;
@@ -69,8 +70,7 @@ pub(super) struct TopologyFollower {
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
     has_workers: AtomicBool,
-    /// After a forced promotion: the time of [`boot_ms`] from which this node may serve.
-    serves_from_ms: AtomicU64,
+    pub(super) deadline: LeaseDeadline,
     /// Numbers the changes of this process.
     changes: AtomicU64,
     /// The office of the controller is vacant.
@@ -127,7 +127,7 @@ impl TopologyFollower {
             registered: Mutex::default(),
             lease: Mutex::default(),
             has_workers: AtomicBool::new(false),
-            serves_from_ms: AtomicU64::new(0),
+            deadline: LeaseDeadline::default(),
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
@@ -164,6 +164,11 @@ impl TopologyFollower {
         matches!(self.setting, CoordinatorSetting::Static(_))
     }
 
+    /// True if a lease can end while the process lives.
+    pub(super) const fn has_expiring_leases(&self) -> bool {
+        matches!(self.setting, CoordinatorSetting::Etcd { .. })
+    }
+
     pub(super) fn name(&self) -> &str {
         self.name.as_str()
     }
@@ -181,6 +186,15 @@ impl TopologyFollower {
         let no_failover = config.cluster.cluster_replica_no_failover;
         let has_changed = own.member != member || own.no_failover != no_failover;
         (own.member, own.no_failover) = (member, no_failover);
+        let new = own.clone();
+        drop(own);
+        if has_changed {
+            let _document = self.document.lock().even_poisoned();
+            let state = self.state;
+            self.when_quiesced(true, move |_| {
+                state.install(new.clone(), state.in_force().topology.clone());
+            });
+        }
         has_changed
     }
 
@@ -212,11 +226,6 @@ impl TopologyFollower {
     pub(super) fn next_change(&self) -> ChangeId {
         let number = self.changes.fetch_add(1, Ordering::Relaxed) + 1;
         ChangeId { writer: self.state.run(), number }
-    }
-
-    /// The time of [`boot_ms`] from which this node may serve.
-    pub(super) fn serves_from_ms(&self) -> u64 {
-        self.serves_from_ms.load(Ordering::SeqCst)
     }
 
     /// The nodes with a lease.
@@ -357,7 +366,10 @@ impl TopologyFollower {
         self.note_forced(&topology, own_before);
         let (own, state, new) = (self.own(), self.state, Arc::clone(&topology));
         if self.has_workers.load(Ordering::SeqCst) {
-            let is_done = self.when_quiesced(move |core| {
+            // A slow script must not keep this node from renewing its lease. It sees the new document from its
+            // next call on. A change of the role waits for its end.
+            let keeps_role = role::keeps_role(self.shared, &topology, &own);
+            let is_done = self.when_quiesced(keeps_role, move |core| {
                 state.install(own.clone(), Some(Arc::clone(&new)));
                 role::follow_document(core, state);
             });
@@ -380,9 +392,7 @@ impl TopologyFollower {
         if shard.cause == TermCause::Forced && shard.primary_run() == Some(run) && is_new {
             let ttl_ms = self.ttl.seconds().saturating_mul(1000);
             let from_ms = serves_from_ms(shard.cause, boot_ms(), ttl_ms);
-            self.serves_from_ms.store(from_ms, Ordering::SeqCst);
-            // The lease thread sets the deadline again at that time.
-            self.state.set_deadline(0);
+            self.deadline.wait_until(self.state, from_ms);
         }
     }
 
@@ -425,14 +435,22 @@ impl TopologyFollower {
     }
 
     /// Runs `work` on worker 0 while all other workers are quiesced, and waits for its end. Waits while a slow
-    /// script prevents quiescence. Returns false if the server shuts down.
-    pub(super) fn when_quiesced(&self, work: impl Fn(&mut Core) + Send + Sync + 'static) -> bool {
+    /// script prevents quiescence, unless `despite_scripts`: for work that touches no keys. Returns false if the
+    /// server shuts down.
+    pub(super) fn when_quiesced(
+        &self,
+        despite_scripts: bool,
+        work: impl Fn(&mut Core) + Send + Sync + 'static,
+    ) -> bool {
         let (shared, work) = (self.shared, Arc::new(work));
         loop {
             let (done, is_done) = sync_channel(1);
             let work = Arc::clone(&work);
             let run = move |core: &mut Core| {
-                let quiesced = core.quiesce_others();
+                let quiesced = match despite_scripts {
+                    true => Ok(Some(core.quiesce_others_despite_scripts())),
+                    false => core.quiesce_others(),
+                };
                 if quiesced.is_ok() {
                     work(core);
                 }

@@ -7,17 +7,30 @@
 use super::coord::ErrorLog;
 use super::follower::TopologyFollower;
 use super::identity::to_coordinator;
-use brisk_cluster::change::{ChangeError, reassert};
+use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert};
 use brisk_cluster::failover;
 use brisk_cluster::map::MapRole;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{Claim, Lease};
-use brisk_node::cluster::{CommitError, boot_ms};
+use brisk_node::cluster::{ChangeBasis, CommitError, CoordinatorState, boot_ms};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A lease is renewed this many times per TTL, and twice as often after an error.
 const RENEWALS_PER_TTL: u64 = 3;
+
+/// Why a renewal does not count.
+enum RenewalError {
+    Coordinator(CoordinatorError),
+    /// The address or the role was not confirmed.
+    Reassertion(CommitError),
+}
+
+impl From<CoordinatorError> for RenewalError {
+    fn from(error: CoordinatorError) -> RenewalError {
+        RenewalError::Coordinator(error)
+    }
+}
 
 /// Keeps the lease of this node.
 pub(super) struct LeaseKeeper {
@@ -25,10 +38,8 @@ pub(super) struct LeaseKeeper {
     lease: Option<Lease>,
     /// The node has been registered in this process.
     has_registered: bool,
-    /// A primary has registered and not reasserted itself.
+    /// The node has registered, and neither corrected its address nor reasserted its role.
     must_reassert: bool,
-    /// The lease deadline, on the clock of [`boot_ms`].
-    deadline_ms: u64,
     /// The next renewal, on the same clock.
     due_ms: u64,
     errors: ErrorLog,
@@ -41,7 +52,6 @@ impl LeaseKeeper {
             lease: None,
             has_registered: false,
             must_reassert: false,
-            deadline_ms: 0,
             due_ms: 0,
             errors: ErrorLog::new(follower.shared, "the lease of this node"),
         }
@@ -89,7 +99,7 @@ impl LeaseKeeper {
             Some(lease) => self.follower.coordinator.renew(lease),
             None => self.register(),
         };
-        let confirmed = result.and_then(|lease| {
+        let confirmed = result.map_err(RenewalError::from).and_then(|lease| {
             self.must_reassert |= self.lease.is_none();
             self.follower.note_lease(Some(lease.clone()));
             let lease = self.lease.insert(lease).clone();
@@ -103,7 +113,6 @@ impl LeaseKeeper {
             }
             Err(error) => self.note_failure(&error),
         }
-        self.publish_deadline();
         self.errors.is_clear()
     }
 
@@ -117,47 +126,87 @@ impl LeaseKeeper {
     }
 
     /// Makes a renewal count: installs the newest document, and sets the deadline.
-    fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), CoordinatorError> {
-        // A node that does not understand the newest document does not know its role: its deadline stays.
-        if let Some(refusal) = self.follower.install_newest()?
-            && TopologyFollower::is_incomprehensible(&refusal)
-        {
+    fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), RenewalError> {
+        let refusal = self.follower.install_newest()?;
+        let contact =
+            if refusal.is_some() { CoordinatorState::Stale } else { CoordinatorState::Ok };
+        self.follower.state.note_coordinator(contact);
+        // A node that does not understand the newest document does not know its role: its deadline passes.
+        if refusal.is_some_and(|refusal| TopologyFollower::is_incomprehensible(&refusal)) {
             return Ok(());
         }
-        self.reassert()?;
+        if self.must_reassert && !self.follower.is_static() {
+            self.correct_address()?;
+            self.reassert()?;
+        }
+        self.must_reassert = false;
         let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
-        self.deadline_ms = match lease.expires_at {
-            None => u64::MAX,
-            Some(_) => failover::Lease { renewed_ms: sent_ms, ttl_ms }.deadline_ms(),
-        };
+        let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
+        self.follower.deadline.confirm(self.follower.state, lease.expires_at.map(|_| renewed));
         Ok(())
+    }
+
+    /// A member that has registered with another address than the document has corrects the document.
+    fn correct_address(&self) -> Result<(), RenewalError> {
+        let own = self.follower.own();
+        let in_force = self.follower.state.in_force();
+        let known = in_force.topology.as_deref().and_then(|topology| topology.members.get(&own.id));
+        if known.is_none_or(|known| known.is_same_place(&own.member)) {
+            return Ok(());
+        }
+        let edit = |basis: &ChangeBasis<'_>| correct_member(basis.topology, basis.change, &own);
+        let log = &self.follower.shared.log;
+        match self.commit(&edit) {
+            Ok(()) => {
+                let (ip, port) = (&own.member.ip, own.member.port);
+                log.notice(format_args!("Cluster: this node has another address now: {ip}:{port}"));
+                Ok(())
+            }
+            // It serves on at its old address.
+            Err(RenewalError::Reassertion(CommitError::Refused(error))) => {
+                log.warning(format_args!("Cluster: the address of this node was refused: {error}"));
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// A primary that has registered commits a change that confirms its role.
-    fn reassert(&mut self) -> Result<(), CoordinatorError> {
-        let follower = &self.follower;
-        let is_primary = || follower.state.in_force().map.role() == MapRole::Primary;
-        if self.must_reassert && !follower.is_static() && is_primary() {
-            let run = follower.state.run();
-            let limit = Duration::from_millis(self.ttl_ms() / 2);
-            let edit = |basis: &brisk_node::cluster::ChangeBasis<'_>| {
-                reassert(basis.topology, basis.change, run)
-            };
-            match follower.commit_within(limit, &edit) {
-                // Another node is the primary by now.
-                Ok(())
-                | Err(CommitError::Refused(
-                    ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
-                )) => {}
-                Err(error) => return Err(CoordinatorError::Rejected(error.to_string())),
-            }
+    fn reassert(&self) -> Result<(), RenewalError> {
+        if self.follower.state.in_force().map.role() != MapRole::Primary {
+            return Ok(());
         }
-        self.must_reassert = false;
-        Ok(())
+        let run = self.follower.state.run();
+        let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
+        match self.commit(&edit) {
+            // Another node is the primary by now.
+            Err(RenewalError::Reassertion(CommitError::Refused(
+                ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
+            ))) => Ok(()),
+            other => other,
+        }
     }
 
-    fn note_failure(&mut self, error: &CoordinatorError) {
+    /// Commits a change without missing the next renewal.
+    fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), RenewalError> {
+        let limit = Duration::from_millis(self.ttl_ms() / RENEWALS_PER_TTL);
+        self.follower.commit_within(limit, edit).map_err(RenewalError::Reassertion)
+    }
+
+    fn note_failure(&mut self, error: &RenewalError) {
         self.due_ms = boot_ms() + self.ttl_ms() / RENEWALS_PER_TTL / 2;
+        let error = match error {
+            RenewalError::Coordinator(error) => error,
+            RenewalError::Reassertion(error) => {
+                self.errors.note(&format!("its address or role is not confirmed: {error}"));
+                return;
+            }
+        };
+        let contact = match error {
+            CoordinatorError::NoSpace => CoordinatorState::Frozen,
+            _ => CoordinatorState::Unreachable,
+        };
+        self.follower.state.note_coordinator(contact);
         match error {
             CoordinatorError::Stopped => {}
             CoordinatorError::LeaseLost => {
@@ -165,8 +214,9 @@ impl LeaseKeeper {
                     self.lease.as_ref().is_some_and(|lease| lease.expires_at.is_none());
                 if is_bound_to_process {
                     // Another process has registered this id.
-                    self.deadline_ms = 0;
+                    self.follower.deadline.fence(self.follower.state);
                 }
+                self.follower.deadline.end_lease();
                 self.lease = None;
                 self.follower.note_lease(None);
                 self.due_ms = 0;
@@ -175,16 +225,10 @@ impl LeaseKeeper {
                 ));
             }
             CoordinatorError::NodeIdTaken { .. } => {
-                self.deadline_ms = 0;
+                self.follower.deadline.fence(self.follower.state);
                 self.errors.note(&error.to_string());
             }
             error => self.errors.note(&error.to_string()),
         }
-    }
-
-    /// Gives the deadline to the workers. After a forced promotion it begins to count later.
-    pub(super) fn publish_deadline(&self) {
-        let may_serve = boot_ms() >= self.follower.serves_from_ms();
-        self.follower.state.set_deadline(if may_serve { self.deadline_ms } else { 0 });
     }
 }

@@ -20,11 +20,15 @@
 //! | `status` | the report of this node, and the lives of others |
 //! | `query` | requests to other nodes |
 //! | `controller` | carries out the decisions about failovers |
+//! | `deadline` | the lease deadline |
+//! | `availability` | extends the deadline while the coordinator cannot be reached: the thread `brisk-acks` |
 //! | `lease` | registers this node, renews its lease, and sets the lease deadline |
 //! | `coord` | the thread that does all this in turn |
 
+mod availability;
 mod controller;
 mod coord;
+mod deadline;
 mod files;
 mod follower;
 mod identity;
@@ -86,9 +90,14 @@ pub(crate) fn start(
     state.set_writer(Arc::clone(&follower) as _);
     state.set_reporter(Arc::clone(&follower) as _);
     let mut threads = Vec::new();
-    let runs: [(&str, fn(&Arc<TopologyFollower>)); 2] =
-        [("brisk-coord", coord::run), ("brisk-watch", watch::run)];
-    for (name, run) in runs {
+    let runs: [(&str, fn(&Arc<TopologyFollower>)); 3] = [
+        ("brisk-coord", coord::run),
+        ("brisk-watch", watch::run),
+        ("brisk-acks", availability::run),
+    ];
+    // Only leases of etcd end while the process lives.
+    let count = if follower.has_expiring_leases() { 3 } else { 2 };
+    for (name, run) in runs.into_iter().take(count) {
         let follower = Arc::clone(&follower);
         let thread = std::thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || run(&follower));

@@ -1,13 +1,16 @@
 //! The role of this server follows the document: it becomes a primary, or a replica of the primary of its shard.
 
-use brisk_cluster::document::TermCause;
+use brisk_cluster::document::{Registration, TermCause, Topology};
 use brisk_cluster::id::{ShardId, Term};
-use brisk_cluster::map::{MapRole, client_port};
+use brisk_cluster::map::{MapRole, SlotMap, client_port};
 use brisk_config::value::{PrimaryAddress, Text};
+use brisk_engine::DbIndex;
 use brisk_node::cluster::{ClusterState, InForce};
 use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::role;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The primary that this server must follow by the document; `None` for a primary.
 fn wanted_primary(in_force: &InForce, uses_tls: bool) -> Option<PrimaryAddress> {
@@ -19,6 +22,14 @@ fn wanted_primary(in_force: &InForce, uses_tls: bool) -> Option<PrimaryAddress> 
     let member = topology.members.get(&shard.primary)?;
     let host = Text::from(member.ip.as_str());
     Some(PrimaryAddress { host, port: client_port(member, uses_tls) })
+}
+
+/// True if a document leaves the role and the primary of this server as they are.
+pub(super) fn keeps_role(shared: &Shared, topology: &Arc<Topology>, own: &Registration) -> bool {
+    let map = SlotMap::new(Some(topology), own.run());
+    let next = InForce { own: own.clone(), topology: Some(Arc::clone(topology)), map };
+    let config = shared.config();
+    wanted_primary(&next, config.tls.replication) == config.replication.replicaof
 }
 
 /// True if the role or the primary of this server is not that of the document.
@@ -82,6 +93,7 @@ pub(super) fn log_change(
     };
     match map.role() {
         MapRole::Primary => {
+            count_term(shared, found.cause);
             log.notice(format_args!("Cluster: shard {shard} term {term}: this node is primary now{why}"));
         }
         MapRole::RestartedPrimary => log.notice(format_args!(
@@ -95,6 +107,19 @@ pub(super) fn log_change(
         }
         MapRole::Outsider => {}
     }
+}
+
+/// Counts a term that this node begins as the primary.
+fn count_term(shared: &Shared, cause: TermCause) {
+    let metrics = &shared.observe.metrics;
+    let has_data = shared.keyspace.key_count(DbIndex::FIRST) > 0;
+    let counter = match cause {
+        TermCause::Founded => return,
+        TermCause::Failover | TermCause::Planned | TermCause::Forced => &metrics.cluster_failovers,
+        TermCause::Resumed if has_data => &metrics.cluster_recovered_from_disk,
+        TermCause::Resumed => &metrics.cluster_recovered_empty,
+    };
+    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 const fn word(cause: TermCause) -> &'static str {
