@@ -205,7 +205,7 @@ impl TopologyFollower {
         self.own.lock().even_poisoned().id = id;
         let (own, state) = (self.own(), self.state);
         let topology = state.in_force().topology.clone();
-        self.when_quiesced(move |_| state.install(own.clone(), topology.clone()));
+        self.when_quiesced(true, move |_| state.install(own.clone(), topology.clone()));
         drop(document);
         self.write_nodes_file();
         self.has_new_id.store(true, Ordering::SeqCst);
