@@ -683,12 +683,13 @@ fn blocked_clients_get_an_error_when_the_cluster_goes_down() {
         }
         server.wait_for_info("blocked_clients", |count| count == "4");
     }
-    // One that waits for something else than keys goes on.
     nodes.set("cluster-require-full-coverage", "yes", "fail");
     for conn in &mut conns {
         assert_eq!(conn.reply().to_string(), "(error) CLUSTERDOWN The cluster is down");
     }
     for server in [&nodes.redis, &nodes.brisk] {
         server.wait_for_info("blocked_clients", |count| count == "0");
+        let stats = server.info("cmdstat_blpop");
+        assert!(stats.starts_with("calls=1,") && stats.ends_with("failed_calls=0"), "{stats}");
     }
 }
