@@ -102,10 +102,14 @@ impl Nodes {
     #[track_caller]
     fn compare_each(&self, lines: &[&str]) {
         let mut conns = [&self.redis, &self.brisk].map(Server::connect);
+        let mut different = Vec::new();
         for line in lines {
             let [theirs, ours] = conns.each_mut().map(|conn| conn.cmd(line).to_string());
-            assert_eq!(ours, theirs, "reply to {line}");
+            if ours != theirs {
+                different.push(format!("{line}: {ours}, not {theirs}"));
+            }
         }
+        assert!(different.is_empty(), "{different:#?}");
     }
 
     /// Changes a setting of both nodes and waits until the state of the real one is `state`.
@@ -311,6 +315,89 @@ fn every_command_with_keys_is_routed_as_by_redis() {
     compare_commands(&nodes, &[OTHER], true);
     nodes.set("cluster-allow-pubsubshard-when-down", "no", "fail");
     compare_commands(&nodes, &[OTHER], true);
+}
+
+#[test]
+fn requests_with_wrong_arguments_are_routed_by_the_keys_that_redis_finds() {
+    let nodes = Nodes::start(Role::Primary);
+    nodes.compare_each(&[
+        "EVAL \"return 1\" 100 a",
+        "EVAL \"return 1\" -1 a",
+        "EVAL \"return 1\" x a",
+        "EVAL \"not a script\" 1 a",
+        "EVALSHA nosuch 1 a",
+        "FCALL nosuch 1 a",
+        "FCALL nosuch 100 a",
+        "ZUNION 0 a",
+        "ZUNION 5 a",
+        "ZUNION 1 a WRONG",
+        "ZUNIONSTORE a 5 a",
+        "ZUNIONSTORE a 0 a",
+        "ZUNIONSTORE a x a",
+        "ZUNIONSTORE b 1 a",
+        "ZINTERCARD 5 a",
+        "LMPOP 0 a LEFT",
+        "LMPOP 2 a LEFT",
+        "LMPOP 1 a WRONG",
+        "BLMPOP x 1 a LEFT",
+        "BZMPOP 0 x a MIN",
+        "SINTERCARD 5 a",
+        "SINTERCARD 1 a LIMIT",
+        "XREAD a 0",
+        "XREAD STREAMS a",
+        "XREAD COUNT x STREAMS a 0",
+        "XREAD COUNT STREAMS a 0",
+        "XREAD BLOCK STREAMS STREAMS a 0",
+        "XREAD WRONG STREAMS a 0",
+        "XREADGROUP GROUP g STREAMS a 0",
+        "XREADGROUP GROUP STREAMS STREAMS STREAMS a 0",
+        "XREADGROUP STREAMS a 0",
+        "SORT a STORE",
+        "SORT b STORE",
+        "SORT b STORE b STORE a",
+        "SORT b STORE a STORE b",
+        "SORT b LIMIT 0 STORE a",
+        "SORT b BY STORE a",
+        "SORT b GET STORE a",
+        "SORT b WRONG STORE a",
+        "SORT_RO b STORE a",
+        "GEORADIUS b 1 1 1 m STORE",
+        "GEORADIUS b 1 1 1 m STORE a",
+        "GEORADIUS b 1 1 1 m STORE a STOREDIST b",
+        "GEORADIUS b 1 1 1 m COUNT STORE a",
+        "GEORADIUS_RO b 1 1 1 m STORE a",
+        "GEORADIUSBYMEMBER b x 1 m STOREDIST a",
+        "MIGRATE 127.0.0.1 1 \"\" 0 1 KEYS",
+        "MIGRATE 127.0.0.1 1 a 0 1 KEYS b",
+        "MIGRATE 127.0.0.1 1 \"\" 0 1 AUTH KEYS KEYS a",
+        "MIGRATE 127.0.0.1 1 \"\" 0 1 COPY KEYS a b",
+        "MIGRATE 127.0.0.1 x a 0 1",
+        "MSET a",
+        "MSET a 1 b",
+        "MSET b 1 a",
+        "MSETNX b 1 a 1",
+        "BITOP AND a",
+        "BITOP WRONG a a",
+        "SET a",
+        "SET a 1 WRONG",
+        "GETEX a WRONG",
+        "COPY a a WRONG",
+        "LCS a a WRONG",
+        "OBJECT ENCODING",
+        "OBJECT ENCODING a",
+        "OBJECT WRONG a",
+        "MEMORY USAGE a SAMPLES x",
+        "XINFO STREAM a WRONG",
+        "XGROUP CREATE a g",
+        "XGROUP WRONG a g",
+        "PFCOUNT",
+        "PFDEBUG GETREG a",
+        "PFMERGE b a",
+        "DEBUG OBJECT a",
+        "RESTORE a 0 x",
+        "RESTORE-ASKING a 0 x",
+        "NOSUCH a",
+    ]);
 }
 
 #[test]
@@ -596,12 +683,13 @@ fn blocked_clients_get_an_error_when_the_cluster_goes_down() {
         }
         server.wait_for_info("blocked_clients", |count| count == "4");
     }
-    // One that waits for something else than keys goes on.
     nodes.set("cluster-require-full-coverage", "yes", "fail");
     for conn in &mut conns {
         assert_eq!(conn.reply().to_string(), "(error) CLUSTERDOWN The cluster is down");
     }
     for server in [&nodes.redis, &nodes.brisk] {
         server.wait_for_info("blocked_clients", |count| count == "0");
+        let stats = server.info("cmdstat_blpop");
+        assert!(stats.starts_with("calls=1,") && stats.ends_with("failed_calls=0"), "{stats}");
     }
 }

@@ -11,7 +11,7 @@ use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Find, Flags, Group, InMulti};
 use brisk_engine::keyspace::SlotId;
 use brisk_engine::table::Row;
-use brisk_engine::{CommandError, Result};
+use brisk_engine::{Args, CommandError, Result};
 
 /// Rejects a command on keys that this node does not serve. EXEC has the keys of all queued commands.
 pub(crate) fn check(
@@ -22,6 +22,7 @@ pub(crate) fn check(
 ) -> Verdict {
     let keys = match session.transaction.queued() {
         Some(transaction) if row.spec.in_multi == InMulti::Executes => transaction.all_keys(),
+        _ if is_rejected_by_parser(row, facts.words) => return Verdict::Pass,
         _ => facts.keys,
     };
     refusal(core, session, row, keys, facts.flags).map_or(Verdict::Pass, Verdict::Refuse)
@@ -106,15 +107,31 @@ fn not_served(core: &mut Core, session: &Session, request: &RouteRequest) -> Opt
     Some(CommandError::NotServed(text.into()))
 }
 
+/// Reports whether the command's parser, which alone knows where the keys are, rejects the arguments. Redis finds
+/// no keys then, and the command uses none.
+fn is_rejected_by_parser(row: &Row, args: &Args<'_>) -> bool {
+    match row.spec.keys {
+        [only] => {
+            let found = only.finder.map(|find| find(args.argc(), &|at| args.argument(at)));
+            found == Some(None)
+        }
+        _ => false,
+    }
+}
+
 /// The keys of a command, as routing sees them. In ZUNIONSTORE and similar commands, Redis looks the sources up
 /// before the destination.
 fn route_keys(row: &Row, keys: &[PreparedKey]) -> RouteKeys {
-    let Some(first) = keys.first() else { return RouteKeys::None };
-    if keys.iter().all(|key| key.slot == first.slot) {
-        return RouteKeys::One(first.slot);
-    }
     let counts_sources =
         matches!(row.spec.keys, [_, sources] if matches!(sources.find, Find::KeyNum { .. }));
-    let source = keys.get(1).filter(|_| counts_sources);
-    RouteKeys::Several(source.unwrap_or(first).slot)
+    match keys {
+        [] => RouteKeys::None,
+        // The number of sources is wrong: Redis finds no keys then, and the command uses none.
+        [_] if counts_sources => RouteKeys::None,
+        [first, rest @ ..] if rest.iter().all(|key| key.slot == first.slot) => {
+            RouteKeys::One(first.slot)
+        }
+        [_, source, ..] if counts_sources => RouteKeys::Several(source.slot),
+        [first, ..] => RouteKeys::Several(first.slot),
+    }
 }

@@ -129,12 +129,12 @@ pub fn execute_transaction(
     let watched = session.transaction.watched_slots();
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
-        None => core
-            .quiesce_others_for(session)
-            .map(|quiesced| (Unit::alone(&shared.keyspace, &core.env), quiesced)),
+        None => core.quiesce_others_for(session).and_then(|quiesced| {
+            route::check_again_when_quiesced(core)?;
+            Ok((Unit::alone(&shared.keyspace, &core.env), quiesced))
+        }),
         Some(places) => Unit::holding(&shared.keyspace, &core.env, places).map(|unit| (unit, None)),
     };
-    let unit = unit.and_then(|begun| route::check_again_when_quiesced(core).map(|()| begun));
     let (mut unit, quiesced) = match unit {
         Ok(begun) => begun,
         Err(error) => {

@@ -111,7 +111,8 @@ impl Worker {
         self.deliver(io, delivery);
     }
 
-    /// Replies with an error to a command whose wait the caller has ended.
+    /// Replies with an error to a command whose wait the caller has ended. As in Redis, the command does not count
+    /// as failed.
     pub(super) fn refuse_waiting(
         &mut self,
         io: &mut Control,
@@ -123,7 +124,7 @@ impl Worker {
         let client = waiter.client;
         let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
         count::count_error(&self.core, error);
-        waiting::book_wait(&mut self.core, waiter, true, 0);
+        waiting::book_wait(&mut self.core, waiter, false, 0);
         Reply::new(&mut delivery.replies, client.protocol).error(error);
         self.deliver(io, delivery);
     }
