@@ -180,6 +180,28 @@ fn one_node_alone_is_a_cluster_and_takes_the_settings_of_its_file() {
 }
 
 #[test]
+fn a_topology_that_the_coordinator_has_lost_is_restored_from_the_file_of_a_node() {
+    let local = Local::new(1);
+    must(&local.start(&["--nodes", "1", "--replicas", "0"]));
+    assert_eq!(command(&local, 0, &["set", "a", "1"]), "OK\n");
+    must(&local.stop());
+    let coordinator = local.path().join("coordinator");
+    let setting = format!("local:{}", coordinator.display());
+    let file = local.path().join(local.first().to_string()).join("topology.json");
+    let file = file.display().to_string();
+    let said = refused(&cluster(&["restore-topology", &setting, &file]));
+    assert!(said.contains("cluster brisk has a topology of epoch "), "{said}");
+    std::fs::remove_dir_all(&coordinator).expect("the directory exists");
+    let said = refused(&cluster(&["restore-topology", &setting, "/nonexistent/file"]));
+    assert!(said.contains("Cannot read /nonexistent/file"), "{said}");
+    let said = must(&cluster(&["restore-topology", &setting, &file]));
+    assert!(said.contains("again: 1 nodes."), "{said}");
+    must(&local.start(&[]));
+    assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
+    must(&local.stop());
+}
+
+#[test]
 fn errors_of_start_local_name_the_port_the_directory_and_the_program() {
     let local = Local::new(3);
     let said = refused(&local.start_program("/nonexistent/server", &[]));

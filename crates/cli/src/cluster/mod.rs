@@ -14,6 +14,7 @@
 //! | `status/` | `status` |
 //! | `local/` | `start-local`, `stop-local` |
 //! | `etcd_plan.rs` | `etcd-plan` |
+//! | `restore.rs` | `restore-topology` |
 //! | `fields.rs` | the fields of INFO and CLUSTER INFO |
 //! | `tell.rs` | messages, in colours, and questions |
 
@@ -29,6 +30,7 @@ mod membership;
 mod node;
 mod rebalance;
 mod reshard;
+mod restore;
 mod slots;
 mod status;
 mod tell;
@@ -98,6 +100,7 @@ const COMMANDS: &[(&str, usize, Command)] = &[
     ("start-local", 0, local::start),
     ("stop-local", 0, local::stop),
     ("etcd-plan", 1, etcd_plan::run),
+    ("restore-topology", 2, restore::run),
     ("help", 0, help),
 ];
 
@@ -170,6 +173,10 @@ Commands for clusters; where a node is named, any node of the cluster will do.
       --dir <directory>
   etcd-plan <host> <host> <host>   Prints the configuration of etcd and of Brisk for
                                    these machines.
+  restore-topology <cluster-coordinator> <topology.json> ...
+                                   Gives the newest of these topologies to a coordinator
+                                   that has lost its data. --user, -a and --cacert are
+                                   those of etcd.
   help
 
   --cluster-yes                    Asks nothing.

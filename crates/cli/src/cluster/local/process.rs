@@ -112,12 +112,17 @@ impl LocalNode {
         Ok(child)
     }
 
-    /// Its process, if it runs. Another process may have the number of one that died, but not its directory.
+    /// Its process, if it runs. A node that ends removes the file before its process is gone.
     pub(super) fn pid(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.dir.join(PID_FILE)).ok()?;
-        let number: i32 = text.trim().parse().ok()?;
-        let directory = fs::read_link(format!("/proc/{number}/cwd")).ok()?;
-        if directory == self.dir { Pid::from_raw(number) } else { None }
+        let pid = Pid::from_raw(text.trim().parse().ok()?)?;
+        self.is_running(pid).then_some(pid)
+    }
+
+    /// Reports whether the process runs. Another process may have the number of one that died, but not its directory.
+    pub(super) fn is_running(&self, pid: Pid) -> bool {
+        let directory = fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
+        directory.is_ok_and(|directory| directory == self.dir)
     }
 
     /// Requests its end by a signal, for a node that accepts no commands.

@@ -5,6 +5,7 @@ use crate::cluster::node::Node;
 use crate::cluster::{Done, Task, tell};
 use crate::link::Link;
 use crate::pause::pause;
+use rustix::process::Pid;
 use std::time::{Duration, Instant};
 
 /// Between two looks at a process.
@@ -26,15 +27,18 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
     }
     let cluster = LocalCluster::open(dir)?;
     let nodes = cluster.nodes();
-    let running: Vec<LocalNode> = nodes.into_iter().filter(|node| node.pid().is_some()).collect();
+    let running = nodes.into_iter().filter_map(|node| node.pid().map(|pid| (node, pid)));
+    let running: Vec<(LocalNode, Pid)> = running.collect();
     if running.is_empty() {
         tell::good(&format!("[OK] No node of {} runs.\n", cluster.dir.display()));
         return Ok(());
     }
     // A primary whose replicas have ended hands over to none of them, so the roles stay as they are.
     let count = running.len();
-    let (replicas, others): (Vec<_>, Vec<_>) =
-        running.into_iter().map(|node| connect(node, task)).partition(|node| node.is_replica);
+    let (replicas, others): (Vec<_>, Vec<_>) = running
+        .into_iter()
+        .map(|(node, pid)| connect(node, pid, task))
+        .partition(|node| node.is_replica);
     let mut failures = Vec::new();
     for group in [replicas, others] {
         failures.extend(end(group));
@@ -54,17 +58,20 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
 /// A node that is to end.
 struct Ending {
     node: LocalNode,
+    pid: Pid,
     /// `None` if it accepts no commands.
     link: Option<Link>,
     is_replica: bool,
 }
 
-fn connect(node: LocalNode, task: &Task<'_>) -> Ending {
+fn connect(node: LocalNode, pid: Pid, task: &Task<'_>) -> Ending {
     let reached = Node::reach("127.0.0.1", i64::from(node.port), task.session, PATIENCE);
-    let Some(mut reached) = reached else { return Ending { node, link: None, is_replica: false } };
+    let Some(mut reached) = reached else {
+        return Ending { node, pid, link: None, is_replica: false };
+    };
     let info = reached.fields(&["INFO", "replication"]);
     let is_replica = info.is_ok_and(|info| info.is("role", "slave"));
-    Ending { node, link: reached.link(), is_replica }
+    Ending { node, pid, link: reached.link(), is_replica }
 }
 
 /// Ends the nodes of a group together; gives what failed.
@@ -84,7 +91,7 @@ fn end(mut group: Vec<Ending>) -> Vec<String> {
             if let Some(text) = &refusal {
                 failures.push(format!("Node {} replied with error: {text}", ending.node.port));
             }
-            refusal.is_none() && ending.node.pid().is_some()
+            refusal.is_none() && ending.node.is_running(ending.pid)
         });
         if Instant::now() >= give_up {
             let late = |ending: &Ending| {

@@ -1,0 +1,93 @@
+//! `restore-topology`: gives a topology to a coordinator that has lost its data. Each node keeps the last topology in
+//! `topology.json`.
+
+use super::{Done, Task, tell};
+use crate::link::plain;
+use brisk_cluster::document::{DOCUMENT_BYTES_MAX, Topology, check_installation};
+use brisk_coordinate::etcd::EtcdOptions;
+use brisk_coordinate::setting::CoordinatorSetting;
+use brisk_coordinate::values::{ChangeOutcome, ClusterName, TopologyChange};
+use std::fs::File;
+use std::io::Read;
+
+/// `cluster-name`, if the topology has no name.
+const CLUSTER_NAME: &str = "brisk";
+
+pub(super) fn run(task: &Task<'_>) -> Done {
+    restore(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
+}
+
+fn restore(task: &Task<'_>) -> Result<(), String> {
+    let [setting, files @ ..] = task.arguments.as_slice() else { return Ok(()) };
+    let setting: CoordinatorSetting = setting.parse().map_err(|error| format!("{error}"))?;
+    if matches!(setting, CoordinatorSetting::Static(_)) {
+        return Err("a topology of static: is its file: replace the file itself".to_owned());
+    }
+    let topology = newest(files)?;
+    let name = topology.name.clone().unwrap_or_else(|| CLUSTER_NAME.to_owned());
+    check_installation(&name, None, Some(&topology)).map_err(|error| error.to_string())?;
+    let cluster = ClusterName::parse(&name).map_err(|error| error.to_string())?;
+    let coordinator = brisk_coordinate::open(&setting, &cluster, &etcd_options(task));
+    let coordinator = coordinator.map_err(|error| error.to_string())?;
+    let present = coordinator.read().map_err(|error| error.to_string())?;
+    if let Some(document) = &present.document {
+        let epoch = Topology::parse(document).map(|topology| topology.epoch.to_string());
+        return Err(format!(
+            "cluster {name} has a topology of epoch {} there, which stays",
+            epoch.unwrap_or_else(|_| "unknown".to_owned())
+        ));
+    }
+    let document = topology.to_json().map_err(|error| error.to_string())?;
+    let change =
+        TopologyChange { expected: present.revision, document: &document, controller: None };
+    match coordinator.change(&change) {
+        ChangeOutcome::Changed(_) => {
+            let (epoch, members) = (topology.epoch, topology.members.len());
+            tell::good(&format!(
+                "[OK] Cluster {name} has its topology of epoch {epoch} again: {members} nodes.\n"
+            ));
+            Ok(())
+        }
+        ChangeOutcome::Conflict => Err("another topology was written meanwhile".to_owned()),
+        ChangeOutcome::Unknown(error) => {
+            Err(format!("the outcome is unknown: {error}. Run the command again"))
+        }
+        ChangeOutcome::Refused(error) => Err(error.to_string()),
+    }
+}
+
+/// The topology with the highest epoch.
+fn newest(files: &[String]) -> Result<Topology, String> {
+    let mut newest: Option<Topology> = None;
+    for file in files {
+        let topology = read(file)?;
+        if newest.as_ref().is_none_or(|newest| newest.epoch < topology.epoch) {
+            newest = Some(topology);
+        }
+    }
+    newest.ok_or_else(|| "name at least one topology.json".to_owned())
+}
+
+fn read(file: &str) -> Result<Topology, String> {
+    let failed = |error: std::io::Error| format!("Cannot read {file}: {}", plain(&error));
+    let mut bytes = Vec::new();
+    // One byte more, so that a larger file is noticed by its reader.
+    let limit = DOCUMENT_BYTES_MAX as u64 + 1;
+    File::open(file).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    Topology::parse(&bytes).map_err(|error| format!("{file}: {error}"))
+}
+
+/// User, password and authorities of etcd are those of the command line.
+fn etcd_options(task: &Task<'_>) -> EtcdOptions {
+    let options = &task.session.options;
+    let text = |bytes: &Option<Vec<u8>>| {
+        bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    };
+    EtcdOptions {
+        user: text(&options.user),
+        password: options.user.as_ref().and_then(|_| text(&options.password)),
+        ca_file: options.tls_files.ca_file.clone(),
+        certificate_file: options.tls_files.certificate.clone(),
+        key_file: options.tls_files.key.clone(),
+    }
+}
