@@ -154,8 +154,9 @@ fn a_document_from_a_file_is_served_without_a_coordinator() {
     let mut cluster = BriskCluster::start_with(2, 0, &[("appendonly", "yes")]);
     wait_until_written(&cluster, KEYS[0], "v");
     let at = cluster.owner(KEYS[0]);
+    let dir = cluster.node(at).dir().to_owned();
+    wait_until("the node to keep its topology", || dir.join("topology.json").exists());
     cluster.kill(at);
-    let dir = cluster.node(at).dir();
     std::fs::copy(dir.join("topology.json"), dir.join("static.json")).unwrap();
     let server = Launch::subject()
         .set("cluster-enabled", "yes")
