@@ -456,6 +456,18 @@ fn commands_of_other_databases_and_other_primaries_are_rejected() {
 }
 
 #[test]
+fn redirects_name_the_preferred_endpoint() {
+    let nodes = Nodes::start(Role::Primary);
+    for endpoint in ["hostname", "unknown-endpoint", "ip"] {
+        for server in [&nodes.redis, &nodes.brisk] {
+            let line = format!("CONFIG SET cluster-preferred-endpoint-type {endpoint}");
+            ok(&mut server.connect(), &line);
+        }
+        nodes.compare(&["GET a", "SSUBSCRIBE a", "EVAL \"return 1\" 1 a"]);
+    }
+}
+
+#[test]
 fn transactions_are_routed_when_queued_and_when_executed() {
     let nodes = Nodes::start(Role::Primary);
     let unowned = format!("GET {}", nodes.unowned);
