@@ -1,4 +1,4 @@
-//! What the topology thread does for commands: changes of the topology, and the report of this node.
+//! The services of the topology thread for commands: changes of the topology, and the report of this node.
 
 use brisk_cluster::change::{ChangeError, Edit};
 use brisk_cluster::document::{Registration, Topology};

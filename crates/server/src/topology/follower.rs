@@ -380,8 +380,8 @@ impl TopologyFollower {
             state.install(own, Some(new));
             role::prepare(self.shared, state);
         }
-        self.write_files(&topology);
         role::log_change(self.shared, state, own_before);
+        self.write_files(&topology);
     }
 
     /// Notes until when this node waits after a forced promotion: the lease of the primary before may live.

@@ -10,6 +10,7 @@
 //! | file | about |
 //! |---|---|
 //! | here | start and stop |
+//! | `fixed` | the run of this node in a document that never changes |
 //! | `identity` | the id of this node, and the address that it announces |
 //! | `files` | `nodes.conf`, its lock, and `topology.json` |
 //! | `signal` | wakes and stops the threads |
@@ -30,6 +31,7 @@ mod controller;
 mod coord;
 mod deadline;
 mod files;
+mod fixed;
 mod follower;
 mod identity;
 mod lease;
@@ -42,6 +44,7 @@ mod writer;
 
 use self::files::TopologyFiles;
 use self::follower::{FollowerParts, TopologyFollower};
+use brisk_cluster::document::Topology;
 use brisk_config::Config;
 use brisk_coordinate::etcd::EtcdOptions;
 use brisk_coordinate::setting::CoordinatorSetting;
@@ -51,6 +54,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// The body of a thread; it ends when the threads are stopped.
+type ThreadBody = fn(&Arc<TopologyFollower>);
 
 /// The threads that follow the topology.
 #[derive(Debug)]
@@ -79,7 +85,14 @@ pub(crate) fn start(
     let coordinator = brisk_coordinate::open(&setting, &name, &etcd_options(config))
         .map_err(|error| format!("cluster-coordinator: {error}"))?;
     let id = files.own_id()?;
-    let own = identity::registration(config, id, &setting)?;
+    let mut own = identity::registration(config, id, &setting)?;
+    if let CoordinatorSetting::Static(_) = setting {
+        let read = coordinator.read().map_err(|error| error.to_string())?;
+        let topology = read.document.map(|document| Topology::parse(&document)).transpose();
+        if let Some(topology) = topology.map_err(|error| error.to_string())? {
+            fixed::adopt_run(&mut own, &topology);
+        }
+    }
     shared.log.notice(format_args!("Node configuration loaded, I'm {}", own.id));
     shared.cluster.enable(own.clone());
     let Some(state) = shared.cluster.state() else { return Ok(None) };
@@ -89,15 +102,12 @@ pub(crate) fn start(
     let follower = TopologyFollower::begin(parts)?;
     state.set_writer(Arc::clone(&follower) as _);
     state.set_reporter(Arc::clone(&follower) as _);
+    let mut runs = vec![("brisk-coord", coord::run as ThreadBody), ("brisk-watch", watch::run)];
+    if follower.has_expiring_leases() {
+        runs.push(("brisk-acks", availability::run));
+    }
     let mut threads = Vec::new();
-    let runs: [(&str, fn(&Arc<TopologyFollower>)); 3] = [
-        ("brisk-coord", coord::run),
-        ("brisk-watch", watch::run),
-        ("brisk-acks", availability::run),
-    ];
-    // Only leases of etcd end while the process lives.
-    let count = if follower.has_expiring_leases() { 3 } else { 2 };
-    for (name, run) in runs.into_iter().take(count) {
+    for (name, run) in runs {
         let follower = Arc::clone(&follower);
         let thread = std::thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || run(&follower));
