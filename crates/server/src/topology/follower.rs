@@ -331,10 +331,7 @@ impl TopologyFollower {
     fn examine(&self, json: Option<&[u8]>) -> Result<Option<Topology>, InstallError> {
         let in_force = self.state.in_force();
         let in_force = in_force.topology.as_deref();
-        let mut new = json.map(Topology::parse).transpose()?;
-        if let Some(new) = new.as_mut().filter(|_| self.is_static()) {
-            self.claim_static_role(new);
-        }
+        let new = json.map(Topology::parse).transpose()?;
         if let (Some(new), Some(old)) = (&new, in_force)
             && (new.epoch, new.change) == (old.epoch, old.change)
         {
@@ -342,16 +339,6 @@ impl TopologyFollower {
         }
         check_installation(self.name(), in_force, new.as_ref())?;
         Ok(new)
-    }
-
-    /// Puts this run into the in-sync set of the shard whose primary this node is: a file cannot name runs of
-    /// processes that start after it was written.
-    fn claim_static_role(&self, topology: &mut Topology) {
-        let run = self.state.run();
-        for shard in topology.shards.iter_mut().filter(|shard| shard.primary == run.node) {
-            shard.isr.retain(|other| other.node != run.node);
-            shard.isr.insert(0, run);
-        }
     }
 
     /// True if this node cannot know what a refused document says. It must not serve by the document in force.
