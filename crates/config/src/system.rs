@@ -203,7 +203,8 @@ mod tests {
             (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None),
             (&[("save", &["60", "1"])], None),
             (&[("save", &[""]), ("appendonly", &["yes"])], None),
-            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled")),
+            (&[("cluster-enabled", &["yes"])], None),
+            (&[("activedefrag", &["yes"])], Some("activedefrag")),
             (
                 &[("loadmodule", &["x.so"]), ("activedefrag", &["yes"])],
                 Some("activedefrag, loadmodule"),

@@ -88,7 +88,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     .immutable(),
     Directive::text("cluster-coordinator", "local:cluster", field!(cluster.cluster_coordinator))
         .about(
-            "Where the topology is kept: etcd://host:port,…, etcds://… with TLS, local:DIR for the \
+            "Where the topology is kept: etcd://host:port,..., etcds:// with TLS, local:DIR for the \
              nodes of one machine, or static:FILE for a topology without failover.",
         )
         .immutable(),
