@@ -280,7 +280,7 @@ fn bash_completes_options_and_what_follows_them() {
     std::fs::write(&file, completions).expect("it can be written");
     for (words, expected) in [
         ("brisk-cli --memk", "--memkeys --memkeys-samples\n"),
-        ("brisk-cli --cluster re", "reshard rebalance\n"),
+        ("brisk-cli --cluster re", "reshard rebalance restore-topology\n"),
         ("brisk-cli --show-pushes y", "yes\n"),
         ("brisk-cli -n 1", "\n"),
         ("brisk-cli get", "\n"),

@@ -16,6 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// writes its data.
 const END_MAX: Duration = Duration::from_secs(120);
 
+/// The error of a node that cannot end at present: it writes the first append-only file after a full copy, for example.
+const NOT_NOW: &str = "ERR Errors trying to SHUTDOWN";
+/// Between two SHUTDOWN of such a node.
+const RETRY: Duration = Duration::from_millis(200);
+
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
     stop(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
 }
@@ -62,36 +67,32 @@ struct Ending {
     /// `None` if it accepts no commands.
     link: Option<Link>,
     is_replica: bool,
+    /// It rejected SHUTDOWN for now; it gets the command again at this time.
+    retry: Option<Instant>,
 }
 
 fn connect(node: LocalNode, pid: Pid, task: &Task<'_>) -> Ending {
     let reached = Node::reach("127.0.0.1", i64::from(node.port), task.session, PATIENCE);
     let Some(mut reached) = reached else {
-        return Ending { node, pid, link: None, is_replica: false };
+        return Ending { node, pid, link: None, is_replica: false, retry: None };
     };
     let info = reached.fields(&["INFO", "replication"]);
     let is_replica = info.is_ok_and(|info| info.is("role", "slave"));
-    Ending { node, pid, link: reached.link(), is_replica }
+    Ending { node, pid, link: reached.link(), is_replica, retry: None }
 }
 
 /// Ends the nodes of a group together; gives what failed.
 fn end(mut group: Vec<Ending>) -> Vec<String> {
-    for ending in &mut group {
-        let sent = ending.link.as_mut().map(|link| link.send(&["SHUTDOWN"]));
-        match sent {
-            Some(Ok(())) => {}
-            _ => ending.node.terminate(),
-        }
-    }
+    group.iter_mut().for_each(Ending::request);
     let mut failures = Vec::new();
     let give_up = Instant::now() + END_MAX;
     while !group.is_empty() {
-        group.retain_mut(|ending| {
-            let refusal = ending.link.as_mut().and_then(refusal);
-            if let Some(text) = &refusal {
+        group.retain_mut(|ending| match ending.look() {
+            Ok(is_running) => is_running,
+            Err(text) => {
                 failures.push(format!("Node {} replied with error: {text}", ending.node.port));
+                false
             }
-            refusal.is_none() && ending.node.is_running(ending.pid)
         });
         if Instant::now() >= give_up {
             let late = |ending: &Ending| {
@@ -107,7 +108,34 @@ fn end(mut group: Vec<Ending>) -> Vec<String> {
     failures
 }
 
-/// The error with which a node rejects SHUTDOWN. A node that ends sends nothing.
+impl Ending {
+    /// Requests the end of the node.
+    fn request(&mut self) {
+        self.retry = None;
+        let sent = self.link.as_mut().map(|link| link.send(&["SHUTDOWN"]));
+        if !matches!(sent, Some(Ok(()))) {
+            self.node.terminate();
+        }
+    }
+
+    /// Reports whether the node still runs. A node that cannot end at present gets the command again.
+    ///
+    /// # Errors
+    /// The error with which the node rejects SHUTDOWN.
+    fn look(&mut self) -> Result<bool, String> {
+        // A node that ends sends nothing.
+        match self.link.as_mut().and_then(refusal) {
+            Some(text) if text.starts_with(NOT_NOW) => self.retry = Some(Instant::now() + RETRY),
+            Some(text) => return Err(text),
+            None => {}
+        }
+        if self.retry.is_some_and(|at| Instant::now() >= at) {
+            self.request();
+        }
+        Ok(self.node.is_running(self.pid))
+    }
+}
+
 fn refusal(link: &mut Link) -> Option<String> {
     let reply = link.reply_within(Duration::ZERO).ok()??;
     reply.as_error().map(|text| String::from_utf8_lossy(text).into_owned())
