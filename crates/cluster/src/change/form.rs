@@ -69,6 +69,8 @@ fn spread(nodes: &[Registration]) -> Vec<&Registration> {
     let mut sorted: Vec<&Registration> = nodes.iter().collect();
     sorted.sort_by_key(|node| node.id);
     sorted.dedup_by_key(|node| node.id);
+    // The first ports of a host become primaries, as with `redis-cli --cluster create`.
+    sorted.sort_by_key(|node| (node.member.port, node.id));
     for node in sorted {
         let hosts = zones.entry(node.member.zone.as_str()).or_default();
         hosts.entry(node.member.ip.as_str()).or_default().push(node);
