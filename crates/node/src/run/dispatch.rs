@@ -58,7 +58,8 @@ pub fn dispatch(
         return reject(core, session, Some(row), error, &args, replies);
     }
     let conditions = shared.conditions.now();
-    if gate::is_armed(conditions, session, row) || core.cluster.must_route(batch.keys(request)) {
+    let must_route = core.cluster.must_route(batch.keys(request)) && !session.repeats();
+    if must_route || gate::is_armed(conditions, session, row) {
         let facts = gate::facts(core, session, row, batch.keys(request), &args);
         match gate::check(core, session, row, &facts) {
             Verdict::Pass => {}
