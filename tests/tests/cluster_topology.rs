@@ -327,3 +327,26 @@ fn without_etcd_a_primary_serves_or_stops_as_its_setting_says() {
         !stops.cmd(&format!("GET {}", KEYS[2])).to_string().contains("CLUSTERDOWN")
     });
 }
+
+#[test]
+fn without_etcd_a_primary_serves_while_its_replica_acknowledges() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let mut cluster = start_on_etcd(&etcd, 1, 1, "4000");
+    let key = KEYS[0];
+    let at = cluster.owner(key);
+    let replica = 1 - at;
+    // The replica stops at its lease deadline, which shows that the time to live has passed.
+    let mut stops = cluster.connect(replica);
+    assert_eq!(stops.cmd("CONFIG SET cluster-etcd-loss safe").to_string(), "OK");
+    let mut serves = cluster.connect(at);
+    let mut write = || serves.cmd(&format!("SET {key} v")).to_string();
+    etcd.freeze(0);
+    wait_until("the replica to stop", || {
+        assert_eq!(write(), "OK");
+        stops.cmd(&format!("GET {key}")).to_string().contains("CLUSTERDOWN")
+    });
+    cluster.kill(replica);
+    wait_until("the primary to stop", || write().contains("CLUSTERDOWN"));
+    etcd.thaw(0);
+    wait_until("the primary to serve again", || write() == "OK");
+}

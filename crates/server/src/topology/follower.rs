@@ -23,7 +23,7 @@ use brisk_coordinate::values::{
     self, ClusterName, ClusterSnapshot, Lease, LeaseTtl, RegisteredNode, Revision,
 };
 use brisk_coordinate::{Coordinator, values::Topology as CoordinatorTopology};
-use brisk_node::cluster::{ClusterState, boot_ms};
+use brisk_node::cluster::{ClusterState, CoordinatorState, boot_ms};
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
@@ -151,7 +151,9 @@ impl TopologyFollower {
     /// Ends the lease and the threads.
     pub(super) fn stop(&self) {
         self.signal.stop();
-        if let Some(lease) = self.lease.lock().even_poisoned().take()
+        // A coordinator that was not reached before would only delay the shutdown.
+        let is_reached = self.state.coordinator() != CoordinatorState::Unreachable;
+        if let Some(lease) = self.lease.lock().even_poisoned().take().filter(|_| is_reached)
             && let Err(error) = self.coordinator.end(&lease)
         {
             self.shared.log.warning(format_args!("Cluster: the lease was not ended: {error}"));
