@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the nodes.
+/// The time between two looks at the nodes.
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest time without progress until the start counts as failed. Loading of data counts as progress.
 const STALLED_MAX: Duration = Duration::from_secs(60);

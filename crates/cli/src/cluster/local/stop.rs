@@ -8,7 +8,7 @@ use crate::pause::pause;
 use rustix::process::Pid;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a process.
+/// The time between two looks at a process.
 const LOOK: Duration = Duration::from_millis(20);
 /// A node that is silent for this long gets a signal instead of a command.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const END_MAX: Duration = Duration::from_secs(120);
 
 /// The error of a node that cannot end at present: it writes the first append-only file after a full copy, for example.
 const NOT_NOW: &str = "ERR Errors trying to SHUTDOWN";
-/// Between two SHUTDOWN of such a node.
+/// The time between two SHUTDOWN to a node with this error.
 const RETRY: Duration = Duration::from_millis(200);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
