@@ -2,7 +2,7 @@
 
 use super::{LocalCluster, LocalNode, directory, shell_word};
 use crate::cluster::node::Node;
-use crate::cluster::{Done, Task, tell};
+use crate::cluster::{Done, Task, count, tell};
 use crate::link::Link;
 use crate::pause::pause;
 use rustix::process::Pid;
@@ -39,7 +39,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
         return Ok(());
     }
     // A primary whose replicas have ended hands over to none of them, so the roles stay as they are.
-    let count = running.len();
+    let number = running.len();
     let (replicas, others): (Vec<_>, Vec<_>) = running
         .into_iter()
         .map(|(node, pid)| connect(node, pid, task))
@@ -52,7 +52,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
         return Err(failures.join("\n[ERR] "));
     }
     let word = shell_word(&cluster.dir.to_string_lossy());
-    tell::good(&format!("[OK] Stopped {count} nodes.\n"));
+    tell::good(&format!("[OK] Stopped {}.\n", count(number, "node")));
     tell::say(&format!(
         "\nStart it again:  brisk-cli --cluster start-local --dir {word}\n\
          Remove it:       rm -r {word}\n"
