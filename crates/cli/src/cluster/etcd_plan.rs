@@ -5,11 +5,11 @@
 use super::{Done, Task, tell};
 use std::net::IpAddr;
 
-/// Clients, such as Brisk, connect here.
+/// Clients, for example Brisk, connect here.
 const CLIENT_PORT: u16 = 2379;
 /// Members of etcd connect to one another here.
 const PEER_PORT: u16 = 2380;
-/// Between two heartbeats of etcd's leader, in milliseconds.
+/// The time between two heartbeats of etcd's leader, in milliseconds.
 const HEARTBEAT_MS: u32 = 100;
 /// The silence after which members elect another leader, in milliseconds: ten heartbeats.
 const ELECTION_MS: u32 = 1000;

@@ -80,6 +80,11 @@ fn split_place(place: &str) -> Option<(String, String)> {
     Some((host.to_owned(), port.to_owned()))
 }
 
+/// `1 node`, `2 nodes`
+fn count(number: usize, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
 type Command = fn(&Task<'_>) -> Done;
 
 /// Each command with the least number of its arguments.

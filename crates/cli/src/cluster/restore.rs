@@ -1,7 +1,7 @@
 //! `restore-topology`: gives a topology to a coordinator that has lost its data. Each node keeps the last topology in
 //! `topology.json`.
 
-use super::{Done, Task, tell};
+use super::{Done, Task, count, tell};
 use crate::link::plain;
 use brisk_cluster::document::{DOCUMENT_BYTES_MAX, Topology, check_installation};
 use brisk_coordinate::etcd::EtcdOptions;
@@ -42,9 +42,9 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
         TopologyChange { expected: present.revision, document: &document, controller: None };
     match coordinator.change(&change) {
         ChangeOutcome::Changed(_) => {
-            let (epoch, members) = (topology.epoch, topology.members.len());
+            let (epoch, members) = (topology.epoch, count(topology.members.len(), "node"));
             tell::good(&format!(
-                "[OK] Cluster {name} has its topology of epoch {epoch} again: {members} nodes.\n"
+                "[OK] Cluster {name} has its topology of epoch {epoch} again: {members}.\n"
             ));
             Ok(())
         }

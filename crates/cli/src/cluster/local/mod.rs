@@ -23,6 +23,7 @@ mod stop;
 pub(super) use start::run as start;
 pub(super) use stop::run as stop;
 
+use super::count;
 use crate::link::plain;
 use crate::options::LocalOptions;
 use std::fs::{self, File, TryLockError};
@@ -64,8 +65,9 @@ impl LocalLayout {
         let nodes = shards.saturating_mul(replicas.saturating_add(1));
         if nodes > NODES_MAX {
             return Err(format!(
-                "{shards} primaries with {replicas} replicas each are {nodes} nodes; the most on one \
-                 machine are {NODES_MAX}"
+                "{} with {} each are {nodes} nodes; the most on one machine are {NODES_MAX}",
+                count(shards, "shard"),
+                count(replicas, "replica")
             ));
         }
         let port = options.port.unwrap_or_else(|| i64::from(earlier.port));
@@ -86,10 +88,6 @@ impl LocalLayout {
 
     /// `3 shards with 1 replica each`
     fn describe(self) -> String {
-        let count = |number: usize, one: &str| match number {
-            1 => format!("1 {one}"),
-            _ => format!("{number} {one}s"),
-        };
         let shards = count(self.shards, "shard");
         let each = if self.shards == 1 { "" } else { " each" };
         format!("{shards} with {}{each}", count(self.replicas, "replica"))

@@ -1,4 +1,4 @@
-//! Whether a node of the cluster serves, as it reports itself.
+//! The readiness of a node: if it serves, by its own reports.
 
 use crate::cluster::fields::InfoFields;
 use crate::cluster::node::{Line, Node, parse_nodes, ranges};

@@ -2,16 +2,16 @@
 
 use super::readiness::{NodeReadiness, probe};
 use super::{LocalCluster, LocalNode, process, shell_word};
-use crate::cluster::{Done, Task, tell};
+use crate::cluster::{Done, Task, count, tell};
 use crate::pause::pause;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the nodes.
+/// The time between two looks at the nodes.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest time without progress until the start counts as failed. Loading of data counts as progress.
+/// The longest time until a further node is ready, else the start has failed. Loading of data may take any time.
 const STALLED_MAX: Duration = Duration::from_secs(60);
 /// How long nodes may take for their end if the start has failed.
 const END_MAX: Duration = Duration::from_secs(10);
@@ -49,7 +49,8 @@ fn start(task: &Task<'_>) -> Result<(), String> {
         (true, _) => tell::step(&format!(">>> Creating a cluster of {size} in {place}\n")),
         (false, 0) => tell::step(&format!(">>> Starting the cluster of {place}: {size}\n")),
         (false, up) => {
-            tell::step(&format!(">>> {up} nodes of {place} run; starting {}\n", stopped.len()))
+            let (up, rest) = (count(up, "node"), count(stopped.len(), "node"));
+            tell::step(&format!(">>> Starting {rest} of {place}, where {up} already serve\n"));
         }
     }
     let readiness = NodeReadiness::Waiting("it has not started".to_owned());
@@ -102,7 +103,7 @@ fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> 
             if let NodeReadiness::Refused(text) = &found {
                 return Err(format!("Node {} replied with error: {text}", started.node.port));
             }
-            if found != started.readiness || found == NodeReadiness::Loading {
+            if matches!(found, NodeReadiness::Ready(_) | NodeReadiness::Loading) {
                 progress = Instant::now();
             }
             started.readiness = found;

@@ -2,13 +2,13 @@
 
 use super::{LocalCluster, LocalNode, directory, shell_word};
 use crate::cluster::node::Node;
-use crate::cluster::{Done, Task, tell};
+use crate::cluster::{Done, Task, count, tell};
 use crate::link::Link;
 use crate::pause::pause;
 use rustix::process::Pid;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a process.
+/// The time between two looks at a process.
 const LOOK: Duration = Duration::from_millis(20);
 /// A node that is silent for this long gets a signal instead of a command.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const END_MAX: Duration = Duration::from_secs(120);
 
 /// The error of a node that cannot end at present: it writes the first append-only file after a full copy, for example.
 const NOT_NOW: &str = "ERR Errors trying to SHUTDOWN";
-/// Between two SHUTDOWN of such a node.
+/// The time between two SHUTDOWN to a node with this error.
 const RETRY: Duration = Duration::from_millis(200);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
@@ -39,7 +39,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
         return Ok(());
     }
     // A primary whose replicas have ended hands over to none of them, so the roles stay as they are.
-    let count = running.len();
+    let number = running.len();
     let (replicas, others): (Vec<_>, Vec<_>) = running
         .into_iter()
         .map(|(node, pid)| connect(node, pid, task))
@@ -52,7 +52,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
         return Err(failures.join("\n[ERR] "));
     }
     let word = shell_word(&cluster.dir.to_string_lossy());
-    tell::good(&format!("[OK] Stopped {count} nodes.\n"));
+    tell::good(&format!("[OK] Stopped {}.\n", count(number, "node")));
     tell::say(&format!(
         "\nStart it again:  brisk-cli --cluster start-local --dir {word}\n\
          Remove it:       rm -r {word}\n"

@@ -1,4 +1,4 @@
-//! What the nodes of a cluster report, and the problems that follow from it.
+//! The reports of the nodes of a cluster, and the problems that follow from them.
 
 use crate::cluster::SLOTS;
 use crate::cluster::fields::InfoFields;
@@ -38,7 +38,7 @@ impl ClusterFacts {
     /// Looks at all nodes that the node of this address lists.
     ///
     /// # Errors
-    /// That node cannot be reached or is no node of a cluster, which has been told.
+    /// That node cannot be reached or is no node of a cluster; a message says so.
     pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<ClusterFacts, Told> {
         let mut entry = Node::connect(host, port, session)?;
         let others = entry.load()?;

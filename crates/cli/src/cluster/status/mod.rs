@@ -9,7 +9,7 @@ mod facts;
 
 use self::facts::{ClusterFacts, NodeFacts};
 use super::node::ranges;
-use super::{Done, SLOTS, Task, tell};
+use super::{Done, SLOTS, Task, count, tell};
 use crate::session::Told;
 
 /// Digits of a node's id that are shown.
@@ -127,8 +127,4 @@ fn node(facts: &ClusterFacts, node: &NodeFacts, primary: Option<&NodeFacts>) -> 
         }
     }
     format!("{}  {id}  {}", node.place(), parts.join(", "))
-}
-
-fn count(number: usize, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
