@@ -54,6 +54,14 @@ pub(super) fn leave_worker(
 ) -> Result<Outcome> {
     let words: Vec<&[u8]> = args.arguments().collect();
     let (row, db, client) = ((call.row.spec, call.row.parent), call.session.db(), call.client());
+    let worker = std::thread::current().id();
+    // Without a free thread the worker runs the errand itself. It must not wait for its own installation.
+    let errand = move |reply: &mut Reply<'_>| {
+        if std::thread::current().id() == worker {
+            return Err(CommandError::text("ERR No thread is free for this change, try again"));
+        }
+        errand(reply)
+    };
     call.core.env.leave_long(LongCommand::errand(row, db, &words, client, errand));
     Ok(Outcome::Elsewhere)
 }
