@@ -365,6 +365,8 @@ impl TopologyFollower {
             if !is_done {
                 return;
             }
+            // Idle workers end waits and subscriptions of slots that have left.
+            self.shared.mailboxes.wake_all();
         } else {
             state.install(own, Some(new));
             role::prepare(self.shared, state);

@@ -7,6 +7,7 @@ use crate::replication::comparison::marker::CAPABILITY;
 use crate::replication::environment::Moment;
 use crate::replication::history::{Offset, is_id};
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
+use brisk_cluster::map::client_port;
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
 use brisk_reactor::unix_ms;
@@ -193,8 +194,16 @@ pub(super) enum PsyncReply {
 pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), Failure> {
     let settings = &config.replication;
     let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
-    let port = announced_port(config).to_string();
-    let announced = settings.replica_announce_ip.as_bytes();
+    // The primary finds the acknowledgements of a member of its shard by the member's address.
+    let cluster = reader.shared.cluster.state().map(|state| state.in_force());
+    let member = cluster.as_ref().map(|in_force| &in_force.own.member);
+    let port = match member.filter(|_| settings.replica_announce_port == 0) {
+        Some(member) => i64::from(client_port(member, config.tls.replication)),
+        None => announced_port(config),
+    };
+    let port = port.to_string();
+    let announced = Some(settings.replica_announce_ip.as_bytes()).filter(|ip| !ip.is_empty());
+    let announced = announced.or(member.map(|member| member.ip.as_bytes())).unwrap_or_default();
     let mut requests: Vec<Vec<&[u8]>> = vec![vec![b"PING"]];
     if !password.is_empty() {
         let user = Some(user).filter(|user| !user.is_empty());
