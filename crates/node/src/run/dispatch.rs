@@ -14,6 +14,7 @@ use crate::run::long;
 use crate::run::malformed;
 use crate::run::permission;
 use crate::run::repeated;
+use crate::run::route;
 use crate::run::waiting;
 use crate::tracking::invalidate;
 use crate::transactions::execute;
@@ -44,7 +45,6 @@ pub fn dispatch(
     data: &[u8],
     replies: &mut ReplyBuffer,
 ) -> Flow {
-    let shared = core.shared;
     let mut args = batch.args(data, request);
     let Some(row) = request.row else {
         if malformed::is_foreign_protocol(args.argument(0)) {
@@ -54,13 +54,13 @@ pub fn dispatch(
         let error = malformed::unknown_command(&args);
         return reject(core, session, None, error, &args, replies);
     };
-    if let Some(error) = malformed::find_error(core, row, batch.keys(request), &args) {
+    let keys = batch.keys(request);
+    if let Some(error) = malformed::find_error(core, row, keys, &args) {
         return reject(core, session, Some(row), error, &args, replies);
     }
-    let conditions = shared.conditions.now();
-    let must_route = core.cluster.must_route(batch.keys(request)) && !session.repeats();
-    if must_route || gate::is_armed(conditions, session, row) {
-        let facts = gate::facts(core, session, row, batch.keys(request), &args);
+    let conditions = core.shared.conditions.now();
+    if gate::is_armed(conditions, session, row) || route::is_needed(core, session, keys) {
+        let facts = gate::facts(core, session, row, keys, &args);
         match gate::check(core, session, row, &facts) {
             Verdict::Pass => {}
             Verdict::Refuse(error) => {
@@ -81,7 +81,7 @@ pub fn dispatch(
         args.skip_subcommand();
     }
     let mark = replies.mark();
-    let result = invoke::invoke(core, session, row, batch.keys(request), &mut args, replies);
+    let result = invoke::invoke(core, session, row, keys, &mut args, replies);
     let mut pushed = false;
     let (failed, waits) = match result {
         Ok(Outcome::Elsewhere) => {

@@ -13,6 +13,13 @@ use brisk_engine::keyspace::SlotId;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Result};
 
+/// Reports whether the gate must make a routing decision for these keys. Commands of the primary and of a file
+/// need none: a replica serves no slot, and executes them all.
+#[inline]
+pub(crate) fn is_needed(core: &mut Core, session: &Session, keys: &[PreparedKey]) -> bool {
+    core.cluster.must_route(keys) && !session.repeats()
+}
+
 /// Rejects a command on keys that this node does not serve. EXEC has the keys of all queued commands.
 pub(crate) fn check(
     core: &mut Core,
