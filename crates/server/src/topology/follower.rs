@@ -310,9 +310,12 @@ impl TopologyFollower {
         {
             return Err(error.clone());
         }
-        match self.examine(found.topology.document.as_deref()) {
-            Ok(None) => {}
-            Ok(Some(topology)) => self.put_in_force(Arc::new(topology)),
+        let has_changed = match self.examine(found.topology.document.as_deref()) {
+            Ok(None) => false,
+            Ok(Some(topology)) => {
+                self.put_in_force(Arc::new(topology));
+                true
+            }
             Err(error) => {
                 let metrics = &self.shared.observe.metrics;
                 metrics.cluster_documents_refused.fetch_add(1, Ordering::Relaxed);
@@ -322,10 +325,13 @@ impl TopologyFollower {
                 document.refused = Some((revision, error.clone()));
                 return Err(error);
             }
-        }
+        };
         (document.revision, document.refused) = (revision, None);
         drop(document);
-        self.signal.wake();
+        // The woken controller reads the document again: without a change it would never pause.
+        if has_changed {
+            self.signal.wake();
+        }
         Ok(())
     }
 
