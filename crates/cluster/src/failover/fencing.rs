@@ -1,7 +1,8 @@
 //! When a primary may serve. All times are milliseconds on the node's own clock, `CLOCK_BOOTTIME`, which goes
 //! on while the machine sleeps.
 
-use crate::document::TermCause;
+use crate::document::{Shard, TermCause};
+use crate::id::{ShardId, Term};
 
 /// The lease of a node, as the node sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,18 @@ pub struct Lease {
 #[must_use]
 pub const fn margin_ms(ttl_ms: u64) -> u64 {
     ttl_ms / 10 + 200
+}
+
+/// The shortest [`ack_window_ms`]: replicas acknowledge once a second.
+const ACK_WINDOW_MS_MIN: u64 = 1_500;
+
+/// For how long an acknowledgement lets a primary serve without its coordinator. The window is shorter than the
+/// time for which a lease lives on after a crash of its holder, at least two thirds of the time to live. So a
+/// promotion after a crash seldom waits for it.
+#[must_use]
+pub const fn ack_window_ms(ttl_ms: u64) -> u64 {
+    let half = ttl_ms / 2;
+    if half > ACK_WINDOW_MS_MIN { half } else { ACK_WINDOW_MS_MIN }
 }
 
 impl Lease {
@@ -40,8 +53,8 @@ pub enum CoordinatorLoss {
     /// It stops serving at its lease deadline.
     #[default]
     Safe,
-    /// It serves as long as every replica of its shard acknowledges. If a replica is promoted meanwhile, both
-    /// may serve for up to the time to live.
+    /// It serves as long as every replica of its shard acknowledges. A replica that is promoted stops to, and
+    /// serves only after the last acknowledgement that it sent has lost its effect.
     Availability,
 }
 
@@ -50,7 +63,8 @@ pub enum CoordinatorLoss {
 pub enum ReplicaAcks {
     /// The shard has no replicas: no other node can be promoted.
     NoReplicas,
-    /// The time of the oldest among the last acknowledgements of each replica.
+    /// Each replica has received what this node sent at this time. It is not the arrival of an acknowledgement: a
+    /// network can deliver one long after its sender was promoted.
     Oldest(u64),
     /// A replica has acknowledged nothing in this term.
     Missing,
@@ -74,26 +88,100 @@ pub fn may_serve(
         (CoordinatorLoss::Safe, _) | (_, ReplicaAcks::Missing) => false,
         (CoordinatorLoss::Availability, ReplicaAcks::NoReplicas) => true,
         (CoordinatorLoss::Availability, ReplicaAcks::Oldest(at)) => {
-            now_ms < at.saturating_add(lease.ttl_ms)
+            now_ms < at.saturating_add(ack_window_ms(lease.ttl_ms))
         }
     }
 }
 
-/// The time from which a new primary may serve, if it installed the document of its term at `installed_ms`.
-/// After a forced promotion the lease of the primary before may still live. O(1).
-#[must_use]
-pub const fn serves_from_ms(cause: TermCause, installed_ms: u64, ttl_ms: u64) -> u64 {
-    match cause {
-        TermCause::Forced => installed_ms.saturating_add(ttl_ms + margin_ms(ttl_ms)),
-        TermCause::Founded | TermCause::Failover | TermCause::Planned | TermCause::Resumed => {
-            installed_ms
+/// When this process sent acknowledgements to primaries. A process that has sent none has the time of its start:
+/// the process before it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentAcks {
+    pub started_ms: u64,
+    /// The last one to the primary that it followed last.
+    pub last_ms: u64,
+    /// The last one to a primary that it followed earlier.
+    pub earlier_ms: u64,
+}
+
+/// Until when a primary of an earlier term may hold a lease, as far as this node knows. An operator can force a
+/// promotion while the lease lives, and the new primary can be lost before its own wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeaseHorizon(u64);
+
+impl LeaseHorizon {
+    /// At the start of a process with leases that end by time: it does not know the terms before.
+    #[must_use]
+    pub const fn at_start(started_ms: u64, ttl_ms: u64) -> LeaseHorizon {
+        LeaseHorizon(started_ms.saturating_add(ttl_ms).saturating_add(margin_ms(ttl_ms)))
+    }
+
+    /// Notes a term of the node's shard, when the node installs its document. `before` are shard and term of the
+    /// document before: a term between them may have been forced. O(1).
+    pub fn note_term(
+        &mut self,
+        before: Option<(ShardId, Term)>,
+        shard: &Shard,
+        installed_ms: u64,
+        ttl_ms: u64,
+    ) {
+        let follows = before.is_some_and(|(id, term)| {
+            id == shard.id && (term == shard.term || term.next() == shard.term)
+        });
+        let is_known = before == Some((shard.id, shard.term));
+        if !follows || (shard.cause == TermCause::Forced && !is_known) {
+            self.0 = self.0.max(LeaseHorizon::at_start(installed_ms, ttl_ms).0);
         }
     }
+}
+
+/// The knowledge of a node that begins a term as its primary.
+#[derive(Debug, Clone, Copy)]
+pub struct NewTerm {
+    pub cause: TermCause,
+    /// When the node installs the document of the term.
+    pub installed_ms: u64,
+    pub ttl_ms: u64,
+    /// Leases end by time, so a primary may have extended its own.
+    pub has_expiring_leases: bool,
+    pub has_replicas: bool,
+    /// With the term itself.
+    pub horizon: LeaseHorizon,
+    /// The node acknowledges nothing more.
+    pub acks: SentAcks,
+    /// The process of the primary before has ended: a later process of that node is registered.
+    pub is_primary_restarted: bool,
+}
+
+/// The time from which a new primary may serve. O(1).
+///
+/// - After a failover the primary before has lost its lease. It may serve for the ack window after it sent what this
+///   node acknowledged last.
+/// - After a forced promotion the lease of the primary before may live.
+/// - A primary hands over only while it serves, and serves no more then.
+/// - A restarted primary may have been promoted just before. Without replicas no other node was the primary.
+#[must_use]
+pub fn serves_from_ms(term: &NewTerm) -> u64 {
+    let (ttl_ms, acks) = (term.ttl_ms, term.acks);
+    let from_ms = match term.cause {
+        TermCause::Forced => term.horizon.0,
+        TermCause::Failover if term.has_expiring_leases => {
+            let is_over = term.is_primary_restarted;
+            let acked_ms =
+                acks.earlier_ms.max(if is_over { acks.started_ms } else { acks.last_ms });
+            let window_ms = ack_window_ms(ttl_ms) + margin_ms(ttl_ms);
+            acked_ms.saturating_add(window_ms).max(term.horizon.0)
+        }
+        TermCause::Resumed if term.has_expiring_leases && term.has_replicas => term.horizon.0,
+        TermCause::Founded | TermCause::Failover | TermCause::Planned | TermCause::Resumed => 0,
+    };
+    from_ms.max(term.installed_ms)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::tests::three_shards;
     use CoordinatorLoss::{Availability, Safe};
     use ReplicaAcks::{Missing, NoReplicas, Oldest};
 
@@ -113,8 +201,8 @@ mod tests {
             (4_300, Safe, NoReplicas, false),
             (4_300, Safe, Oldest(4_300), false),
             (4_300, Availability, NoReplicas, true),
-            (9_299, Availability, Oldest(4_300), true),
-            (9_300, Availability, Oldest(4_300), false),
+            (6_799, Availability, Oldest(4_300), true),
+            (6_800, Availability, Oldest(4_300), false),
             (4_300, Availability, Missing, false),
         ];
         for (now, loss, acks, expected) in cases {
@@ -124,8 +212,80 @@ mod tests {
     }
 
     #[test]
-    fn only_a_forced_promotion_waits() {
-        assert_eq!(serves_from_ms(TermCause::Forced, 100, 3_000), 100 + 3_000 + 500);
-        assert_eq!(serves_from_ms(TermCause::Failover, 100, 3_000), 100);
+    fn an_acknowledgement_counts_for_half_the_time_to_live_and_at_least_a_second_and_a_half() {
+        let windows = [2_000, 3_000, 5_000, 600_000].map(ack_window_ms);
+        assert_eq!(windows, [1_500, 1_500, 2_500, 300_000]);
+    }
+
+    #[test]
+    fn the_wait_is_over_before_a_lease_that_was_renewed_three_times_per_ttl_ends() {
+        for ttl_ms in [3_000, 5_000, 15_000, 60_000] {
+            assert!(ack_window_ms(ttl_ms) + margin_ms(ttl_ms) <= ttl_ms - ttl_ms / 3, "{ttl_ms}");
+        }
+    }
+
+    /// A term that begins at 10,000, long after the process started. Its window is 2,500 and its margin 700.
+    fn term(cause: TermCause) -> NewTerm {
+        NewTerm {
+            cause,
+            installed_ms: 10_000,
+            ttl_ms: 5_000,
+            has_expiring_leases: true,
+            has_replicas: true,
+            horizon: LeaseHorizon::at_start(1_000, 5_000),
+            acks: SentAcks { started_ms: 1_000, last_ms: 9_000, earlier_ms: 8_000 },
+            is_primary_restarted: false,
+        }
+    }
+
+    #[test]
+    fn a_promoted_replica_waits_until_its_last_acknowledgement_has_no_effect() {
+        let failover = term(TermCause::Failover);
+        assert_eq!(serves_from_ms(&failover), 9_000 + 3_200);
+        let restarted = NewTerm { is_primary_restarted: true, ..failover };
+        assert_eq!(serves_from_ms(&restarted), 8_000 + 3_200);
+        let acks = SentAcks { started_ms: 1_000, last_ms: 6_000, earlier_ms: 5_000 };
+        assert_eq!(serves_from_ms(&NewTerm { acks, ..failover }), 10_000);
+        let acks = SentAcks { started_ms: 9_900, last_ms: 9_900, earlier_ms: 9_900 };
+        assert_eq!(serves_from_ms(&NewTerm { acks, ..restarted }), 9_900 + 3_200);
+        let horizon = LeaseHorizon::at_start(9_000, 5_000);
+        assert_eq!(serves_from_ms(&NewTerm { horizon, ..restarted }), 9_000 + 5_700);
+        assert_eq!(serves_from_ms(&NewTerm { has_expiring_leases: false, ..failover }), 10_000);
+    }
+
+    #[test]
+    fn other_terms_wait_only_if_the_primary_before_may_serve() {
+        let horizon = LeaseHorizon::at_start(10_000, 5_000);
+        let forced = NewTerm { horizon, ..term(TermCause::Forced) };
+        assert_eq!(serves_from_ms(&forced), 10_000 + 5_700);
+        assert_eq!(serves_from_ms(&term(TermCause::Planned)), 10_000);
+        assert_eq!(serves_from_ms(&term(TermCause::Founded)), 10_000);
+        let resumed = NewTerm { installed_ms: 2_000, ..term(TermCause::Resumed) };
+        assert_eq!(serves_from_ms(&resumed), 1_000 + 5_700);
+        assert_eq!(serves_from_ms(&NewTerm { has_replicas: false, ..resumed }), 2_000);
+    }
+
+    #[test]
+    fn a_forced_or_an_unknown_term_lets_an_earlier_lease_live() {
+        let topology = three_shards();
+        let mut shard = topology.shards[0].clone();
+        let (id, term) = (shard.id, shard.term);
+        shard.term = term.next();
+        let horizon = |before, shard: &Shard| {
+            let mut horizon = LeaseHorizon::default();
+            horizon.note_term(before, shard, 10_000, 5_000);
+            horizon
+        };
+        shard.cause = TermCause::Failover;
+        let later = LeaseHorizon::at_start(10_000, 5_000);
+        assert_eq!(horizon(Some((id, term)), &shard), LeaseHorizon::default());
+        assert_eq!(horizon(Some((topology.shards[1].id, term)), &shard), later);
+        assert_eq!(horizon(None, &shard), later);
+        shard.cause = TermCause::Forced;
+        assert_eq!(horizon(Some((id, term)), &shard), later);
+        assert_eq!(horizon(Some((id, term.next())), &shard), LeaseHorizon::default());
+        shard.cause = TermCause::Failover;
+        shard.term = shard.term.next();
+        assert_eq!(horizon(Some((id, term)), &shard), later);
     }
 }

@@ -7,13 +7,16 @@
 //! | `candidates` | which replica is promoted, and if a restarted primary may resume |
 //! | `fencing` | when a primary may serve |
 //!
-//! Safety rests on four rules:
+//! Safety rests on five rules:
 //! - A node serves only until its lease deadline by its own clock.
 //! - A renewal counts only once the node has installed the document of the renewal's revision.
 //! - A promotion because of an ended lease must not meet a node that has registered again. Either its
 //!   transaction compares that the lease is still absent ([`Decision::Promote`]), or a node that lost its lease
 //!   serves only after its change [`reassert`](crate::change::reassert) was committed.
-//! - A primary of a forced promotion waits until the lease of the primary before must have ended.
+//! - A primary of a forced promotion waits until the lease of the primary before must have ended. Every
+//!   node of the shard keeps this time, for the case that the new primary is lost meanwhile.
+//! - A primary that serves without its coordinator does so for a window after it sent what every replica has
+//!   acknowledged. A promoted replica waits for the window and a margin after the last acknowledgement that it sent.
 
 mod candidates;
 mod controller;
@@ -22,7 +25,10 @@ mod fencing;
 mod tests;
 
 pub use controller::{Controller, QUERY_MS_MAX, STORM_TTLS_MAX};
-pub use fencing::{CoordinatorLoss, Lease, ReplicaAcks, margin_ms, may_serve, serves_from_ms};
+pub use fencing::{
+    CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SentAcks, ack_window_ms, margin_ms,
+    may_serve, serves_from_ms,
+};
 
 use crate::change::{ChangeError, Edit, Promotion, correct_member, form, promote};
 use crate::document::{Dataset, NodeStatus, Registration, Topology};

@@ -38,4 +38,5 @@ fn at_most_one_primary_serves_under_random_faults() {
     // Faults that never lead to a failover would show nothing.
     assert!(totals.failovers >= runs, "{totals:?}");
     assert!(totals.served_checks > 100 * runs, "{totals:?}");
+    assert!(totals.served_extended > runs, "{totals:?}");
 }

@@ -1,9 +1,12 @@
 //! The model of a node.
 
+use crate::coordinator::HeldLease;
 use brisk_cluster::document::{
     Dataset, InstallError, Member, NodeRole, NodeStatus, Registration, Topology, check_installation,
 };
-use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, may_serve, serves_from_ms};
+use brisk_cluster::failover::{
+    CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SentAcks, may_serve, serves_from_ms,
+};
 use brisk_cluster::id::{ChangeId, Epoch, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::{MapRole, RouteState, SlotMap};
 use brisk_cluster::slots::SlotId;
@@ -20,6 +23,8 @@ pub(crate) struct Node {
     pub(crate) cut_until_ms: u64,
     /// Cut off from its primary or its replicas until this time.
     pub(crate) unlinked_until_ms: u64,
+    /// Its acknowledgements are lost until this time, but it receives the stream.
+    pub(crate) mute_until_ms: u64,
     pub(crate) loading_until_ms: u64,
     pub(crate) dataset: Dataset,
     pub(crate) offset: u64,
@@ -36,12 +41,19 @@ pub(crate) struct Node {
     /// it has installed a later document.
     pub(crate) handing_over: Option<Epoch>,
     serves_from_ms: u64,
+    loss: CoordinatorLoss,
+    /// The primary that this replica follows.
+    following: Option<NodeId>,
+    acks: SentAcks,
+    horizon: LeaseHorizon,
+    /// When this primary sent what each replica acknowledged last.
+    acknowledged: BTreeMap<NodeId, u64>,
     /// The clock's start, and its error in parts per million.
     clock: (u64, i64),
 }
 
 impl Node {
-    pub(crate) fn new(id: NodeId, clock: (u64, i64)) -> Node {
+    pub(crate) fn new(id: NodeId, clock: (u64, i64), loss: CoordinatorLoss) -> Node {
         let run = NodeRun { node: id, incarnation: Incarnation(1) };
         Node {
             run,
@@ -49,6 +61,7 @@ impl Node {
             paused_until_ms: 0,
             cut_until_ms: 0,
             unlinked_until_ms: 0,
+            mute_until_ms: 0,
             loading_until_ms: 0,
             dataset: Dataset::Empty,
             offset: 0,
@@ -60,6 +73,11 @@ impl Node {
             reassertion: None,
             handing_over: None,
             serves_from_ms: 0,
+            loss,
+            following: None,
+            acks: SentAcks { started_ms: 0, last_ms: 0, earlier_ms: 0 },
+            horizon: LeaseHorizon::default(),
+            acknowledged: BTreeMap::new(),
             clock,
         }
     }
@@ -86,7 +104,7 @@ impl Node {
     }
 
     /// Starts a new process. Without `keeps_data` the disk is empty too.
-    pub(crate) fn restart(&mut self, keeps_data: bool, now_ms: u64) {
+    pub(crate) fn restart(&mut self, keeps_data: bool, now_ms: u64, ttl_ms: u64) {
         self.run.incarnation = Incarnation(self.run.incarnation.0 + 1);
         self.is_up = true;
         self.paused_until_ms = now_ms;
@@ -96,10 +114,27 @@ impl Node {
             (self.dataset, self.offset) = (Dataset::Empty, 0);
         }
         self.map = SlotMap::new(self.installed.as_ref(), self.run);
+        let started_ms = self.local_ms(now_ms);
+        self.acks = SentAcks { started_ms, last_ms: started_ms, earlier_ms: started_ms };
+        self.horizon = LeaseHorizon::at_start(started_ms, ttl_ms);
+        self.acknowledged.clear();
+        self.following = self.primary();
     }
 
-    /// Installs a document unless it is older.
-    pub(crate) fn install(&mut self, document: Option<&Topology>, now_ms: u64, ttl_ms: u64) {
+    /// The primary that this node must follow.
+    fn primary(&self) -> Option<NodeId> {
+        let shard = self.installed.as_ref()?.shard_of(self.run.node)?;
+        (self.map.role() == MapRole::Replica).then_some(shard.primary)
+    }
+
+    /// Installs a document unless it is older. `leases` are those that the node knows.
+    pub(crate) fn install(
+        &mut self,
+        document: Option<&Topology>,
+        leases: &BTreeMap<NodeId, HeldLease>,
+        now_ms: u64,
+        ttl_ms: u64,
+    ) {
         let Some(document) = document else { return };
         match check_installation("brisk", self.installed.as_ref(), Some(document)) {
             Err(InstallError::EpochNotGrown { .. }) => return,
@@ -110,14 +145,73 @@ impl Node {
         }
         self.handing_over = self.handing_over.filter(|from| document.epoch <= *from);
         let before = (self.map.role(), self.map.own_shard());
+        let before_document = self.installed.replace(document.clone());
         self.map = SlotMap::new(Some(document), self.run);
-        self.installed = Some(document.clone());
         let has_new_term = before != (self.map.role(), self.map.own_shard());
-        if let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) {
-            let local_ms = self.local_ms(now_ms);
-            self.serves_from_ms = serves_from_ms(shard.cause, local_ms, ttl_ms);
-            if self.map.role() == MapRole::Replica {
-                self.last_contact_ms = self.last_contact_ms.filter(|_| before.1.is_some());
+        let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) else { return };
+        // A restarted primary is in a later term than the one that this node knows, or in none.
+        let is_next = before.0 == MapRole::Replica
+            && before.1.is_some_and(|(id, term)| id == shard.id && term.next() == shard.term);
+        let primary = before_document.as_ref().filter(|_| is_next);
+        let primary = primary.and_then(|old| old.shard(shard.id)?.primary_run());
+        let is_primary_restarted = primary.is_some_and(|old| {
+            let registered = leases.get(&old.node).map(|held| held.registration.incarnation);
+            registered.is_some_and(|registered| registered > old.incarnation)
+        });
+        let installed_ms = self.local_ms(now_ms);
+        self.horizon.note_term(before.1, shard, installed_ms, ttl_ms);
+        self.serves_from_ms = serves_from_ms(&NewTerm {
+            cause: shard.cause,
+            installed_ms,
+            ttl_ms,
+            has_expiring_leases: true,
+            has_replicas: !shard.replicas.is_empty(),
+            horizon: self.horizon,
+            acks: self.acks,
+            is_primary_restarted,
+        });
+        if self.map.role() == MapRole::Replica {
+            self.last_contact_ms = self.last_contact_ms.filter(|_| before.1.is_some());
+        }
+        self.acknowledged.clear();
+        let following = self.primary();
+        if self.following != following {
+            let SentAcks { started_ms, last_ms, earlier_ms } = self.acks;
+            let earlier_ms = earlier_ms.max(last_ms);
+            self.acks = SentAcks { started_ms, last_ms: started_ms, earlier_ms };
+            self.following = following;
+        }
+    }
+
+    /// The term of this primary, whether it may serve or not.
+    pub(crate) fn primary_term(&self) -> Option<(ShardId, Term)> {
+        self.map.own_shard().filter(|_| self.map.role() == MapRole::Primary)
+    }
+
+    /// True if this replica follows that node and has a copy of its dataset.
+    pub(crate) fn follows(&self, primary: NodeId) -> bool {
+        self.following == Some(primary) && self.last_contact_ms.is_some()
+    }
+
+    /// Notes that this replica sends an acknowledgement.
+    pub(crate) fn acknowledge(&mut self, now_ms: u64) {
+        self.acks.last_ms = self.local_ms(now_ms);
+    }
+
+    /// Notes that a replica has acknowledged what this primary sent at `sent_ms` of its clock.
+    pub(crate) fn note_ack(&mut self, replica: NodeId, sent_ms: u64) {
+        let acknowledged = self.acknowledged.entry(replica).or_default();
+        *acknowledged = sent_ms.max(*acknowledged);
+    }
+
+    fn replica_acks(&self) -> ReplicaAcks {
+        let shard = self.installed.as_ref().and_then(|topology| topology.shard_of(self.run.node));
+        let replicas = shard.map(|shard| &shard.replicas[..]).unwrap_or_default();
+        let acks = replicas.iter().map(|id| self.acknowledged.get(id).copied());
+        match acks.collect::<Option<Vec<u64>>>() {
+            None => ReplicaAcks::Missing,
+            Some(acks) => {
+                acks.into_iter().min().map_or(ReplicaAcks::NoReplicas, ReplicaAcks::Oldest)
             }
         }
     }
@@ -139,9 +233,8 @@ impl Node {
         if !self.is_running(now_ms) || local_ms < self.serves_from_ms || is_handing_over {
             return None;
         }
-        let (loss, acks) = (CoordinatorLoss::Safe, ReplicaAcks::Missing);
         let state = RouteState {
-            is_fenced: !may_serve(self.lease, local_ms, loss, acks),
+            is_fenced: !may_serve(self.lease, local_ms, self.loss, self.replica_acks()),
             requires_full_coverage: true,
             allows_reads_when_down: false,
             allows_pubsub_when_down: false,

@@ -4,22 +4,29 @@ use crate::coordinator::{Coordinator, Renewal, Request};
 use crate::node::{Node, serving};
 use brisk_cluster::change::{Promotion, promote, reassert};
 use brisk_cluster::document::{Dataset, Registration, TermCause, Topology};
-use brisk_cluster::failover::{Controller, Decision, FailoverSettings, ReceivedStatus, Situation};
+use brisk_cluster::failover::{
+    Controller, CoordinatorLoss, Decision, FailoverSettings, ReceivedStatus, Situation,
+};
 use brisk_cluster::id::{ChangeId, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::MapRole;
 use brisk_testkit::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 const TTL_MS: u64 = 3_000;
-const SHARDS: usize = 3;
+/// The time between two messages of a primary that its replicas acknowledge.
+const ACK_PERIOD_MS: u64 = 400;
 const NODES: u8 = 6;
 const CONTROLLERS: usize = 2;
 /// Faults occur until then.
 const FAULTS_END_MS: u64 = 60_000;
 /// Time to recover: several leases, a storm, full copies.
 const END_MS: u64 = FAULTS_END_MS + 40_000;
-const SETTINGS: FailoverSettings =
-    FailoverSettings { ttl_ms: TTL_MS, validity_factor: 10, init_shards: SHARDS, init_replicas: 1 };
+
+/// Shards with one replica each, or fewer shards with two.
+const fn settings(has_more_replicas: bool) -> FailoverSettings {
+    let (init_shards, init_replicas) = if has_more_replicas { (2, 2) } else { (3, 1) };
+    FailoverSettings { ttl_ms: TTL_MS, validity_factor: 10, init_shards, init_replicas }
+}
 
 /// What happened in all runs.
 #[derive(Debug, Default)]
@@ -35,6 +42,8 @@ pub(crate) struct Totals {
     /// Planned switches that were proposed.
     pub(crate) planned: u64,
     pub(crate) served_checks: u64,
+    /// Checks of primaries that served without a lease, while their replicas acknowledged.
+    pub(crate) served_extended: u64,
 }
 
 impl Totals {
@@ -48,6 +57,7 @@ impl Totals {
         self.reasserted += other.reasserted;
         self.planned += other.planned;
         self.served_checks += other.served_checks;
+        self.served_extended += other.served_extended;
     }
 }
 
@@ -76,6 +86,10 @@ enum Event {
         keeps_data: bool,
     },
     Replicate,
+    /// Primaries send what their replicas acknowledge.
+    SendStream,
+    StreamArrives(StreamMessage),
+    AckArrives(StreamMessage),
     Control(usize),
     ChangeArrives {
         controller: Option<usize>,
@@ -85,6 +99,18 @@ enum Event {
         controller: usize,
     },
     Fault,
+}
+
+/// A message of a primary to a replica, and its acknowledgement.
+#[derive(Debug, Clone, Copy)]
+struct StreamMessage {
+    primary: usize,
+    primary_run: NodeRun,
+    term: (ShardId, Term),
+    replica: usize,
+    replica_run: NodeRun,
+    /// On the clock of the primary.
+    sent_ms: u64,
 }
 
 #[derive(Debug)]
@@ -102,6 +128,8 @@ pub(crate) struct World {
     seed: u64,
     /// Nodes that lost their lease reassert themselves; otherwise promotions compare that a lease is absent.
     reasserts: bool,
+    loss: CoordinatorLoss,
+    settings: FailoverSettings,
     now_ms: u64,
     random: Random,
     queue: BTreeMap<(u64, u64), Event>,
@@ -117,15 +145,20 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64) -> World {
         let mut random = Random::new(seed);
+        let loss = match seed / 2 % 2 {
+            0 => CoordinatorLoss::Safe,
+            _ => CoordinatorLoss::Availability,
+        };
+        let settings = settings(seed / 4 % 3 == 0);
         let nodes = (1..=NODES).map(|n| {
             let error = random.below(20_000) as i64 - 10_000;
             let mut bytes = [0; 20];
             bytes[0] = n;
-            Node::new(NodeId::from_bytes(bytes), (random.below(1_000_000) as u64, error))
+            Node::new(NodeId::from_bytes(bytes), (random.below(1_000_000) as u64, error), loss)
         });
         let nodes = nodes.collect();
         let controller = || SimController {
-            controller: Controller::new(SETTINGS),
+            controller: Controller::new(settings),
             number: 0,
             cut_until_ms: 0,
             pending: None,
@@ -134,6 +167,8 @@ impl World {
         let mut world = World {
             seed,
             reasserts: seed.is_multiple_of(2),
+            loss,
+            settings,
             now_ms: 0,
             random,
             queue: BTreeMap::new(),
@@ -147,6 +182,9 @@ impl World {
         (0..world.nodes.len()).for_each(|node| world.after(node as u64, Event::Renew(node)));
         (0..CONTROLLERS).for_each(|at| world.after(50, Event::Control(at)));
         world.after(100, Event::Replicate);
+        if loss == CoordinatorLoss::Availability {
+            world.after(ACK_PERIOD_MS, Event::SendStream);
+        }
         world.after(5_000, Event::Fault);
         world
     }
@@ -184,8 +222,13 @@ impl World {
             let served = self.served.entry((shard, term)).or_insert(run.node);
             assert_eq!(*served, run.node, "seed {seed}, {now_ms} ms: two primaries in {term}");
             let has_lease = self.coordinator.has_lease(run, now_ms);
-            assert!(has_lease, "seed {seed}, {now_ms} ms: {run} serves after its lease");
+            let is_extended = self.loss == CoordinatorLoss::Availability && !has_lease;
+            assert!(
+                has_lease || is_extended,
+                "seed {seed}, {now_ms} ms: {run} serves after its lease"
+            );
             self.totals.served_checks += 1;
+            self.totals.served_extended += u64::from(is_extended);
         }
     }
 
@@ -209,9 +252,12 @@ impl World {
             Event::RenewReply { .. } => self.renew_reply(event),
             Event::WatchArrives { node, document } => self.watch_arrives(node, document),
             Event::Restart { node, keeps_data } => {
-                self.nodes[node].restart(keeps_data, self.now_ms);
+                self.nodes[node].restart(keeps_data, self.now_ms, TTL_MS);
             }
             Event::Replicate => self.replicate(),
+            Event::SendStream => self.send_stream(),
+            Event::StreamArrives(message) => self.stream_arrives(message),
+            Event::AckArrives(message) => self.ack_arrives(message),
             Event::Control(at) => self.control(at),
             Event::ChangeArrives { controller, request } => {
                 self.change_arrives(controller, request);
@@ -263,7 +309,7 @@ impl World {
             let delay = it.paused_until_ms - now_ms;
             return self.after(delay, event);
         }
-        it.install(document.as_ref(), now_ms, TTL_MS);
+        it.install(document.as_ref(), &self.coordinator.leases, now_ms, TTL_MS);
         it.must_reassert |= self.reasserts && renewal == Renewal::Granted;
         it.renewed(sent_ms, TTL_MS);
         // A renewal brings no later document: the change of a planned switch may be lost or still under way.
@@ -299,7 +345,7 @@ impl World {
             let delay = it.paused_until_ms - now_ms;
             return self.after(delay, Event::WatchArrives { node, document });
         }
-        it.install(Some(&document), now_ms, TTL_MS);
+        it.install(Some(&document), &self.coordinator.leases, now_ms, TTL_MS);
     }
 
     /// Primaries write, and their replicas follow.
@@ -325,6 +371,64 @@ impl World {
                 }
             }
         }
+    }
+
+    fn is_linked(&self, one: usize, other: usize) -> bool {
+        [one, other].iter().all(|node| self.now_ms >= self.nodes[*node].unlinked_until_ms)
+    }
+
+    /// Primaries send to each node that follows them by its own document.
+    fn send_stream(&mut self) {
+        self.after(ACK_PERIOD_MS, Event::SendStream);
+        let now_ms = self.now_ms;
+        for primary in 0..self.nodes.len() {
+            let it = &self.nodes[primary];
+            let Some(term) = it.primary_term().filter(|_| it.is_running(now_ms)) else { continue };
+            let (primary_run, sent_ms) = (it.run, it.local_ms(now_ms));
+            for replica in 0..self.nodes.len() {
+                if self.nodes[replica].follows(primary_run.node) && self.is_linked(primary, replica)
+                {
+                    let replica_run = self.nodes[replica].run;
+                    let message =
+                        StreamMessage { primary, primary_run, term, replica, replica_run, sent_ms };
+                    let delay = self.delay_ms();
+                    self.after(delay, Event::StreamArrives(message));
+                }
+            }
+        }
+    }
+
+    /// A replica acknowledges. The acknowledgement may be lost, or arrive seconds later.
+    fn stream_arrives(&mut self, message: StreamMessage) {
+        let now_ms = self.now_ms;
+        let it = &mut self.nodes[message.replica];
+        if !it.is_up || it.run != message.replica_run {
+            return;
+        }
+        if now_ms < it.paused_until_ms {
+            let delay = it.paused_until_ms - now_ms;
+            return self.after(delay, Event::StreamArrives(message));
+        }
+        if !it.follows(message.primary_run.node) {
+            return;
+        }
+        it.acknowledge(now_ms);
+        if now_ms >= it.mute_until_ms && self.is_linked(message.primary, message.replica) {
+            let delay = self.delay_ms();
+            self.after(delay, Event::AckArrives(message));
+        }
+    }
+
+    fn ack_arrives(&mut self, message: StreamMessage) {
+        let it = &mut self.nodes[message.primary];
+        if !it.is_up || it.run != message.primary_run || it.primary_term() != Some(message.term) {
+            return;
+        }
+        if self.now_ms < it.paused_until_ms {
+            let delay = it.paused_until_ms - self.now_ms;
+            return self.after(delay, Event::AckArrives(message));
+        }
+        it.note_ack(message.replica_run.node, message.sent_ms);
     }
 
     fn control(&mut self, at: usize) {
@@ -430,23 +534,24 @@ impl World {
         let (now_ms, node) = (self.now_ms, self.random.below(self.nodes.len()));
         let bound = if self.random.percent(50) { 2 * TTL_MS } else { 3 * TTL_MS };
         let until_ms = now_ms + 100 + self.random.below(bound as usize) as u64;
-        match self.random.below(11) {
+        match self.random.below(13) {
             0 | 1 if self.nodes[node].is_up => {
                 self.nodes[node].is_up = false;
                 let keeps_data = self.random.percent(80);
                 self.after(until_ms - now_ms, Event::Restart { node, keeps_data });
             }
             2 => self.nodes[node].paused_until_ms = until_ms,
-            3 | 9 => self.nodes[node].cut_until_ms = until_ms,
+            3 | 9 | 11 => self.nodes[node].cut_until_ms = until_ms,
             4 => self.nodes[node].unlinked_until_ms = until_ms,
             5 if self.random.percent(40) => self.coordinator.freeze(until_ms),
             6 => self.force(),
             7 => self.controllers[node % CONTROLLERS].cut_until_ms = until_ms,
             8 => {
                 let it = &mut self.controllers[node % CONTROLLERS];
-                (it.controller, it.pending) = (Controller::new(SETTINGS), None);
+                (it.controller, it.pending) = (Controller::new(self.settings), None);
             }
             10 => self.hand_over(node),
+            12 => self.nodes[node].mute_until_ms = until_ms,
             _ => {}
         }
     }

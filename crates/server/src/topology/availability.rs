@@ -1,34 +1,49 @@
 //! `cluster-etcd-loss availability`: a node serves on without its coordinator while its shard is in contact. The thread
 //! `brisk-acks` extends the lease deadline.
 //!
-//! - A primary serves while every replica of its shard acknowledges: a replica that is promoted stops to.
+//! - A primary serves while every replica of its shard acknowledges: a replica that is promoted stops to, and waits until
+//!   its last acknowledgement has no effect.
 //! - A replica serves reads while its connection to its primary is up.
 //!
+//! An acknowledgement counts from the time at which this node sent the acknowledged part of the stream. The time of its
+//! arrival would not do: a network can deliver it long after the replica was promoted. So that there is a new part to
+//! acknowledge, this node requests acknowledgements while its renewals are overdue.
+//!
 //! The deadline is extended only while renewals are overdue. A process that was stopped does not extend it before its
-//! next renewal: acknowledgements that wait in its sockets may be old.
+//! next renewal.
 
 use super::follower::TopologyFollower;
 use super::role;
 use brisk_cluster::document::{Member, Shard};
-use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, may_serve};
+use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, ack_window_ms, may_serve};
 use brisk_cluster::id::NodeId;
 use brisk_cluster::map::MapRole;
 use brisk_config::choice;
-use brisk_node::cluster::boot_ms;
+use brisk_node::cluster::{InForce, boot_ms};
+use brisk_node::core::Core;
+use brisk_node::core::mailbox::{Message, Work};
+use brisk_node::replication::acks::GETACK_REQUEST;
 use brisk_node::replication::replicas::ReplicaHandle;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The time between two looks at the acknowledgements. Replicas acknowledge once a second.
+/// The time between two looks at the acknowledgements.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// The time between two requests for acknowledgements: several within the shortest window.
+const REQUEST_PERIOD_MS: u64 = 300;
+/// Marks of the stream that are kept, one per look. An acknowledgement of an older part counts for nothing.
+const MARKS_MAX: usize = 1024;
 
 /// Extends the deadline until the threads are stopped.
 pub(super) fn run(follower: &Arc<TopologyFollower>) {
     let mut extender = DeadlineExtender::new(Arc::clone(follower), boot_ms());
     while !follower.signal.is_stopped() {
         extender.turn(boot_ms());
-        follower.signal.pause(LOOK_PERIOD);
+        follower.deadline.publish(follower.state);
+        let wait = follower.deadline.wait_left_ms().map(Duration::from_millis);
+        follower.signal.pause(wait.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
     }
 }
 
@@ -38,54 +53,95 @@ struct DeadlineExtender {
     looked_ms: u64,
     /// The process was stopped: the renewal that was the last one then does not count.
     stalled: Option<Lease>,
-    /// The last acknowledgement of each replica.
-    seen: SeenAcks,
+    /// A replica that the document does not name was connected since the renewal that was the last one then. A later
+    /// document may name it, so that it may be promoted.
+    has_stranger: Option<Lease>,
+    marks: StreamMarks,
+    requested_ms: u64,
+    /// The last request is not executed yet.
+    is_requesting: Arc<AtomicBool>,
 }
 
 impl DeadlineExtender {
     fn new(follower: Arc<TopologyFollower>, now_ms: u64) -> DeadlineExtender {
-        DeadlineExtender { follower, looked_ms: now_ms, stalled: None, seen: SeenAcks::default() }
+        DeadlineExtender {
+            follower,
+            looked_ms: now_ms,
+            stalled: None,
+            has_stranger: None,
+            marks: StreamMarks::default(),
+            requested_ms: 0,
+            is_requesting: Arc::default(),
+        }
     }
 
     fn turn(&mut self, now_ms: u64) {
         let before_ms = std::mem::replace(&mut self.looked_ms, now_ms);
-        let replicas = self.follower.shared.replication.replicas.list();
-        self.seen.note(&replicas, before_ms);
+        let (shared, state) = (self.follower.shared, self.follower.state);
+        // Before the document is read: an extension for an earlier role has no effect.
+        let role = self.follower.deadline.role_number();
+        let in_force = state.in_force();
         let Some(lease) = self.follower.deadline.lease() else { return };
+        let replicas = shared.replication.replicas.list();
+        if in_force.map.role() == MapRole::Primary {
+            self.marks.note(shared.replication.position(&shared.keyspace), now_ms);
+            if has_stranger(&in_force, &replicas) {
+                self.has_stranger = Some(lease);
+            }
+        } else {
+            self.marks = StreamMarks::default();
+        }
         if now_ms.saturating_sub(before_ms) > lease.ttl_ms / 2 {
             self.stalled = Some(lease);
         }
         let is_overdue = now_ms.saturating_sub(lease.renewed_ms) > lease.ttl_ms / 2;
-        if !is_overdue || self.stalled == Some(lease) {
+        if !is_overdue || [self.stalled, self.has_stranger].contains(&Some(lease)) {
             return;
         }
-        let config = self.follower.shared.config();
-        let loss = match config.cluster.cluster_etcd_loss {
-            choice::CoordinatorLoss::Safe => CoordinatorLoss::Safe,
-            choice::CoordinatorLoss::Availability => CoordinatorLoss::Availability,
-        };
-        if let Some(from_ms) = self.in_contact(lease, now_ms, loss, &replicas) {
-            let until_ms = from_ms.saturating_add(lease.ttl_ms);
-            self.follower.deadline.extend(self.follower.state, until_ms);
+        let config = shared.config();
+        if config.cluster.cluster_etcd_loss == choice::CoordinatorLoss::Safe {
+            return;
         }
+        if in_force.map.role() == MapRole::Primary {
+            self.request_acks(now_ms);
+        }
+        if let Some(from_ms) = self.in_contact(&in_force, lease, now_ms, &replicas) {
+            let until_ms = from_ms.saturating_add(ack_window_ms(lease.ttl_ms));
+            self.follower.deadline.extend(state, role, until_ms);
+        }
+    }
+
+    /// Has worker 0 request acknowledgements. The reply to a request covers the request before.
+    fn request_acks(&mut self, now_ms: u64) {
+        let is_due = now_ms.saturating_sub(self.requested_ms) >= REQUEST_PERIOD_MS;
+        if !is_due || self.is_requesting.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.requested_ms = now_ms;
+        let is_requesting = Arc::clone(&self.is_requesting);
+        let request = move |core: &mut Core| {
+            let shared = core.shared;
+            let is_followed = shared.replication.replicas.following() > 0;
+            if is_followed && !shared.conditions.is_replica() {
+                shared.keyspace.journal().append_request(GETACK_REQUEST);
+                shared.dispatch_changes(core.id);
+            }
+            is_requesting.store(false, Ordering::SeqCst);
+        };
+        self.follower.shared.mailboxes.send(0, Message::Run(Work(Box::new(request))));
     }
 
     /// The time at which the shard was last known to be in contact with this node, if it may serve for that reason.
     fn in_contact(
         &self,
+        in_force: &InForce,
         lease: Lease,
         now_ms: u64,
-        loss: CoordinatorLoss,
         replicas: &[ReplicaHandle],
     ) -> Option<u64> {
         let (shared, state) = (self.follower.shared, self.follower.state);
-        let in_force = state.in_force();
-        let topology = in_force.topology.as_deref()?;
         let acks = match in_force.map.role() {
-            MapRole::Primary => {
-                let shard = topology.shard_of(in_force.map.own())?;
-                self.oldest_ack(shard, &topology.members, replicas)
-            }
+            MapRole::Primary => self.oldest_ack(in_force, replicas)?,
             // Nothing that depends on time is read from a replica.
             MapRole::Replica
                 if !role::differs(shared, state) && shared.replication.upstream.is_up() =>
@@ -94,29 +150,47 @@ impl DeadlineExtender {
             }
             _ => return None,
         };
-        let is_served = may_serve(Some(lease), now_ms.max(lease.deadline_ms()), loss, acks);
-        let at_ms = if let ReplicaAcks::Oldest(at_ms) = acks { at_ms } else { now_ms };
-        is_served.then_some(at_ms)
+        let at_ms = now_ms.max(lease.deadline_ms());
+        let is_served = may_serve(Some(lease), at_ms, CoordinatorLoss::Availability, acks);
+        let from_ms = if let ReplicaAcks::Oldest(sent_ms) = acks { sent_ms } else { now_ms };
+        is_served.then_some(from_ms)
     }
 
-    fn oldest_ack(
-        &self,
-        shard: &Shard,
-        members: &BTreeMap<NodeId, Member>,
-        replicas: &[ReplicaHandle],
-    ) -> ReplicaAcks {
+    /// When this node sent what each replica of its shard has acknowledged.
+    fn oldest_ack(&self, in_force: &InForce, replicas: &[ReplicaHandle]) -> Option<ReplicaAcks> {
+        let topology = in_force.topology.as_deref()?;
+        let shard = topology.shard_of(in_force.map.own())?;
         if shard.replicas.is_empty() {
-            return ReplicaAcks::NoReplicas;
+            return Some(ReplicaAcks::NoReplicas);
         }
         let last_ack = |id: &NodeId| {
-            let member = members.get(id)?;
+            let member = topology.members.get(id)?;
             let connections = replicas.iter().filter(|replica| is_of(replica, member));
-            connections.filter_map(|replica| self.seen.last(replica)).max()
+            let acked = connections.filter(|replica| replica.is_online() && replica.has_acked);
+            acked.filter_map(|replica| self.marks.sent_ms(replica.acked)).max()
         };
         let acks: Option<Vec<u64>> = shard.replicas.iter().map(last_ack).collect();
         let oldest = acks.and_then(|acks| acks.into_iter().min());
-        oldest.map_or(ReplicaAcks::Missing, ReplicaAcks::Oldest)
+        Some(oldest.map_or(ReplicaAcks::Missing, ReplicaAcks::Oldest))
     }
+}
+
+/// True if a replica is connected that the document does not name as one of this shard.
+fn has_stranger(in_force: &InForce, replicas: &[ReplicaHandle]) -> bool {
+    let topology = in_force.topology.as_deref();
+    let shard = topology.and_then(|topology| topology.shard_of(in_force.map.own()));
+    let (Some(topology), Some(shard)) = (topology, shard) else { return false };
+    let members = || members_of(shard, &topology.members);
+    // Tools that read the stream announce no port.
+    let mut servers = replicas.iter().filter(|replica| replica.port != 0);
+    servers.any(|replica| !members().any(|member| is_of(replica, member)))
+}
+
+fn members_of<'t>(
+    shard: &'t Shard,
+    members: &'t BTreeMap<NodeId, Member>,
+) -> impl Iterator<Item = &'t Member> {
+    shard.replicas.iter().filter_map(|id| members.get(id))
 }
 
 /// True if this connection is of a member, by the address that the replica announces.
@@ -128,26 +202,61 @@ fn is_of(replica: &ReplicaHandle, member: &Member) -> bool {
     has_port && (announced.as_deref() == Some(&*member.ip) || peer == Some(&*member.ip))
 }
 
-/// When the last acknowledgement of each connection arrived: not before the look that precedes the one that found it.
-/// The wall clock, by which connections note the arrival, may be set.
+/// When this node, as the primary, had written the stream up to which offset.
 #[derive(Debug, Default)]
-struct SeenAcks {
-    /// By the id of the connection: the noted arrival, and the time of [`boot_ms`].
-    by_client: BTreeMap<u64, (u64, u64)>,
+struct StreamMarks {
+    replid: String,
+    /// Offsets with times; both grow.
+    marks: VecDeque<(u64, u64)>,
 }
 
-impl SeenAcks {
-    fn note(&mut self, replicas: &[ReplicaHandle], before_ms: u64) {
-        let online = replicas.iter().filter(|replica| replica.is_online() && replica.has_acked);
-        let seen = online.map(|replica| {
-            let (id, acked) = (replica.client.id, replica.acked_ms);
-            let known = self.by_client.get(&id).filter(|known| known.0 == acked);
-            (id, known.copied().unwrap_or((acked, before_ms)))
-        });
-        self.by_client = seen.collect();
+impl StreamMarks {
+    /// Notes the end of the stream, which was read after `now_ms`.
+    fn note(&mut self, (replid, offset): (String, u64), now_ms: u64) {
+        let last = self.marks.back().map(|mark| mark.0);
+        if self.replid != replid || last.is_some_and(|last| offset < last) {
+            *self = StreamMarks { replid, marks: VecDeque::new() };
+        }
+        match self.marks.back_mut().filter(|mark| mark.0 == offset) {
+            Some(mark) => mark.1 = now_ms,
+            None => self.marks.push_back((offset, now_ms)),
+        }
+        if self.marks.len() > MARKS_MAX {
+            self.marks.pop_front();
+        }
     }
 
-    fn last(&self, replica: &ReplicaHandle) -> Option<u64> {
-        self.by_client.get(&replica.client.id).map(|(_, at_ms)| *at_ms)
+    /// The last mark before this offset: the stream up to the offset was sent later. O(log marks).
+    fn sent_ms(&self, offset: u64) -> Option<u64> {
+        let at = self.marks.partition_point(|mark| mark.0 < offset);
+        self.marks.get(at.checked_sub(1)?).map(|mark| mark.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_counts_from_when_its_part_of_the_stream_was_sent() {
+        let mut marks = StreamMarks::default();
+        let note = |marks: &mut StreamMarks, id: &str, offset, now_ms| {
+            marks.note((id.to_owned(), offset), now_ms);
+        };
+        note(&mut marks, "a", 100, 1_000);
+        // Nothing is known about the stream before the first mark.
+        assert_eq!((marks.sent_ms(100), marks.sent_ms(101)), (None, Some(1_000)));
+        note(&mut marks, "a", 100, 1_100);
+        note(&mut marks, "a", 137, 1_200);
+        assert_eq!((marks.sent_ms(137), marks.sent_ms(138)), (Some(1_100), Some(1_200)));
+        // Another history, and one that has lost its end.
+        note(&mut marks, "b", 150, 1_300);
+        assert_eq!(marks.sent_ms(150), None);
+        note(&mut marks, "b", 140, 1_400);
+        assert_eq!((marks.sent_ms(140), marks.sent_ms(141)), (None, Some(1_400)));
+        for offset in 0..2 * MARKS_MAX as u64 {
+            note(&mut marks, "b", 200 + offset, 2_000 + offset);
+        }
+        assert_eq!(marks.marks.len(), MARKS_MAX);
     }
 }

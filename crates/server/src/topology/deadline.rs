@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  deadline = the later of the lease's own deadline and its extension
-//!             0 until a forced promotion may serve
+//!             0 until a promoted node may serve
 //! ```
 
 use brisk_cluster::failover::Lease;
@@ -23,8 +23,10 @@ struct DeadlineTimes {
     own_ms: u64,
     /// Without the coordinator, while replicas acknowledge.
     extended_ms: u64,
-    /// After a forced promotion: this node serves from then on.
+    /// After a promotion: this node serves from then on.
     serves_from_ms: u64,
+    /// Counts the roles of this node.
+    roles: u64,
 }
 
 impl LeaseDeadline {
@@ -46,9 +48,26 @@ impl LeaseDeadline {
         self.change(state, |times| (times.lease, times.own_ms, times.extended_ms) = (None, 0, 0));
     }
 
-    /// Extends the deadline; an earlier time has no effect.
-    pub(super) fn extend(&self, state: &ClusterState, until_ms: u64) {
-        self.change(state, |times| times.extended_ms = times.extended_ms.max(until_ms));
+    /// The number of the present role.
+    pub(super) fn role_number(&self) -> u64 {
+        self.0.lock().even_poisoned().roles
+    }
+
+    /// This node has another role, shard or term: an extension for the one before has no effect.
+    pub(super) fn begin_role(&self, state: &ClusterState) {
+        self.change(state, |times| {
+            times.roles += 1;
+            times.extended_ms = 0;
+        });
+    }
+
+    /// Extends the deadline for the role with this number; an earlier time has no effect.
+    pub(super) fn extend(&self, state: &ClusterState, role: u64, until_ms: u64) {
+        self.change(state, |times| {
+            if times.roles == role {
+                times.extended_ms = times.extended_ms.max(until_ms);
+            }
+        });
     }
 
     /// This node serves nothing before this time.
@@ -56,9 +75,15 @@ impl LeaseDeadline {
         self.change(state, |times| times.serves_from_ms = times.serves_from_ms.max(from_ms));
     }
 
-    /// Gives the deadline to the workers. After a forced promotion it begins to count later.
+    /// Gives the deadline to the workers. After a promotion it begins to count later.
     pub(super) fn publish(&self, state: &ClusterState) {
         self.change(state, |_| {});
+    }
+
+    /// The time until this node may serve after a promotion.
+    pub(super) fn wait_left_ms(&self) -> Option<u64> {
+        let from_ms = self.0.lock().even_poisoned().serves_from_ms;
+        Some(from_ms.saturating_sub(boot_ms())).filter(|left| *left > 0)
     }
 
     /// The last confirmed renewal; `None` if the lease has ended or cannot end.
@@ -98,7 +123,14 @@ mod tests {
         let state = cluster.state().unwrap();
         let deadline = LeaseDeadline::default();
         assert!(state.is_fenced());
-        deadline.extend(state, boot_ms() + LONG_MS);
+        deadline.extend(state, 0, boot_ms() + LONG_MS);
+        assert!(!state.is_fenced());
+        // The extension of a replica is none of a primary, even if it comes late.
+        let role = deadline.role_number();
+        deadline.begin_role(state);
+        deadline.extend(state, role, boot_ms() + LONG_MS);
+        assert!(state.is_fenced());
+        deadline.extend(state, deadline.role_number(), boot_ms() + LONG_MS);
         assert!(!state.is_fenced());
         deadline.fence(state);
         assert!(state.is_fenced());
@@ -110,7 +142,7 @@ mod tests {
         assert!(!state.is_fenced() && deadline.lease().is_none());
         deadline.confirm(state, None);
         assert!(!state.is_fenced());
-        // A forced promotion waits, and renewals meanwhile change nothing.
+        // A promoted node waits, and renewals meanwhile change nothing.
         deadline.wait_until(state, boot_ms() + LONG_MS);
         assert!(state.is_fenced());
         deadline.confirm(state, None);

@@ -11,10 +11,10 @@ use super::role;
 use super::signal::TopologySignal;
 use super::status::LastContact;
 use brisk_cluster::document::{
-    DocumentError, InstallError, Registration, TermCause, Topology, check_installation,
+    DocumentError, InstallError, Registration, Shard, Topology, check_installation,
 };
-use brisk_cluster::failover::serves_from_ms;
-use brisk_cluster::id::{ChangeId, NodeId, ShardId, Term};
+use brisk_cluster::failover::{LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
+use brisk_cluster::id::{ChangeId, NodeId};
 use brisk_cluster::map::{EndpointKind, MapRole};
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_coordinate::error::CoordinatorError;
@@ -23,7 +23,7 @@ use brisk_coordinate::values::{
     self, ClusterName, ClusterSnapshot, Lease, LeaseTtl, RegisteredNode, Revision,
 };
 use brisk_coordinate::{Coordinator, values::Topology as CoordinatorTopology};
-use brisk_node::cluster::{ClusterState, CoordinatorState, boot_ms};
+use brisk_node::cluster::{ClusterState, CoordinatorState, InForce, boot_ms};
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
@@ -70,7 +70,11 @@ pub(super) struct TopologyFollower {
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
     has_workers: AtomicBool,
-    pub(super) deadline: LeaseDeadline,
+    pub(super) deadline: Arc<LeaseDeadline>,
+    /// Until when a primary of an earlier term may hold a lease.
+    horizon: Mutex<LeaseHorizon>,
+    /// The start of this process, on the clock of [`boot_ms`].
+    started_ms: u64,
     /// Numbers the changes of this process.
     changes: AtomicU64,
     /// The office of the controller is vacant.
@@ -113,6 +117,13 @@ impl TopologyFollower {
     /// A file is damaged.
     pub(super) fn begin(parts: FollowerParts) -> Result<Arc<TopologyFollower>, String> {
         let FollowerParts { shared, state, coordinator, setting, name, files, ttl, own } = parts;
+        let started_ms = boot_ms();
+        let horizon = match setting {
+            CoordinatorSetting::Etcd { .. } => {
+                LeaseHorizon::at_start(started_ms, ttl.seconds().saturating_mul(1000))
+            }
+            CoordinatorSetting::Local(_) | CoordinatorSetting::Static(_) => LeaseHorizon::default(),
+        };
         let follower = TopologyFollower {
             shared,
             state,
@@ -127,7 +138,9 @@ impl TopologyFollower {
             registered: Mutex::default(),
             lease: Mutex::default(),
             has_workers: AtomicBool::new(false),
-            deadline: LeaseDeadline::default(),
+            deadline: Arc::default(),
+            horizon: Mutex::new(horizon),
+            started_ms,
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
@@ -148,8 +161,9 @@ impl TopologyFollower {
         Ok(Arc::new(follower))
     }
 
-    /// Ends the lease and the threads.
+    /// Hands over, ends the lease and the threads.
     pub(super) fn stop(&self) {
+        self.hand_over();
         self.signal.stop();
         // A coordinator that was not reached before would only delay the shutdown.
         let is_reached = self.state.coordinator() != CoordinatorState::Unreachable;
@@ -358,14 +372,25 @@ impl TopologyFollower {
         let before = self.state.in_force();
         let own_before =
             before.map.own_shard().map(|(shard, term)| (before.map.role(), shard, term));
-        self.note_forced(&topology, own_before);
-        let (own, state, new) = (self.own(), self.state, Arc::clone(&topology));
+        // Before the document is in force: from then on this node may serve.
+        self.note_term(&topology, &before);
+        let own = self.own();
+        let own_next = topology.shard_of(own.id);
+        let own_next =
+            own_next.map(|shard| (shard.primary_run() == Some(own.run()), shard.id, shard.term));
+        let is_new_role = own_next
+            != own_before.map(|(role, shard, term)| (role == MapRole::Primary, shard, term));
+        let (state, new) = (self.state, Arc::clone(&topology));
+        let deadline = Arc::clone(&self.deadline);
         if self.has_workers.load(Ordering::SeqCst) {
             // A slow script must not keep this node from renewing its lease. It sees the new document from its
             // next call on. A change of the role waits for its end.
             let keeps_role = role::keeps_role(self.shared, &topology, &own);
             let is_done = self.when_quiesced(keeps_role, move |core| {
                 state.install(own.clone(), Some(Arc::clone(&new)));
+                if is_new_role {
+                    deadline.begin_role(state);
+                }
                 role::follow_document(core, state);
             });
             if !is_done {
@@ -381,16 +406,57 @@ impl TopologyFollower {
         self.write_files(&topology);
     }
 
-    /// Notes until when this node waits after a forced promotion: the lease of the primary before may live.
-    fn note_forced(&self, topology: &Topology, before: Option<(MapRole, ShardId, Term)>) {
+    /// Notes from when on this node may serve if it begins a term as the primary: an earlier primary may serve until
+    /// then. It acknowledges nothing more.
+    fn note_term(&self, topology: &Topology, before: &InForce) {
         let run = self.state.run();
         let Some(shard) = topology.shard_of(run.node) else { return };
-        let is_new = before != Some((MapRole::Primary, shard.id, shard.term));
-        if shard.cause == TermCause::Forced && shard.primary_run() == Some(run) && is_new {
-            let ttl_ms = self.ttl.seconds().saturating_mul(1000);
-            let from_ms = serves_from_ms(shard.cause, boot_ms(), ttl_ms);
+        let (installed_ms, ttl_ms) = (boot_ms(), self.ttl.seconds().saturating_mul(1000));
+        let own_before = before.map.own_shard();
+        let mut horizon = self.horizon.lock().even_poisoned();
+        horizon.note_term(own_before, shard, installed_ms, ttl_ms);
+        let is_known =
+            before.map.role() == MapRole::Primary && own_before == Some((shard.id, shard.term));
+        if is_known || shard.primary_run() != Some(run) {
+            return;
+        }
+        let acks = self.shared.replication.upstream.end_acks();
+        let started_ms = self.started_ms;
+        let from_ms = serves_from_ms(&NewTerm {
+            cause: shard.cause,
+            installed_ms,
+            ttl_ms,
+            has_expiring_leases: self.has_expiring_leases(),
+            has_replicas: !shard.replicas.is_empty(),
+            horizon: *horizon,
+            acks: SentAcks {
+                started_ms,
+                last_ms: acks.last_ms.unwrap_or(started_ms),
+                earlier_ms: acks.earlier_ms.unwrap_or(started_ms),
+            },
+            is_primary_restarted: self.is_primary_restarted(shard, before),
+        });
+        if from_ms > installed_ms {
             self.deadline.wait_until(self.state, from_ms);
         }
+    }
+
+    /// True if this node follows the primary of the term before `shard`'s, and a later process of that primary is
+    /// registered.
+    fn is_primary_restarted(&self, shard: &Shard, before: &InForce) -> bool {
+        let is_next = before.map.role() == MapRole::Replica
+            && before
+                .map
+                .own_shard()
+                .is_some_and(|(id, term)| id == shard.id && term.next() == shard.term);
+        if !is_next || role::differs(self.shared, self.state) {
+            return false;
+        }
+        let old = before.topology.as_deref().and_then(|old| old.shard(shard.id)?.primary_run());
+        let registered = self.registered.lock().even_poisoned();
+        old.is_some_and(|old| {
+            registered.get(&old.node).is_some_and(|node| node.incarnation > old.incarnation)
+        })
     }
 
     fn write_files(&self, topology: &Topology) {

@@ -16,6 +16,7 @@
 //! | `signal` | wakes and stops the threads |
 //! | `follower` | the state that the threads share; installs documents |
 //! | `role` | this server becomes the primary or replica that the document names |
+//! | `handover` | a primary that ends hands its shard over |
 //! | `writer` | commits changes of the document |
 //! | `watch` | the thread that follows the coordinator's events |
 //! | `status` | the report of this node, and the lives of others |
@@ -33,6 +34,7 @@ mod deadline;
 mod files;
 mod fixed;
 mod follower;
+mod handover;
 mod identity;
 mod lease;
 mod query;
@@ -119,7 +121,7 @@ pub(crate) fn start(
 }
 
 impl TopologyThreads {
-    /// Ends the lease, so that a failover can begin at once, and the threads. The workers have ended: no client is
+    /// Hands over to a replica, ends the lease, so that a failover can begin at once, and ends the threads. The workers have ended: no client is
     /// served any more.
     pub(crate) fn stop(self) {
         self.follower.stop();

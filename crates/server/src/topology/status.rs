@@ -64,6 +64,10 @@ impl TopologyFollower {
         let upstream = &shared.replication.upstream;
         let in_force = self.state.in_force();
         let Some((shard, _)) = in_force.map.own_shard() else { return };
+        // A node that comes back to a shard has to follow its primary first.
+        let mut contact = self.contact.lock().even_poisoned();
+        *contact = contact.filter(|contact| contact.shard == shard);
+        drop(contact);
         let is_following =
             in_force.map.role() == MapRole::Replica && !role::differs(shared, self.state);
         if !is_following || !upstream.has_been_up() {

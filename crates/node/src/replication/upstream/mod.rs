@@ -37,6 +37,7 @@ use self::handshake::{Failure, PsyncReply, Reader};
 use self::listed::{ClientIdentity, ListedClient};
 use self::wire::Wire;
 use crate::clients::ClientRecord;
+use crate::cluster::boot_ms;
 use crate::core::Core;
 use crate::core::mailbox::{Message, Work};
 use crate::core::shared::Shared;
@@ -479,7 +480,10 @@ pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
         }
         None => request::encode(&mut bytes, &["REPLCONF", "ACK", &offset]),
     }
-    upstream.send(&bytes);
+    // After the offset was read: a primary counts the acknowledgement from when it sent the stream up to there.
+    if upstream.note_ack(boot_ms()) {
+        upstream.send(&bytes);
+    }
 }
 
 #[cfg(test)]

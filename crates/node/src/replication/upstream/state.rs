@@ -59,6 +59,18 @@ pub struct IncomingDataset {
     pub last_ms: u64,
 }
 
+/// When this server sent acknowledgements to primaries, in milliseconds of [`crate::cluster::boot_ms`]. `None`: never
+/// in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AckTimes {
+    /// The last one to the present primary.
+    pub last_ms: Option<u64>,
+    /// The last one to a primary before.
+    pub earlier_ms: Option<u64>,
+    /// This server is about to become a primary.
+    has_ended: bool,
+}
+
 /// The state of an upstream, shared by its thread, the applier and all workers.
 pub struct Upstream {
     phase: AtomicU8,
@@ -84,6 +96,7 @@ pub struct Upstream {
     pub stream: ReceivedStream,
     /// The time of the last warning that commands of the stream cannot be written to the disk, in Unix ms.
     warned_ms: AtomicU64,
+    ack_times: Mutex<AckTimes>,
 }
 
 /// The time between two of these warnings.
@@ -105,6 +118,7 @@ impl Default for Upstream {
             compares: AtomicBool::new(false),
             stream: ReceivedStream::default(),
             warned_ms: AtomicU64::new(0),
+            ack_times: Mutex::default(),
         }
     }
 }
@@ -175,7 +189,27 @@ impl Upstream {
         }
         self.down_since_ms.store(0, Ordering::Relaxed);
         self.last_io_ms.store(0, Ordering::Relaxed);
+        let mut acks = self.ack_times.lock().even_poisoned();
+        let earlier_ms = acks.earlier_ms.max(acks.last_ms);
+        *acks = AckTimes { earlier_ms, ..AckTimes::default() };
         generation
+    }
+
+    /// Notes an acknowledgement of an offset that was read before `now_ms`. Returns false if it must not be sent.
+    pub fn note_ack(&self, now_ms: u64) -> bool {
+        let mut acks = self.ack_times.lock().even_poisoned();
+        if !acks.has_ended {
+            acks.last_ms = acks.last_ms.max(Some(now_ms));
+        }
+        !acks.has_ended
+    }
+
+    /// Ends the acknowledgements until [`Upstream::leave`], since this server is about to become a primary. Returns
+    /// when the last ones were sent.
+    pub fn end_acks(&self) -> AckTimes {
+        let mut acks = self.ack_times.lock().even_poisoned();
+        acks.has_ended = true;
+        *acks
     }
 
     /// The present generation.
@@ -291,5 +325,26 @@ impl Upstream {
 
     pub fn note_incoming(&self, change: impl FnOnce(&mut IncomingDataset)) {
         change(&mut self.incoming.lock().even_poisoned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_promoted_acknowledges_nothing_more() {
+        let upstream = Upstream::default();
+        assert_eq!(upstream.end_acks(), AckTimes { has_ended: true, ..AckTimes::default() });
+        upstream.leave();
+        assert!(upstream.note_ack(5) && upstream.note_ack(4));
+        upstream.leave();
+        assert!(upstream.note_ack(7));
+        let acks = upstream.end_acks();
+        assert_eq!((acks.last_ms, acks.earlier_ms), (Some(7), Some(5)));
+        assert!(!upstream.note_ack(8));
+        assert_eq!(upstream.end_acks(), acks);
+        upstream.leave();
+        assert!(upstream.note_ack(9));
     }
 }
