@@ -2,6 +2,7 @@
 //! Between two slices of a slow script, the worker serves its sessions.
 
 use super::Worker;
+use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_node::core::long::Outcome;
 use brisk_node::core::mailbox::Delivery;
@@ -17,8 +18,12 @@ impl Worker {
             self.stalled.hold_back(*outcome);
             return;
         }
+        // The reply of another command shows no data, so that a fenced node may send it.
+        let touches_keys =
+            outcome.asker.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
         match long::finish_long(&mut self.core, *outcome) {
-            Ok(Some(delivery)) => self.deliver_executed(io, delivery),
+            Ok(Some(delivery)) if touches_keys => self.deliver_executed(io, delivery),
+            Ok(Some(delivery)) => self.deliver(io, delivery),
             Ok(None) => {}
             Err(outcome) => self.stalled.hold_back(*outcome),
         }
