@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// The longest switch, as in Redis. A shorter `cluster-node-timeout` makes it shorter.
 const SWITCH_MAX: Duration = Duration::from_secs(5);
 /// Bytes that the replica may lack when writes begin to wait. A replica applies them in a few milliseconds.
-const LAG_BYTES_MAX: u64 = 1 << 20;
+const LAG_BYTES_MAX: u64 = 64 << 10;
 /// The pause between two reports of the replica.
 const REPORT_PAUSE: Duration = Duration::from_millis(2);
 /// The time for the commit of the promotion. After it the outcome is settled in another way.
