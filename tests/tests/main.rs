@@ -29,6 +29,7 @@ mod cluster_commands;
 mod cluster_disabled;
 mod cluster_pubsub;
 mod cluster_routing;
+mod cluster_switch;
 mod cluster_tools;
 mod cluster_topology;
 mod command_table;

@@ -85,6 +85,31 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> Fini
     FinishResult::Over(FinishedCommand { replies, dirty, error, thawed, command })
 }
 
+/// Ends a command whose work is done without its effect. The reply is `error`.
+pub fn refuse(
+    keyspace: &Keyspace,
+    env: &Env,
+    computed: ComputedCommand,
+    error: CommandError,
+) -> FinishedCommand {
+    let ComputedCommand { command, client, done, set_aside } = computed;
+    let mut thawed = false;
+    if let LongResult::Result(made) = done {
+        thawed = made.attempt > 0;
+        if thawed {
+            command.with_args(keyspace, |_, prepared| {
+                let slots = &made.product.slots;
+                Keys::hold_blocking(keyspace, env, command.db(), prepared, slots).thaw();
+            });
+        }
+        made.discard(env);
+    }
+    env.garbage.borrow_mut().push(Garbage::Other(Box::new(set_aside)));
+    let mut replies = ReplyBuffer::new();
+    Reply::new(&mut replies, client.protocol).error(&error);
+    FinishedCommand { replies, dirty: 0, error: Some(error), thawed, command }
+}
+
 /// The outcome of running a command with its computed result.
 enum Attempt {
     /// Nothing happened yet: writes are postponed.

@@ -14,6 +14,7 @@
 //! | `peers` | the connections to other nodes that carry them |
 //! | `writer` | changes of the topology that commands request; the report of this node |
 //! | `deferred` | changes that transactions and scripts request |
+//! | `switch` | requests for planned switches |
 //!
 //! The topology document is the only truth about slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
@@ -21,18 +22,22 @@
 mod deferred;
 mod forward;
 pub mod peers;
+mod switch;
 mod worker;
 mod writer;
 
 pub use deferred::{DeferredChanges, TopologyEdit};
 pub use forward::{Audience, ForwardQueue};
+pub use switch::{
+    Departure, HandoverRequest, LOOK_VALUE, PlannedSwitches, SWITCH_OPTION, SwitchRequest,
+};
 pub use worker::{WorkerCluster, endpoint_kind, route_state};
 pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
 use brisk_cluster::document::{Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
-use brisk_cluster::map::SlotMap;
+use brisk_cluster::map::{MapRole, SlotMap};
 use brisk_cluster::view::NodeLife;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -78,6 +83,8 @@ pub struct ClusterState {
     pub forward: ForwardQueue,
     /// Changes that are committed after the reply.
     pub deferred: DeferredChanges,
+    /// Requests for planned switches.
+    pub switches: PlannedSwitches,
     reporter: OnceLock<Arc<dyn StatusReporter>>,
     /// A [`CoordinatorState`].
     coordinator: AtomicU8,
@@ -133,6 +140,7 @@ impl ClusterState {
             writer: OnceLock::new(),
             forward: ForwardQueue::default(),
             deferred: DeferredChanges::default(),
+            switches: PlannedSwitches::default(),
             reporter: OnceLock::new(),
             coordinator: AtomicU8::new(CoordinatorState::Unreachable as u8),
             coordinator_contact_ms: AtomicU64::new(0),
@@ -163,6 +171,20 @@ impl ClusterState {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is no primary, or
+    /// its shard has no replica.
+    pub fn depart(&self, until_ms: u64) -> bool {
+        let in_force = self.in_force();
+        let own = in_force.map.own();
+        let shard = in_force.topology.as_deref().and_then(|topology| topology.shard_of(own));
+        let can_depart = in_force.map.role() == MapRole::Primary
+            && shard.is_some_and(|shard| !shard.replicas.is_empty());
+        if can_depart {
+            self.switches.request(SwitchRequest::Depart { until_ms });
+        }
+        can_depart
     }
 
     /// Sets the lease deadline, in milliseconds of [`boot_ms`].

@@ -174,9 +174,15 @@ impl Conditions {
         self.pause.end(|| self.set(Condition::Pause, false));
     }
 
-    /// Holds back all writes until [`super::shared::Shared::release_writes`] for the same purpose.
+    /// Holds back all writes, and reads for [`Hold::Switch`], until [`super::shared::Shared::release_writes`]
+    /// for the same purpose.
     pub fn hold_writes(&self, purpose: Hold) {
         self.pause.hold(purpose, || self.set(Condition::Pause, true));
+    }
+
+    /// True while commands are held back for this purpose.
+    pub fn is_held(&self, purpose: Hold) -> bool {
+        self.has(Condition::Pause) && self.pause.is_held(purpose)
     }
 
     /// Ends that hold.

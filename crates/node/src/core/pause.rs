@@ -7,10 +7,12 @@ use std::sync::{Mutex, MutexGuard};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Paused {
     Writes,
+    /// Commands that read or write keys.
+    Keys,
     All,
 }
 
-/// Why the server itself holds writes back, independent of CLIENT PAUSE.
+/// Why the server itself holds commands back, independent of CLIENT PAUSE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hold {
@@ -18,6 +20,8 @@ pub enum Hold {
     Failover = 1,
     /// Replicas must catch up before the server exits.
     Shutdown = 2,
+    /// Another node of the cluster may be the primary by now: reads are held back too.
+    Switch = 4,
 }
 
 /// The pauses in force, if any. The `arm` and `disarm` functions run under this lock, so that the
@@ -34,13 +38,22 @@ struct Pauses {
 }
 
 impl Pauses {
+    /// The commands that the server itself holds back.
+    const fn held(&self) -> Option<Paused> {
+        match self.holds {
+            0 => None,
+            holds if holds & Hold::Switch as u8 != 0 => Some(Paused::Keys),
+            _ => Some(Paused::Writes),
+        }
+    }
+}
+
+impl Pauses {
     fn in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
         let requested = self.requested.filter(|(_, until)| *until > now_ms);
-        match (requested, self.holds != 0) {
-            (requested, false) => requested,
-            (Some((what, _)), true) => Some((what, u64::MAX)),
-            (None, true) => Some((Paused::Writes, u64::MAX)),
-        }
+        let Some(held) = self.held() else { return requested };
+        let what = requested.map_or(held, |(what, _)| what.max(held));
+        Some((what, u64::MAX))
     }
 }
 
@@ -65,7 +78,7 @@ impl Pause {
         }
     }
 
-    /// Holds writes back for a purpose, until [`Pause::release`].
+    /// Holds commands back for a purpose, until [`Pause::release`].
     pub fn hold(&self, purpose: Hold, arm: impl FnOnce()) {
         let mut pauses = self.lock();
         pauses.holds |= purpose as u8;
@@ -76,6 +89,11 @@ impl Pause {
     /// in force.
     pub fn release(&self, purpose: Hold) {
         self.lock().holds &= !(purpose as u8);
+    }
+
+    /// True while commands are held back for this purpose.
+    pub fn is_held(&self, purpose: Hold) -> bool {
+        self.lock().holds & purpose as u8 != 0
     }
 
     /// The commands that are paused at `now_ms`, and until when.
@@ -147,6 +165,19 @@ mod tests {
         pause.in_force_or(1, || panic!("still in force"));
         pause.release(Hold::Shutdown);
         assert_eq!(pause.in_force(1), None);
+    }
+
+    #[test]
+    fn reads_are_held_back_only_for_a_switch() {
+        let pause = Pause::default();
+        pause.hold(Hold::Failover, || ());
+        pause.hold(Hold::Switch, || ());
+        assert_eq!(pause.in_force(1), Some((Paused::Keys, u64::MAX)));
+        begin(&pause, Paused::Writes, 2000, 1000);
+        assert_eq!(pause.in_force(1000), Some((Paused::Keys, u64::MAX)));
+        pause.release(Hold::Switch);
+        assert!(pause.is_held(Hold::Failover) && !pause.is_held(Hold::Switch));
+        assert_eq!(pause.in_force(2000), Some((Paused::Writes, u64::MAX)));
     }
 
     #[test]

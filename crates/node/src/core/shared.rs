@@ -253,6 +253,11 @@ impl Shared {
     /// paused for another reason too.
     pub fn release_writes(&self, purpose: Hold) {
         self.conditions.release_writes(purpose);
+        self.check_paused_again();
+    }
+
+    /// Has commands that wait pass their checks again: one that this node no longer serves gets an error.
+    pub fn check_paused_again(&self) {
         self.mailboxes.send_to_all(|| Message::Unpause);
     }
 

@@ -12,11 +12,15 @@
 //! a client lies before the offset that replicas must acknowledge. After it only a slow script can
 //! write: the offset is determined again while the stream grows.
 //!
+//! The primary of a shard of a cluster first hands over to a replica, if one is live: see `cluster/switch.rs`. If that
+//! fails, it waits for its replicas like any other primary.
+//!
 //! After the snapshot no client is served: an acknowledged write would be lost.
 
 use super::aof::rewrite;
 use super::{bgsave, snapshot};
 use crate::clients::flag;
+use crate::cluster::Departure;
 use crate::core::Core;
 use crate::core::mailbox::{Message, Unblocked};
 use crate::core::pause::Hold;
@@ -80,7 +84,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let now_ms = unix_ms();
     let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
     // A failover or a client may rely on a stream that does not grow while writes are paused.
-    let may_request = shared.conditions.pause_in_force(now_ms).is_none();
+    let mut may_request = shared.conditions.pause_in_force(now_ms).is_none();
     {
         let _still = core.quiesce_others_despite_scripts();
         if shared.process.shutdown.waiting().is_some() {
@@ -92,7 +96,9 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         let end = shared.keyspace.journal().end();
         shared.process.shutdown.wait_for_replicas(Waiting { how, until_ms, target: end, end });
     }
-    if !has_caught_up_for_good(core, false) {
+    let departs = shared.cluster.state().is_some_and(|cluster| cluster.depart(until_ms));
+    may_request &= !departs;
+    if departs || !has_caught_up_for_good(core, false) {
         shared.log.notice(format_args!("Waiting for replicas before shutting down."));
         if may_request {
             request_acks(core);
@@ -125,7 +131,14 @@ pub fn advance_shutdown(core: &Core) {
         return;
     };
     let is_late = unix_ms() >= waiting.until_ms;
-    if !is_late && !has_caught_up_for_good(core, true) {
+    let cluster = shared.cluster.state();
+    let may_end = match cluster.map_or(Departure::None, |cluster| cluster.switches.departure()) {
+        Departure::InProgress => false,
+        // Another node has all the data. This one is its replica, and executes no more of its stream.
+        Departure::HandedOver => true,
+        Departure::None | Departure::Failed => has_caught_up_for_good(core, true),
+    };
+    if !is_late && !may_end {
         return;
     }
     // The log has the reason if the server continues.
@@ -143,6 +156,9 @@ pub fn call_off(core: &Core) -> bool {
     let _still = core.quiesce_others_despite_scripts();
     if !shared.process.shutdown.call_off() {
         return false;
+    }
+    if let Some(cluster) = shared.cluster.state() {
+        cluster.switches.call_departure_off();
     }
     shared.release_writes(Hold::Shutdown);
     for client in shared.clients.list().iter().filter(|client| client.has(flag::AWAITS_END)) {

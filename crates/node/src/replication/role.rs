@@ -1,6 +1,7 @@
 //! Changes of the role between primary and replica. All other workers are quiesced.
 
 use super::upstream::{on_worker, start};
+use crate::clients::flag;
 use crate::core::Core;
 use crate::core::mailbox::{Message, Unblocked};
 use crate::core::shared::Shared;
@@ -66,9 +67,10 @@ fn set_primary(shared: &Shared, primary: Option<PrimaryAddress>) {
     shared.publish_config((*store.current()).clone());
 }
 
-/// Unblocks clients that wait for keys, since only the primary changes the dataset now.
+/// Unblocks clients that wait for keys, since only the primary changes the dataset now. The callers of SHUTDOWN
+/// wait for the end of the server.
 fn unblock_all(shared: &Shared) {
-    for client in shared.clients.list() {
+    for client in shared.clients.list().iter().filter(|client| !client.has(flag::AWAITS_END)) {
         let ends = client.waiter().as_ref().is_some_and(|waiter| waiter.end());
         if ends {
             let (token, id) = (client.token, client.id);

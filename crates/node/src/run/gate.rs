@@ -450,6 +450,10 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -
 fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
+        Some(Paused::Keys) => {
+            let of_keys = Flags::WRITE.union(Flags::MAY_REPLICATE).union(Flags::READONLY);
+            facts.flags.intersects(of_keys) || row.has(Flags::RUNS_SCRIPT)
+        }
         Some(Paused::Writes) => facts.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),
         None => false,
     };

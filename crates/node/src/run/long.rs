@@ -1,12 +1,15 @@
 //! Commands that other threads compute: handing the work over, and finishing the command.
 
+use crate::clients::flag;
 use crate::core::Core;
 use crate::core::long::{Asker, Job, Outcome};
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::session::Session;
 use crate::run::count;
+use crate::run::gate;
 use crate::run::waiting;
-use brisk_engine::finish::{FinishResult, finish};
+use brisk_engine::CommandError;
+use brisk_engine::finish::{FinishResult, finish, refuse};
 use brisk_engine::table::Row;
 use std::sync::Arc;
 
@@ -37,7 +40,15 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     let Outcome { mut asker, computed } = outcome;
     let shared = core.shared;
     core.read_clocks();
-    let finished = finish(&shared.keyspace, &core.env, computed);
+    // A primary that has become a replica meanwhile must not store the result.
+    let is_refused =
+        computed.writes() && gate::is_read_only(core) && !asker.record.has(flag::PRIMARY);
+    let finished = if is_refused {
+        let error = CommandError::text(gate::READ_ONLY);
+        FinishResult::Over(refuse(&shared.keyspace, &core.env, computed, error))
+    } else {
+        finish(&shared.keyspace, &core.env, computed)
+    };
     asker.ns += core.accounting.charge(core.clock);
     let over = match finished {
         FinishResult::Again(long) => {

@@ -33,7 +33,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a thread that waits for worker 0 checks that the server still runs, and how often it tries again
 /// while a slow script prevents quiescence.
@@ -163,6 +163,8 @@ impl TopologyFollower {
 
     /// Hands over, ends the lease and the threads.
     pub(super) fn stop(&self) {
+        self.state.switches.stop();
+        // A switch before the shutdown has handed over already, unless it failed.
         self.hand_over();
         self.signal.stop();
         // A coordinator that was not reached before would only delay the shutdown.
@@ -505,6 +507,17 @@ impl TopologyFollower {
         despite_scripts: bool,
         work: impl Fn(&mut Core) + Send + Sync + 'static,
     ) -> bool {
+        self.when_quiesced_within(None, despite_scripts, work)
+    }
+
+    /// The same, but returns false if a slow script still prevents quiescence at the time `until`. Then the work was
+    /// not done.
+    pub(super) fn when_quiesced_within(
+        &self,
+        until: Option<Instant>,
+        despite_scripts: bool,
+        work: impl Fn(&mut Core) + Send + Sync + 'static,
+    ) -> bool {
         let (shared, work) = (self.shared, Arc::new(work));
         loop {
             let (done, is_done) = sync_channel(1);
@@ -530,6 +543,9 @@ impl TopologyFollower {
             };
             if is_done {
                 return true;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return false;
             }
             self.signal.pause(LOOK_AGAIN);
         }

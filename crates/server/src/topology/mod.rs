@@ -23,6 +23,7 @@
 //! | `query` | requests to other nodes |
 //! | `controller` | carries out the decisions about failovers |
 //! | `deadline` | the lease deadline |
+//! | `switch` | hands a shard over to a replica: the thread `brisk-switch` |
 //! | `availability` | extends the deadline while the coordinator cannot be reached: the thread `brisk-acks` |
 //! | `lease` | registers this node, renews its lease, and sets the lease deadline |
 //! | `coord` | the thread that does all this in turn |
@@ -41,6 +42,7 @@ mod query;
 mod role;
 mod signal;
 mod status;
+mod switch;
 mod watch;
 mod writer;
 
@@ -106,7 +108,11 @@ pub(crate) fn start(
     let follower = TopologyFollower::begin(parts)?;
     state.set_writer(Arc::clone(&follower) as _);
     state.set_reporter(Arc::clone(&follower) as _);
-    let mut runs = vec![("brisk-coord", coord::run as ThreadBody), ("brisk-watch", watch::run)];
+    let mut runs = vec![
+        ("brisk-coord", coord::run as ThreadBody),
+        ("brisk-watch", watch::run),
+        ("brisk-switch", switch::run),
+    ];
     if follower.has_expiring_leases() {
         runs.push(("brisk-acks", availability::run));
     }

@@ -66,7 +66,10 @@ fn each<T: Send>(
 }
 
 /// Sends a request and returns its reply: the bytes of a bulk string, or the line of another reply.
-fn request_of(config: &Config, member: &Member, words: &[&str]) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// The node cannot be reached, or does not reply in time.
+pub(super) fn request_of(config: &Config, member: &Member, words: &[&str]) -> io::Result<Vec<u8>> {
     let until = Instant::now() + QUERY_MAX;
     let uses_tls = config.tls.replication;
     let port = client_port(member, uses_tls);

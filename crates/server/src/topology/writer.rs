@@ -142,7 +142,8 @@ impl TopologyFollower {
         // The watch installs it if it cannot be read now.
         match self.install_newest() {
             Ok(None) | Err(_) => Ok(Attempt::Done(revision)),
-            Ok(Some(refusal)) => Err(CommitError::Coordinator(refusal.to_string())),
+            // The log has the reason. The change is committed, so this is no refusal of it.
+            Ok(Some(_)) => Err(CommitError::Unknown),
         }
     }
 

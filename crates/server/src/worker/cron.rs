@@ -10,6 +10,7 @@ use brisk_engine::keyspace::{ClockWalker, CutWalker, WalkOutcome};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
 use brisk_node::core::memory_limit;
+use brisk_node::core::pause::Hold;
 use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
@@ -245,7 +246,9 @@ impl Cron {
         follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
         // Computed on each call, since the setting may have become shorter.
-        let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000;
+        // A replica that takes over must have all of the stream, so the stream must not grow meanwhile.
+        let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000
+            && !shared.conditions.is_held(Hold::Failover);
         if is_due && shared.replication.replicas.following() > 0 {
             if self.pinged != 0 {
                 let mut ping = Vec::new();

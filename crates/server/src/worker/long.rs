@@ -18,7 +18,7 @@ impl Worker {
             self.stalled.hold_back(*outcome);
             return;
         }
-        // CLUSTER FAILOVER FORCE, for example, replies while the new primary waits for its time to serve.
+        // The reply of another command shows no data, so that a fenced node may send it.
         let touches_keys =
             outcome.asker.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
         match long::finish_long(&mut self.core, *outcome) {

@@ -9,7 +9,7 @@ use brisk_cluster::change::{
 use brisk_cluster::document::{Registration, TermCause};
 use brisk_engine::command::{Arg, Flags, Spec};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
-use brisk_node::cluster::ChangeBasis;
+use brisk_node::cluster::{ChangeBasis, SwitchRequest};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::shared::Shared;
 use std::collections::BTreeSet;
@@ -148,15 +148,18 @@ pub(super) const FAILOVER: Command = Command {
     subcommands: &[],
 };
 
-/// FORCE and TAKEOVER promote this replica without the help of its primary. The document decides, so TAKEOVER
+/// Without an option, the primary hands over: the reply comes at once, and the switch happens afterwards, as in
+/// Redis. FORCE and TAKEOVER promote this replica without the help of its primary. The document decides, so TAKEOVER
 /// needs no more agreement than FORCE.
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    require_cluster_mode(call)?;
+    let state = require_cluster_mode(call)?;
     refuse_more_than(call, args, 1)?;
     let is_forced = args.take("FORCE") || args.take("TAKEOVER");
     args.end()?;
     if !is_forced {
-        return Err(refuse_planned(call)?);
+        check_planned(call)?;
+        state.switches.request(SwitchRequest::TakeOver);
+        return Ok(call.reply.ok());
     }
     commit(call, args, move |basis| {
         let shard = failover_shard(basis.topology, basis.own.id)?;
@@ -171,19 +174,18 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// The error of FAILOVER without an option.
-fn refuse_planned(call: &Call<'_>) -> Result<CommandError> {
+/// Checks that the primary of this replica can hand over.
+fn check_planned(call: &Call<'_>) -> Result<()> {
     let view = node_view(call)?;
     let view = view.contents();
     let shard = view.topology.map(|topology| failover_shard(topology, view.own.id));
     let shard = shard.unwrap_or(Err(ChangeError::FailoverAtPrimary));
     let primary = shard.map_err(|error| CommandError::text(error.to_string()))?.primary;
     let is_alive = view.lives.get(&primary).is_some_and(|life| life.is_alive);
-    Ok(CommandError::text(if is_alive {
-        "ERR Handing over from a running master is not supported, use CLUSTER FAILOVER FORCE"
-    } else {
-        "ERR Master is down or failed, please use CLUSTER FAILOVER FORCE"
-    }))
+    if is_alive {
+        return Ok(());
+    }
+    Err(CommandError::text("ERR Master is down or failed, please use CLUSTER FAILOVER FORCE"))
 }
 
 fn own_node(shared: &Shared, basis: &ChangeBasis<'_>) -> OwnNode {

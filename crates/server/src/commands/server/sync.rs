@@ -3,11 +3,13 @@
 //! If the replica has the beginning of this server's history and the backlog has the rest, it gets
 //! the rest. Otherwise it gets the dataset. From then on it gets every change.
 
+use brisk_cluster::map::MapRole;
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::cluster::peers::PEER_OPTION;
+use brisk_node::cluster::{HandoverRequest, LOOK_VALUE, SWITCH_OPTION, SwitchRequest};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
@@ -265,6 +267,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         } else if is(PEER_OPTION) && call.core.cluster.is_on() {
             args.integer()?;
             call.session.record.set(flag::CLUSTER_PEER, true);
+        } else if is(SWITCH_OPTION) && call.core.cluster.is_on() {
+            request_switch(call, args.bytes()?)?;
         } else if is("brisk-status") {
             args.bytes()?;
             // Another node of the cluster wants to know how far this one is.
@@ -289,6 +293,23 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         true => call.reply.simple(&format!("OK {CAPABILITY}")),
         false => call.reply.ok(),
     })
+}
+
+/// A replica of this node's shard requests to become its primary.
+fn request_switch(call: &Call<'_>, request: &[u8]) -> Result<()> {
+    let Some(state) = call.core.shared.cluster.state() else { return Ok(()) };
+    if request == LOOK_VALUE.as_bytes() {
+        state.switches.request(SwitchRequest::Look);
+        return Ok(());
+    }
+    let request = std::str::from_utf8(request).ok().and_then(|text| text.parse().ok());
+    let request: HandoverRequest = request.ok_or(CommandError::Syntax)?;
+    let map = &state.in_force().map;
+    if map.role() != MapRole::Primary || map.own_shard() != Some((request.shard, request.term)) {
+        return Err(CommandError::text("ERR This node is not the master of that shard and term"));
+    }
+    state.switches.request(SwitchRequest::HandOver(request));
+    Ok(())
 }
 
 /// Records the parts of the dataset that a session wants. Parts before an unknown one count.

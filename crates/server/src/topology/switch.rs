@@ -1,0 +1,412 @@
+//! The thread `brisk-switch`: a primary hands its shard over to a replica, without the loss of a write.
+//!
+//! ```text
+//!  a replica replies, and lags little ── writes wait ── it has the last offset ── reads wait ── promotion committed
+//!            │ limit                          │ limit                                  │
+//!            └────────── aborted: writes continue ──────────┘                          ├─ rejected: as before
+//!                                                                                      └─ outcome unknown: settled
+//! ```
+//!
+//! Reads wait from before the promotion is sent: after it another node may serve writes. From then on this node
+//! serves only by a later document. Either that has another primary, or this node has confirmed its role in it
+//! ([`reassert`]), after which the promotion can no longer be committed.
+
+use super::follower::TopologyFollower;
+use super::query;
+use brisk_cluster::change::{ChangeError, Promotion, promote, reassert};
+use brisk_cluster::document::{Member, NodeRole, NodeStatus, TermCause};
+use brisk_cluster::id::{NodeId, NodeRun, ShardId, Term};
+use brisk_cluster::map::MapRole;
+use brisk_node::cluster::{
+    ChangeBasis, ClusterState, CommitError, HandoverRequest, LOOK_VALUE, SWITCH_OPTION,
+    SwitchRequest,
+};
+use brisk_node::core::pause::Hold;
+use brisk_node::core::shared::Shared;
+use brisk_reactor::unix_ms;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longest switch, as in Redis. A shorter `cluster-node-timeout` makes it shorter.
+const SWITCH_MAX: Duration = Duration::from_secs(5);
+/// Bytes that the replica may lack when writes begin to wait. A replica applies them in a few milliseconds.
+const LAG_BYTES_MAX: u64 = 64 << 10;
+/// The pause between two reports of the replica.
+const REPORT_PAUSE: Duration = Duration::from_millis(2);
+/// The time for the commit of the promotion. After it the outcome is settled in another way.
+const COMMIT_MAX: Duration = Duration::from_secs(1);
+/// The time for one attempt to settle an unknown outcome, and the pause before the next.
+const SETTLE_MAX: Duration = Duration::from_millis(500);
+const SETTLE_PAUSE: Duration = Duration::from_millis(100);
+/// How long commands wait for the new primary to serve. Otherwise clients would be redirected back and forth.
+const SUCCESSOR_MAX: Duration = Duration::from_secs(1);
+
+/// Carries out requests until the threads are stopped.
+pub(super) fn run(follower: &Arc<TopologyFollower>) {
+    let switches = &follower.state.switches;
+    while let Some(request) = switches.next() {
+        match request {
+            SwitchRequest::TakeOver => take_over(follower),
+            SwitchRequest::HandOver(request) => hand_over(follower, request),
+            SwitchRequest::Depart { until_ms } => {
+                let has_handed_over = depart(follower, until_ms);
+                switches.end_departure(has_handed_over);
+            }
+            // The watch reads the topology a little later if this fails.
+            SwitchRequest::Look => drop(follower.install_newest()),
+        }
+    }
+}
+
+/// This replica requests a switch from its primary.
+fn take_over(follower: &TopologyFollower) {
+    let (shared, in_force) = (follower.shared, follower.state.in_force());
+    let own = in_force.own.run();
+    let topology = in_force.topology.as_deref();
+    let shard = topology.and_then(|topology| topology.shard_of(own.node));
+    let Some((topology, shard)) =
+        topology.zip(shard).filter(|(_, shard)| shard.primary != own.node)
+    else {
+        return;
+    };
+    let Some(primary) = topology.members.get(&shard.primary) else { return };
+    let request = HandoverRequest { shard: shard.id, term: shard.term, to: own }.to_string();
+    let words = ["REPLCONF", SWITCH_OPTION, &request];
+    let why = match query::request_of(&shared.config(), primary, &words) {
+        Ok(reply) if reply == b"+OK" => {
+            let primary = shard.primary;
+            shared
+                .log
+                .notice(format_args!("Cluster: a planned switch was requested from {primary}"));
+            return;
+        }
+        Ok(reply) => String::from_utf8_lossy(&reply).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    let primary = shard.primary;
+    shared
+        .log
+        .warning(format_args!("Cluster: the primary {primary} begins no planned switch: {why}"));
+}
+
+/// This primary hands over to a replica that requested it.
+fn hand_over(follower: &TopologyFollower, request: HandoverRequest) {
+    let timeout_ms = follower.shared.config().cluster.cluster_node_timeout_ms;
+    let limit = SWITCH_MAX.min(Duration::from_millis(timeout_ms.max(0).unsigned_abs()));
+    let switch = PlannedSwitch {
+        follower,
+        shard: request.shard,
+        term: request.term,
+        to: Some(request.to),
+        until: Instant::now() + limit,
+        why: "CLUSTER FAILOVER",
+    };
+    switch.run();
+}
+
+/// This primary hands over to any replica before it shuts down. Returns true if another node is the primary.
+fn depart(follower: &TopologyFollower, until_ms: u64) -> bool {
+    let in_force = follower.state.in_force();
+    let Some((shard, term)) = in_force.map.own_shard() else { return false };
+    let left = Duration::from_millis(until_ms.saturating_sub(unix_ms()));
+    let switch = PlannedSwitch {
+        follower,
+        shard,
+        term,
+        to: None,
+        until: Instant::now() + left,
+        why: "the primary shuts down",
+    };
+    switch.run()
+}
+
+/// A switch of the shard whose primary this node is.
+struct PlannedSwitch<'f> {
+    follower: &'f TopologyFollower,
+    shard: ShardId,
+    /// The term of this node as the primary.
+    term: Term,
+    /// The replica that takes over. `None` for any, before a shutdown.
+    to: Option<NodeRun>,
+    /// The switch is aborted at this time unless it is being committed.
+    until: Instant,
+    /// The reason in words, for the document.
+    why: &'static str,
+}
+
+/// A replica with a lease.
+type Candidate = (NodeRun, Member);
+
+/// Commands that wait until this value is dropped.
+struct HeldCommands {
+    shared: &'static Shared,
+    purpose: Hold,
+}
+
+impl Drop for HeldCommands {
+    fn drop(&mut self) {
+        // If the server ends during a switch, its outcome may be unknown: nothing more is served.
+        if !self.shared.process.shutdown.is_requested() {
+            self.shared.release_writes(self.purpose);
+        }
+    }
+}
+
+impl PlannedSwitch<'_> {
+    /// Returns true if another node is the primary.
+    fn run(&self) -> bool {
+        let (shared, shard, term) = (self.follower.shared, self.shard, self.term);
+        let log = &shared.log;
+        let began = Instant::now();
+        match self.attempt() {
+            Ok((to, held)) => {
+                let (to, held_ms) = (to.node, held.elapsed().as_millis());
+                log.notice(format_args!(
+                    "Cluster: shard {shard} term {term}: handed over to {to}; writes waited for {held_ms} ms"
+                ));
+                true
+            }
+            Err(why) => {
+                let ms = began.elapsed().as_millis();
+                log.warning(format_args!(
+                    "Cluster: shard {shard} term {term}: the planned switch was aborted after {ms} ms: {why}"
+                ));
+                false
+            }
+        }
+    }
+
+    /// Returns the new primary, and when writes began to wait.
+    fn attempt(&self) -> Result<(NodeRun, Instant), String> {
+        if self.follower.is_static() {
+            return Err("the topology of a file does not change".to_owned());
+        }
+        if !self.is_primary() {
+            return Err("this node is not the primary any more".to_owned());
+        }
+        let candidates = self.candidates();
+        if candidates.is_empty() {
+            return Err("the replica has no lease".to_owned());
+        }
+        self.wait_until_near(&candidates)?;
+        let writes = self.hold_writes()?;
+        let held = Instant::now();
+        let (to, reads) = self.wait_until_equal(&candidates)?;
+        let outcome = self.commit(to);
+        if outcome.is_ok() {
+            self.wait_for_successor(to, &candidates);
+        }
+        drop((reads, writes));
+        outcome.map(|()| (to, held))
+    }
+
+    fn is_primary(&self) -> bool {
+        is_primary(self.follower.state, self.shard, self.term)
+    }
+
+    fn candidates(&self) -> Vec<Candidate> {
+        let in_force = self.follower.state.in_force();
+        let topology = in_force.topology.as_deref();
+        let shard = topology.and_then(|topology| topology.shard(self.shard));
+        let replicas = shard.map(|shard| shard.replicas.as_slice()).unwrap_or_default();
+        let registered = self.follower.registered();
+        let candidate = |id: &NodeId| {
+            let node = registered.get(id)?;
+            let run = node.run();
+            let is_wanted = self.to.map_or(!node.no_failover, |to| to == run);
+            is_wanted.then(|| (run, node.member.clone()))
+        };
+        replicas.iter().filter_map(candidate).collect()
+    }
+
+    /// The reports of these nodes.
+    fn statuses(&self, candidates: &[Candidate]) -> BTreeMap<NodeId, NodeStatus> {
+        let nodes: Vec<_> =
+            candidates.iter().map(|(run, member)| (run.node, member.clone())).collect();
+        query::statuses(&self.follower.shared.config(), &nodes)
+    }
+
+    /// The candidates that follow this node's stream, each with its offset.
+    fn offsets(&self, candidates: &[Candidate], replid: &str) -> Vec<(NodeRun, u64)> {
+        let statuses = self.statuses(candidates);
+        let offset = |(run, _): &Candidate| {
+            let status = statuses.get(&run.node)?;
+            let follows = status.incarnation == run.incarnation
+                && status.role == NodeRole::Replica
+                && !status.loading
+                && status.replid == replid;
+            follows.then_some((*run, status.offset))
+        };
+        candidates.iter().filter_map(offset).collect()
+    }
+
+    fn position(&self) -> (String, u64) {
+        let shared = self.follower.shared;
+        shared.replication.position(&shared.keyspace)
+    }
+
+    /// Waits for the report of a replica that lags little. After half of the time, any lag will do.
+    fn wait_until_near(&self, candidates: &[Candidate]) -> Result<(), String> {
+        let half = Instant::now() + self.until.saturating_duration_since(Instant::now()) / 2;
+        loop {
+            let (replid, offset) = self.position();
+            let offsets = self.offsets(candidates, &replid);
+            let is_near =
+                |(_, other): &(NodeRun, u64)| offset.saturating_sub(*other) <= LAG_BYTES_MAX;
+            let is_late = !offsets.is_empty() && Instant::now() >= half;
+            if is_late || offsets.iter().any(is_near) {
+                return Ok(());
+            }
+            self.pause("the replica does not report that it follows this node")?;
+        }
+    }
+
+    /// Holds writes back, once no slow script runs.
+    fn hold_writes(&self) -> Result<HeldCommands, String> {
+        let shared = self.follower.shared;
+        let is_held = self.follower.when_quiesced_within(Some(self.until), false, |core| {
+            core.shared.conditions.hold_writes(Hold::Failover);
+            core.shared.dispatch_changes(core.id);
+        });
+        if is_held {
+            return Ok(HeldCommands { shared, purpose: Hold::Failover });
+        }
+        Err("a slow script runs, or the server ends".to_owned())
+    }
+
+    /// Waits until a replica has all of the stream. From then on reads wait, too.
+    fn wait_until_equal(
+        &self,
+        candidates: &[Candidate],
+    ) -> Result<(NodeRun, HeldCommands), String> {
+        loop {
+            let (replid, offset) = self.position();
+            let offsets = self.offsets(candidates, &replid);
+            if let Some((to, _)) = offsets.into_iter().find(|(_, other)| *other == offset)
+                && let Some(reads) = self.hold_reads((replid, offset))
+            {
+                return Ok((to, reads));
+            }
+            if !self.is_primary() {
+                return Err("this node is not the primary any more".to_owned());
+            }
+            self.pause("the replica did not get the last writes in time")?;
+        }
+    }
+
+    /// Holds reads back, if the stream still ends at this position and this node is still the primary.
+    fn hold_reads(&self, expected: (String, u64)) -> Option<HeldCommands> {
+        let (shared, state) = (self.follower.shared, self.follower.state);
+        let (shard, term) = (self.shard, self.term);
+        let is_held = Arc::new(AtomicBool::new(false));
+        let holds = Arc::clone(&is_held);
+        self.follower.when_quiesced_within(Some(self.until), false, move |core| {
+            let position = core.shared.replication.position(&core.shared.keyspace);
+            if position == expected && is_primary(state, shard, term) {
+                core.shared.conditions.hold_writes(Hold::Switch);
+                holds.store(true, Ordering::SeqCst);
+            }
+        });
+        let is_held = is_held.load(Ordering::SeqCst);
+        is_held.then_some(HeldCommands { shared, purpose: Hold::Switch })
+    }
+
+    /// Pauses before the next report.
+    ///
+    /// # Errors
+    /// The time is over, with the reason `late`, or the switch was called off.
+    fn pause(&self, late: &str) -> Result<(), String> {
+        let shutdown = &self.follower.shared.process.shutdown;
+        if self.to.is_none() && !shutdown.is_planned() {
+            return Err("the shutdown was called off".to_owned());
+        }
+        if shutdown.is_requested() {
+            return Err("the server ends".to_owned());
+        }
+        if Instant::now() >= self.until {
+            return Err(late.to_owned());
+        }
+        self.follower.signal.pause(REPORT_PAUSE);
+        Ok(())
+    }
+
+    /// Commits the promotion. Returns once a document is in force that decides who is the primary.
+    ///
+    /// # Errors
+    /// This node is the primary, or a node other than `to`.
+    fn commit(&self, to: NodeRun) -> Result<(), String> {
+        let promotion = Promotion {
+            shard: self.shard,
+            expected_term: self.term,
+            to,
+            cause: TermCause::Planned,
+            why: self.why.to_owned(),
+        };
+        let edit = |basis: &ChangeBasis<'_>| {
+            let node = basis.registered.get(&to.node);
+            if node.is_none_or(|node| node.incarnation != to.incarnation) {
+                let (node, shard) = (to.node, self.shard);
+                return Err(ChangeError::NotOfShard { node, shard, wanted: "running replica" });
+            }
+            promote(basis.topology, basis.change, &promotion)
+        };
+        match self.follower.commit_within(COMMIT_MAX, &edit) {
+            Ok(()) | Err(CommitError::Unknown) => self.settle(to),
+            // Nothing was committed.
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Waits until a document is in force that was made after the promotion was sent.
+    fn settle(&self, to: NodeRun) -> Result<(), String> {
+        let (shared, state) = (self.follower.shared, self.follower.state);
+        loop {
+            if !self.is_primary() {
+                let in_force = state.in_force();
+                let topology = in_force.topology.as_deref();
+                let shard = topology.and_then(|topology| topology.shard(self.shard));
+                let is_done = shard.is_some_and(|shard| shard.primary_run() == Some(to));
+                return if is_done { Ok(()) } else { Err("another change came first".to_owned()) };
+            }
+            if shared.process.shutdown.is_requested() || self.follower.signal.is_stopped() {
+                return Err("the server ends, and the outcome is unknown".to_owned());
+            }
+            let run = state.run();
+            let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
+            if self.follower.commit_within(SETTLE_MAX, &edit).is_ok() {
+                return Err("the coordinator did not reply in time".to_owned());
+            }
+            if state.is_fenced() {
+                // Commands that wait get the error of a cluster that is down.
+                shared.check_paused_again();
+            }
+            self.follower.signal.pause(SETTLE_PAUSE);
+        }
+    }
+
+    /// Has the new primary read the topology, and waits until it serves.
+    fn wait_for_successor(&self, to: NodeRun, candidates: &[Candidate]) {
+        let is_new = |(run, _): &&Candidate| *run == to;
+        let Some(successor) = candidates.iter().find(is_new) else { return };
+        let until = Instant::now() + SUCCESSOR_MAX;
+        let words = ["REPLCONF", SWITCH_OPTION, LOOK_VALUE];
+        // Its watch finds the document a little later if it does not get this.
+        let _ = query::request_of(&self.follower.shared.config(), &successor.1, &words);
+        let serves = || {
+            let statuses = self.statuses(std::slice::from_ref(successor));
+            let status = statuses.get(&to.node);
+            status.is_some_and(|status| status.role == NodeRole::Primary && status.term > self.term)
+        };
+        while !serves() && Instant::now() < until && !self.follower.signal.is_stopped() {
+            self.follower.signal.pause(REPORT_PAUSE);
+        }
+    }
+}
+
+/// True if this node is the primary of a shard in this term, by the document in force.
+fn is_primary(state: &ClusterState, shard: ShardId, term: Term) -> bool {
+    let map = &state.in_force().map;
+    map.role() == MapRole::Primary && map.own_shard() == Some((shard, term))
+}

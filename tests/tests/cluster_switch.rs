@@ -1,0 +1,356 @@
+//! Planned switches: a primary hands its shard over to a replica, and no acknowledged write is lost.
+//!
+//! Writers count the increments that a primary has acknowledged. Readers compare each value with the increments that
+//! were acknowledged before they sent the request, at every node: a former primary must not show an older value.
+
+use brisk_testkit::etcd::EtcdLaunch;
+use brisk_testkit::reply::Reply;
+use brisk_testkit::{BriskCluster, Conn, assert_reply, wait_until};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Keys that a writer increments; all slots belong to one shard.
+const KEYS: usize = 5;
+const WRITERS: usize = 2;
+
+/// What the clients have seen.
+#[derive(Debug, Default)]
+struct Observed {
+    /// The acknowledged increments of each key.
+    acknowledged: [AtomicI64; KEYS],
+    /// Increments whose connection ended before the reply.
+    unknown: [AtomicI64; KEYS],
+    /// Replies that no client expects.
+    errors: Mutex<Vec<String>>,
+    /// The longest time between two acknowledged writes of one writer.
+    longest_gap: Mutex<Duration>,
+    stops: AtomicBool,
+}
+
+impl Observed {
+    fn total(&self) -> i64 {
+        self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).sum()
+    }
+
+    fn note_error(&self, error: String) {
+        self.errors.lock().unwrap().push(error);
+    }
+}
+
+/// Clients that run until they are stopped.
+struct Clients {
+    observed: Arc<Observed>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Clients {
+    fn start(cluster: &BriskCluster) -> Clients {
+        let addresses: Vec<String> =
+            cluster.running().map(|at| cluster.node(at).address()).collect();
+        let observed = Arc::new(Observed::default());
+        let mut threads = Vec::new();
+        for _ in 0..WRITERS {
+            let (addresses, observed) = (addresses.clone(), Arc::clone(&observed));
+            threads.push(std::thread::spawn(move || write(&addresses, &observed)));
+        }
+        for address in addresses {
+            let observed = Arc::clone(&observed);
+            threads.push(std::thread::spawn(move || read(&address, &observed)));
+        }
+        let clients = Clients { observed, threads };
+        clients.wait_for_writes();
+        clients
+    }
+
+    /// Waits until more writes are acknowledged.
+    #[track_caller]
+    fn wait_for_writes(&self) {
+        let before = self.observed.total();
+        wait_until("acknowledged writes", || self.observed.total() > before + 100);
+    }
+
+    /// Stops the clients. Every acknowledged increment must be in the values that `conn` reads.
+    #[track_caller]
+    fn stop(self, what: &str, conn: &mut Conn) {
+        self.observed.stops.store(true, Ordering::SeqCst);
+        for thread in self.threads {
+            thread.join().expect("a client does not panic");
+        }
+        let observed = &self.observed;
+        for key in 0..KEYS {
+            let value = conn.cmd(&format!("GET key:{key}")).text().parse().unwrap_or(0_i64);
+            let acknowledged = observed.acknowledged[key].load(Ordering::SeqCst);
+            let unknown = observed.unknown[key].load(Ordering::SeqCst);
+            let range = acknowledged..=acknowledged + unknown;
+            assert!(range.contains(&value), "key {key}: {value} is not in {range:?}");
+        }
+        let errors = observed.errors.lock().unwrap();
+        assert!(errors.is_empty(), "{errors:?}");
+        let gap = observed.longest_gap.lock().unwrap();
+        eprintln!("{what}: {} writes, the longest stop {gap:?}", observed.total());
+    }
+}
+
+/// Increments keys where the last redirect pointed to.
+fn write(addresses: &[String], observed: &Observed) {
+    let mut address = addresses[0].clone();
+    let (mut conn, mut others) = (None, addresses.iter().cycle());
+    let mut last = Instant::now();
+    for key in (0..KEYS).cycle() {
+        while !observed.stops.load(Ordering::SeqCst) {
+            if conn.is_none() {
+                conn = Conn::try_tcp(&address).ok();
+            }
+            let Some(open) = &mut conn else {
+                others.next().expect("it is endless").clone_into(&mut address);
+                continue;
+            };
+            match open.try_cmd(&format!("INCR key:{key}")) {
+                Ok(Reply::Integer(_)) => {
+                    observed.acknowledged[key].fetch_add(1, Ordering::SeqCst);
+                    let mut longest = observed.longest_gap.lock().unwrap();
+                    *longest = last.elapsed().max(*longest);
+                    last = Instant::now();
+                    break;
+                }
+                Ok(reply) => match redirect(&reply) {
+                    Some(to) => (address, conn) = (to, None),
+                    None => observed.note_error(format!("INCR at {address}: {reply}")),
+                },
+                Err(_) => {
+                    observed.unknown[key].fetch_add(1, Ordering::SeqCst);
+                    conn = None;
+                }
+            }
+        }
+        if observed.stops.load(Ordering::SeqCst) {
+            return;
+        }
+    }
+}
+
+/// Reads keys at one node while it serves them.
+fn read(address: &str, observed: &Observed) {
+    let mut conn = None;
+    for key in (0..KEYS).cycle() {
+        if observed.stops.load(Ordering::SeqCst) {
+            return;
+        }
+        conn = conn.or_else(|| Conn::try_tcp(address).ok());
+        let Some(open) = &mut conn else {
+            std::thread::yield_now();
+            continue;
+        };
+        let least = observed.acknowledged[key].load(Ordering::SeqCst);
+        match open.try_cmd(&format!("GET key:{key}")) {
+            Ok(reply) if redirect(&reply).is_some() => {}
+            Ok(reply) if reply.is_error() => {
+                observed.note_error(format!("GET at {address}: {reply}"));
+            }
+            Ok(reply) => {
+                let value = reply.text().parse().unwrap_or(0_i64);
+                if value < least {
+                    let stale = format!("{address} shows {value} after {least} were acknowledged");
+                    observed.note_error(stale);
+                }
+            }
+            Err(_) => conn = None,
+        }
+    }
+}
+
+/// The address that a MOVED error names.
+fn redirect(reply: &Reply) -> Option<String> {
+    let text = reply.is_error().then(|| reply.text())?;
+    text.contains("MOVED ").then(|| text.rsplit(' ').next().unwrap_or_default().to_owned())
+}
+
+/// Has the primary of the only shard hand over to its replica. Returns the positions of the new and the old primary.
+#[track_caller]
+fn switch(cluster: &BriskCluster) -> (usize, usize) {
+    let [old] = cluster.primaries()[..] else { panic!("one primary") };
+    let new = cluster.running().find(|at| *at != old).expect("a replica");
+    assert_reply!(cluster.connect(new), "CLUSTER FAILOVER", "OK");
+    wait_until("the replica to be the primary", || {
+        cluster.node(new).info("role") == "master" && cluster.node(old).info("role") == "slave"
+    });
+    cluster.wait_until_ok();
+    (new, old)
+}
+
+/// The request by which a replica wants to become the primary.
+#[track_caller]
+fn switch_request(cluster: &BriskCluster, replica: usize) -> String {
+    let mut conn = cluster.connect(replica);
+    let (shard, id) = (conn.cmd("CLUSTER MYSHARDID").text(), conn.cmd("CLUSTER MYID").text());
+    let status = conn.cmd("REPLCONF brisk-status ?").text();
+    let field = |name: &str| {
+        let after = status.split(&format!("\"{name}\":")).nth(1).unwrap_or_default();
+        after.split([',', '}']).next().unwrap_or_default().trim_matches('"').to_owned()
+    };
+    format!("REPLCONF brisk-switch {shard}:{}:{id}@{}", field("term"), field("incarnation"))
+}
+
+#[track_caller]
+fn wait_for_log(cluster: &BriskCluster, at: usize, text: &str) {
+    wait_until(text, || cluster.node(at).log().contains(text));
+}
+
+/// Number of full copies that the nodes have sent.
+fn full_copies(cluster: &BriskCluster) -> u64 {
+    let copies = cluster.running().map(|at| cluster.node(at).info("sync_full"));
+    copies.map(|copies| copies.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn twenty_switches_lose_no_write_and_need_no_full_copy() {
+    let cluster = BriskCluster::start(1, 1);
+    let copies = full_copies(&cluster);
+    let clients = Clients::start(&cluster);
+    let mut primary = 0;
+    for _ in 0..20 {
+        (primary, _) = switch(&cluster);
+        clients.wait_for_writes();
+    }
+    clients.stop("20 switches", &mut cluster.connect(primary));
+    assert_eq!(full_copies(&cluster), copies);
+    let log = cluster.node(primary).log();
+    assert!(log.contains("this node is primary now (CLUSTER FAILOVER)"), "{log}");
+}
+
+#[test]
+fn switches_on_etcd_lose_no_write() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let coordinator = BriskCluster::coordinator_of(&etcd);
+    let cluster = BriskCluster::start_with(1, 1, &[("cluster-coordinator", &coordinator)]);
+    let clients = Clients::start(&cluster);
+    let mut primary = 0;
+    for _ in 0..5 {
+        (primary, _) = switch(&cluster);
+        clients.wait_for_writes();
+    }
+    clients.stop("5 switches on etcd", &mut cluster.connect(primary));
+}
+
+#[test]
+fn a_primary_that_is_terminated_hands_over_first() {
+    let mut cluster = BriskCluster::start_with(1, 2, &[("shutdown-timeout", "10")]);
+    let clients = Clients::start(&cluster);
+    let [old] = cluster.primaries()[..] else { panic!("one primary") };
+    cluster.terminate(old);
+    clients.wait_for_writes();
+    let [new] = cluster.primaries()[..] else { panic!("one primary") };
+    clients.stop("SIGTERM", &mut cluster.connect(new));
+    wait_for_log(&cluster, new, "this node is primary now (the primary shuts down)");
+    assert!(cluster.node(old).log().contains("handed over to"));
+    cluster.restart(old);
+    cluster.wait_until_ok();
+    assert_eq!(cluster.node(old).info("role"), "slave");
+}
+
+#[test]
+fn shutdown_hands_over_unless_it_is_to_end_now() {
+    let mut cluster = BriskCluster::start_with(1, 1, &[("shutdown-timeout", "10")]);
+    let [first] = cluster.primaries()[..] else { panic!("one primary") };
+    let second = 1 - first;
+    assert!(cluster.connect(first).try_cmd("SHUTDOWN NOSAVE").is_err());
+    wait_for_log(&cluster, second, "this node is primary now (the primary shuts down)");
+    // It has ended.
+    cluster.kill(first);
+    cluster.restart(first);
+    cluster.wait_until_ok();
+    // SIGTERM of a replica changes no role.
+    cluster.terminate(first);
+    cluster.restart(first);
+    cluster.wait_until_ok();
+    assert_eq!(cluster.primaries(), [second]);
+    assert!(cluster.connect(second).try_cmd("SHUTDOWN NOSAVE NOW").is_err());
+    wait_until("the replica to be promoted", || cluster.node(first).info("role") == "master");
+    let log = cluster.node(first).log();
+    assert!(!log.contains("this node is primary now (the primary shuts down)"), "{log}");
+}
+
+#[test]
+fn a_primary_whose_replica_is_stopped_goes_on() {
+    let cluster = BriskCluster::start_with(1, 1, &[("cluster-node-timeout", "2000")]);
+    let [primary] = cluster.primaries()[..] else { panic!("one primary") };
+    let replica = 1 - primary;
+    let clients = Clients::start(&cluster);
+    let request = switch_request(&cluster, replica);
+    cluster.node(replica).signal("STOP");
+    assert_reply!(cluster.connect(primary), &request, "OK");
+    wait_for_log(&cluster, primary, "the replica does not report that it follows this node");
+    clients.wait_for_writes();
+    cluster.node(replica).signal("CONT");
+    cluster.wait_until_ok();
+    let (new, _) = switch(&cluster);
+    clients.stop("a stopped replica", &mut cluster.connect(new));
+    assert_eq!(new, replica);
+}
+
+#[test]
+fn a_primary_whose_replica_lags_lets_writes_go_on() {
+    let directives = [("cluster-node-timeout", "2000"), ("busy-reply-threshold", "10")];
+    let cluster = BriskCluster::start_with(1, 1, &directives);
+    let [primary] = cluster.primaries()[..] else { panic!("one primary") };
+    let replica = 1 - primary;
+    let clients = Clients::start(&cluster);
+    let request = switch_request(&cluster, replica);
+    // While the script runs, the replica executes nothing of the stream.
+    let mut script = cluster.connect(replica);
+    script.send("EVAL 'while true do end' 0");
+    let mut other = cluster.connect(replica);
+    wait_until("the script to be slow", || other.cmd("PING").to_string().contains("BUSY"));
+    clients.wait_for_writes();
+    assert_reply!(cluster.connect(primary), &request, "OK");
+    wait_for_log(&cluster, primary, "the replica did not get the last writes in time");
+    clients.wait_for_writes();
+    assert_reply!(other, "SCRIPT KILL", "OK");
+    cluster.wait_until_ok();
+    let (new, _) = switch(&cluster);
+    // The readers at the replica saw BUSY.
+    let is_busy = |error: &String| error.contains("BUSY");
+    clients.observed.errors.lock().unwrap().retain(|error| !is_busy(error));
+    clients.stop("a replica that lags", &mut cluster.connect(new));
+}
+
+#[test]
+fn a_switch_is_requested_at_a_replica_of_a_running_primary() {
+    let mut cluster = BriskCluster::start(1, 1);
+    let [primary] = cluster.primaries()[..] else { panic!("one primary") };
+    let replica = 1 - primary;
+    let refused = "(error) ERR You should send CLUSTER FAILOVER to a replica";
+    assert_reply!(cluster.connect(primary), "CLUSTER FAILOVER", refused);
+    let request = switch_request(&cluster, replica);
+    let refused = "(error) ERR This node is not the master of that shard and term";
+    assert_reply!(cluster.connect(replica), &request, refused);
+    cluster.node(replica).signal("STOP");
+    cluster.kill(primary);
+    cluster.node(replica).signal("CONT");
+    let mut conn = cluster.connect(replica);
+    wait_until("the replica to know that its primary is lost, or to replace it", || {
+        let reply = conn.cmd("CLUSTER FAILOVER").to_string();
+        reply == "(error) ERR Master is down or failed, please use CLUSTER FAILOVER FORCE"
+            || reply == "(error) ERR You should send CLUSTER FAILOVER to a replica"
+    });
+}
+
+#[test]
+fn a_forced_primary_serves_only_after_the_lease_of_the_former_one() {
+    let cluster = BriskCluster::start_with(1, 1, &[("cluster-node-timeout", "3000")]);
+    let [old] = cluster.primaries()[..] else { panic!("one primary") };
+    let new = 1 - old;
+    for (option, new) in [("FORCE", new), ("TAKEOVER", old)] {
+        let mut conn = cluster.connect(new);
+        assert_reply!(conn, &format!("CLUSTER FAILOVER {option}"), "OK");
+        let info = conn.cmd("CLUSTER INFO").text();
+        assert!(info.contains("cluster_fenced:1"), "{info}");
+        let down = "(error) CLUSTERDOWN The cluster is down";
+        assert_reply!(conn, "GET key:0", down);
+        wait_until("it to serve", || conn.cmd("INCR key:0").to_string().contains("(integer)"));
+        cluster.wait_until_ok();
+        assert_eq!(cluster.primaries(), [new]);
+    }
+}
