@@ -6,6 +6,7 @@
 mod access;
 mod bench;
 mod cargo;
+mod cluster;
 mod diff;
 mod documents;
 mod hostile;
@@ -23,6 +24,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 checks diff [--seed N] …       the same commands to our server and to a real Redis
 checks acl [--pairs N] …       what random users may do, judged by both servers
+checks cluster failover …      kills of primaries: time without a primary, lost writes, digests
+checks cluster formation …     time until nodes form a cluster, and until all of them see a change
 checks race [--operations N] … many clients on shared keys: is every history linearizable?
 checks hostile [--minutes N] …  one server between a hostile primary, hostile replicas and clients
 checks instructions [--update] instructions per operation against those on record
@@ -46,6 +49,11 @@ diff options:
   --table brisk|reference   command rows to draw from; default brisk
 acl options:
   --seed N (1)  --pairs M (100000)  --ours, --theirs, --only, --without as for diff
+cluster options:
+  --rounds N (20; formation: 5)  --ttl SECONDS (5)  --coordinator local|etcd (local)
+  --members N (3)           members of etcd
+  failover: --seed N (1)    --peer redis: in turn with a cluster of redis-server
+  formation: --changes N (200)
 race options:
   --operations N (100000)   a transaction or script counts as one
   --workers W (2,4)         each number in turn
@@ -80,6 +88,7 @@ fn main() -> ExitCode {
 fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<Outcome> {
     let options = Options::parse(words)?;
     let passed = match task {
+        "cluster" => return cluster::main(&options),
         "documents" => return documents::main(),
         "instructions" => return instructions::main(&options),
         "package" => return package::main(&options),

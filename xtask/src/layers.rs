@@ -478,6 +478,8 @@ const CHECKS: Layers = Layers {
     order: &[
         &["outcome", "options", "cargo", "race", "diff"],
         &["bench"],
+        &["cluster/nodes", "cluster/writer"],
+        &["cluster"],
         &["documents", "package"],
         &["readme"],
         &["access", "hostile", "instructions"],

@@ -89,6 +89,12 @@ const STEPS: &[Step] = &[
         inputs: &[],
     },
     Step { name: "race", run: race, advice: "the output shows the history", inputs: &[] },
+    Step {
+        name: "cluster",
+        run: cluster,
+        advice: "the output names the round and shows the logs; --seed 1 repeats the order of the kills",
+        inputs: &[],
+    },
     Step { name: "hostile", run: hostile, advice: "the output names the seed", inputs: &[] },
     Step {
         name: "speed",
@@ -189,6 +195,18 @@ fn acl() -> Result<Outcome> {
 
 fn race() -> Result<Outcome> {
     to_checks("race", &["--operations", "1000000"])
+}
+
+/// 500 failovers on etcd, half of them with each time to live of the leases.
+fn cluster() -> Result<Outcome> {
+    for ttl in ["3", "5"] {
+        let words = ["failover", "--rounds", "250", "--ttl", ttl, "--coordinator", "etcd"];
+        let outcome = to_checks("cluster", &words)?;
+        if outcome != Outcome::Passed {
+            return Ok(outcome);
+        }
+    }
+    Ok(Outcome::Passed)
 }
 
 fn hostile() -> Result<Outcome> {

@@ -17,6 +17,7 @@
 //! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
 //! - [`every`]: all data commands. [`recorded`]: these next to an earlier build. [`large`]: those whose
 //!   cost may depend on how much there is.
+//! - [`routing`]: the cost of cluster mode per command.
 //! - [`generator`]: what brisk-benchmark itself costs.
 
 mod blocking;
@@ -26,7 +27,7 @@ mod expiry;
 mod generator;
 mod huge;
 mod large;
-mod load;
+pub(crate) mod load;
 mod log;
 mod persistence;
 mod pubsub;
@@ -34,6 +35,7 @@ pub(crate) mod recorded;
 mod replication;
 mod report;
 mod resources;
+mod routing;
 pub(crate) mod sides;
 mod start;
 mod strings;
@@ -128,6 +130,11 @@ const CASES: &[Case] = &[
         name: "strings",
         about: "changes of and looks at strings of 256 MB, what others wait; --only",
         run: strings::strings,
+    },
+    Case {
+        name: "routing",
+        about: "GET and SET at P1 and P100 with cluster mode on, beside the same with it off",
+        run: routing::routing,
     },
     Case {
         name: "persistence",

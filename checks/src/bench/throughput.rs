@@ -15,7 +15,7 @@ const KEY: &str = "key:__rand_int__";
 type Figure = fn(&Rate) -> f64;
 
 /// Runs `run` on every server in turn, `setup.rounds` times; adds the medians to the report.
-fn compare(
+pub(super) fn compare(
     setup: &Setup<'_>,
     sides: &Sides,
     what: &str,

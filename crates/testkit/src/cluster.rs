@@ -14,8 +14,11 @@ const NODE_TIMEOUT_MS: &str = "1500";
 /// A node of a cluster.
 #[derive(Debug)]
 pub struct Member {
-    /// The process; `None` once it was killed.
+    launch: Launch,
+    /// The process; `None` once it was killed for good.
     server: Option<Server>,
+    /// The process runs.
+    is_up: bool,
     port: u16,
     id: String,
     /// Where nodes talk to one another.
@@ -63,9 +66,9 @@ impl Cluster {
                 .set("repl-diskless-sync-delay", "0");
             let add = |launch: Launch, (name, value): &(&str, &str)| launch.set(name, value);
             let launch = directives.iter().fold(launch, add);
-            let server = launch.start();
+            let server = launch.clone().start();
             let id = server.connect().cmd("CLUSTER MYID").text();
-            Member { port: server.port(), server: Some(server), id, bus }
+            Member { launch, port: server.port(), server: Some(server), is_up: true, id, bus }
         };
         let members: Vec<Member> = (0..primaries * (1 + replicas_each)).map(start).collect();
         let cluster = Cluster { members, primaries };
@@ -177,9 +180,39 @@ impl Cluster {
         addresses.collect::<Vec<_>>().join(",")
     }
 
+    /// The positions of the running nodes.
+    pub fn running(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.members.len()).filter(|at| self.members[*at].is_up)
+    }
+
     /// Ends a node at once.
     pub fn kill(&mut self, at: usize) {
+        self.members[at].is_up = false;
         self.members[at].server.take().into_iter().for_each(Server::kill);
+    }
+
+    /// Ends a node at once. Its port and its files stay for [`Cluster::restart`].
+    ///
+    /// # Panics
+    /// It does not run.
+    #[track_caller]
+    pub fn kill_for_now(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        assert!(member.is_up, "the node runs");
+        member.is_up = false;
+        member.server.iter_mut().for_each(Server::kill_for_now);
+    }
+
+    /// Starts a node again that [`Cluster::kill_for_now`] has ended.
+    ///
+    /// # Panics
+    /// It does not start.
+    #[track_caller]
+    pub fn restart(&mut self, at: usize) {
+        let member = &mut self.members[at];
+        let server = member.server.as_mut().expect("this node was killed for good");
+        member.launch.start_again(server);
+        member.is_up = true;
     }
 
     /// Begins to move a slot: from here on keys are asked for at `to` if they are not at `from`.

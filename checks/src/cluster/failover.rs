@@ -1,0 +1,171 @@
+//! `cargo xtask cluster failover`: a client writes to each of three shards, and the primary of one of them is killed,
+//! round after round.
+//!
+//! A round ends when the killed node is a replica in sync. Then the writers pause, and primaries and replicas are
+//! compared. With `--peer redis` a cluster of redis-server takes turns, so that both meet the same machine.
+
+use super::nodes::{Nodes, SETTLED_WITHIN, Store};
+use super::quantiles;
+use super::writer::{PrimarySwitch, Writer, pass};
+use crate::bench::load::percentile_ms;
+use crate::options::Options;
+use crate::outcome::Outcome;
+use anyhow::{Context, Result, bail, ensure};
+use brisk_testkit::random::Random;
+use brisk_testkit::wait::holds_within;
+use std::time::{Duration, Instant};
+
+/// A key of the first, the second and the last third of the slots.
+const KEYS: [&str; 3] = ["b", "c", "a"];
+/// Keys of each shard that are not written to afterwards, so that a full copy has something to copy.
+const FILLING_KEYS: usize = 1000;
+/// Writing before a kill: a random span of this range, so that kills meet leases of every age.
+const WRITING_MS: std::ops::Range<usize> = 500..2500;
+
+/// A cluster with its clients, and what its rounds showed.
+struct Side {
+    nodes: Nodes,
+    writers: Vec<Writer>,
+    failovers: Vec<FailoverRound>,
+}
+
+struct FailoverRound {
+    /// From the kill to the first write that the new primary acknowledged.
+    took: Duration,
+    /// Acknowledged writes that were lost, of all shards.
+    lost: u64,
+    /// Writes of the shard per second before the kill.
+    rate: f64,
+    /// Shards whose replica differs.
+    different: usize,
+}
+
+pub(super) fn main(options: &Options) -> Result<Outcome> {
+    let rounds: usize = options.number("rounds", 20)?;
+    let ttl: u64 = options.number("ttl", 5)?;
+    let seed: u64 = options.number("seed", 1)?;
+    let Some(store) = Store::start(options)? else { return Ok(Outcome::Skipped) };
+    let mut sides = vec![Side::start(Nodes::brisk(&store, KEYS.len(), ttl))?];
+    match options.text("peer") {
+        None => {}
+        Some("redis") => sides.push(Side::start(Nodes::redis(KEYS.len(), ttl))?),
+        Some(other) => bail!("--peer {other}: it is `redis`"),
+    }
+    let mut random = Random::new(seed);
+    for round in 0..rounds {
+        let shard = random.below(KEYS.len());
+        let writing = WRITING_MS.start + random.below(WRITING_MS.len());
+        for side in &mut sides {
+            let done = side.round(shard, Duration::from_millis(writing as u64));
+            done.with_context(|| format!("round {round}, seed {seed}, {}", side.nodes.name()))?;
+            side.report(round);
+        }
+    }
+    println!("\n{rounds} failovers, TTL {ttl} s, {}; times in ms\n", store.describe());
+    println!(
+        "| nodes | p50 | p95 | p99 | max | lost writes: p50, p95, max | the same in ms of writing | different digests |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    sides.iter().for_each(|side| println!("{}", side.row()));
+    let all_equal = sides[0].failovers.iter().all(|round| round.different == 0);
+    Ok(all_equal.into())
+}
+
+impl Side {
+    fn start(mut nodes: Nodes) -> Result<Side> {
+        let mut writers = Vec::new();
+        for key in KEYS {
+            let mut conn = nodes.node(nodes.owner(key)?).connect();
+            let value = "x".repeat(100);
+            for n in 0..FILLING_KEYS {
+                let reply = conn.cmd(&format!("SET {{{key}}}:{n} {value}"));
+                ensure!(reply.to_string() == "OK", "SET: {reply}");
+            }
+            writers.push(Writer::start(nodes.addresses(), key));
+        }
+        nodes.check_roles(KEYS.len())?;
+        Ok(Side { nodes, writers, failovers: Vec::new() })
+    }
+
+    /// A failover of a shard, from healthy nodes to healthy nodes.
+    fn round(&mut self, shard: usize, writing: Duration) -> Result<()> {
+        let primary = self.nodes.owner(KEYS[shard])?;
+        self.nodes.replica_of(primary)?;
+        let address = self.nodes.node(primary).address();
+        self.writers.iter().for_each(Writer::resume);
+        let (before, begun) = (self.writers[shard].acknowledged(), Instant::now());
+        pass(writing);
+        let rate = (self.writers[shard].acknowledged() - before) as f64;
+        let rate = rate / begun.elapsed().as_secs_f64();
+        // The first round's writers have just found their primaries.
+        let mut lost = self.take_lost();
+        let killed = Instant::now();
+        self.nodes.kill(primary);
+        let mut switched: Option<PrimarySwitch> = None;
+        holds_within(SETTLED_WITHIN, || {
+            let switches = self.writers[shard].take_switches();
+            lost += switches.iter().map(|switch| switch.lost).sum::<u64>();
+            switched = switches.into_iter().find(|switch| switch.address != address);
+            switched.is_some()
+        });
+        let Some(switch) = switched else { bail!("no failover\n{}", self.nodes.logs()) };
+        self.nodes.restart(primary);
+        let owner = self.nodes.owner(KEYS[shard])?;
+        let replica = self.nodes.replica_of(owner)?;
+        ensure!(replica == primary, "another node than the killed one follows");
+        self.writers.iter().for_each(Writer::pause);
+        lost += self.take_lost();
+        let mut different = 0;
+        for key in KEYS {
+            let owner = self.nodes.owner(key)?;
+            if !self.nodes.has_equal_replica(owner)? {
+                different += 1;
+                println!("the digests of {key}'s shard differ\n{}", self.nodes.logs());
+            }
+        }
+        self.nodes.check_roles(KEYS.len())?;
+        let took = switch.at.duration_since(killed);
+        self.failovers.push(FailoverRound { took, lost, rate, different });
+        Ok(())
+    }
+
+    /// The lost writes that the clients have noticed since the last call.
+    fn take_lost(&self) -> u64 {
+        self.writers.iter().flat_map(Writer::take_switches).map(|switch| switch.lost).sum()
+    }
+
+    /// A line about the last round.
+    fn report(&self, round: usize) {
+        let Some(last) = self.failovers.last() else { return };
+        let (took, FailoverRound { lost, rate, .. }) = (last.took.as_millis(), last);
+        eprintln!("{round}: {} {took} ms, {lost} lost of {rate:.0} per second", self.nodes.name());
+    }
+
+    /// The row of the table.
+    fn row(&self) -> String {
+        let took: Vec<Duration> = self.failovers.iter().map(|round| round.took).collect();
+        let mut lost: Vec<u64> = self.failovers.iter().map(|round| round.lost).collect();
+        lost.sort_unstable();
+        let lost_at = |percent: usize| {
+            let at = (lost.len() * percent / 100).min(lost.len().saturating_sub(1));
+            lost.get(at).copied().unwrap_or_default()
+        };
+        let span = |round: &FailoverRound| {
+            let seconds = round.lost as f64 / round.rate.max(1.0);
+            Duration::from_secs_f64(seconds)
+        };
+        let mut spans: Vec<Duration> = self.failovers.iter().map(span).collect();
+        spans.sort();
+        let spans = [50, 95, 100].map(|percent| format!("{:.1}", percentile_ms(&spans, percent)));
+        let different: usize = self.failovers.iter().map(|round| round.different).sum();
+        format!(
+            "| {} | {} | {}, {}, {} | {} | {different} |",
+            self.nodes.name(),
+            quantiles(&took),
+            lost_at(50),
+            lost_at(95),
+            lost_at(100),
+            spans.join(", "),
+        )
+    }
+}

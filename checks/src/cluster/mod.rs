@@ -1,0 +1,33 @@
+//! `cargo xtask cluster`: real nodes on this machine, and how they take failures and changes.
+//!
+//! [`failover`] kills primaries under load, [`formation`] starts clusters and changes their topology. A slow machine
+//! fails neither: times are printed, and only wrong states are failures. The cost of cluster mode per command is
+//! `bench routing`.
+
+mod failover;
+mod formation;
+mod nodes;
+mod writer;
+
+use crate::bench::load::percentile_ms;
+use crate::options::Options;
+use crate::outcome::Outcome;
+use anyhow::{Result, bail};
+use std::time::Duration;
+
+/// Runs the named one.
+pub(crate) fn main(options: &Options) -> Result<Outcome> {
+    match options.words.first().map(String::as_str) {
+        Some("failover") => failover::main(options),
+        Some("formation") => formation::main(options),
+        _ => bail!("cluster wants `failover` or `formation`"),
+    }
+}
+
+/// `p50 | p95 | p99 | max` of durations, in milliseconds.
+fn quantiles(times: &[Duration]) -> String {
+    let mut sorted = times.to_vec();
+    sorted.sort();
+    let shown = [50, 95, 99, 100].map(|percent| format!("{:.0}", percentile_ms(&sorted, percent)));
+    shown.join(" | ")
+}

@@ -1,0 +1,226 @@
+//! The nodes of a cluster, ours or Redis's, behind one interface.
+
+use crate::options::Options;
+use anyhow::{Context, Result, bail, ensure};
+use brisk_testkit::etcd::{Etcd, EtcdLaunch};
+use brisk_testkit::server::Server;
+use brisk_testkit::wait::holds_within;
+use brisk_testkit::{BriskCluster, Cluster};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+/// A condition that every healthy cluster meets is met within this, on a busy machine too.
+pub(super) const SETTLED_WITHIN: Duration = Duration::from_secs(120);
+/// Lines of a node's log that a failure prints.
+const LOG_LINES: usize = 40;
+
+/// Where the nodes of ours keep their topology.
+pub(super) enum Store {
+    Directory,
+    Etcd(Etcd),
+}
+
+impl Store {
+    /// The one that `--coordinator` names, running. `None` if this machine has no etcd.
+    pub(super) fn start(options: &Options) -> Result<Option<Store>> {
+        match options.text("coordinator").unwrap_or("local") {
+            "local" => Ok(Some(Store::Directory)),
+            "etcd" => Ok(EtcdLaunch::new(options.number("members", 3)?).start().map(Store::Etcd)),
+            other => bail!("--coordinator {other}: it is `local` or `etcd`"),
+        }
+    }
+
+    /// The directives of nodes that form the cluster of this name.
+    pub(super) fn directives(&self, name: &str, ttl_s: u64) -> Vec<(&'static str, String)> {
+        let mut directives = vec![
+            ("cluster-name", name.to_owned()),
+            ("cluster-node-timeout", (ttl_s * 1000).to_string()),
+        ];
+        if let Store::Etcd(etcd) = self {
+            directives.push(("cluster-coordinator", BriskCluster::coordinator_of(etcd)));
+        }
+        directives
+    }
+
+    /// For the table.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Store::Directory => "local".to_owned(),
+            Store::Etcd(etcd) => format!("etcd, {} members", etcd.endpoints().len()),
+        }
+    }
+}
+
+/// Directives as the test kit takes them.
+pub(super) fn borrowed<'d>(directives: &'d [(&'static str, String)]) -> Vec<(&'d str, &'d str)> {
+    directives.iter().map(|(name, value)| (*name, &**value)).collect()
+}
+
+/// A term of a shard, and the node that is its primary.
+type Terms = BTreeMap<String, (u64, String)>;
+
+/// A running cluster.
+pub(super) enum Nodes {
+    Brisk { cluster: BriskCluster, terms: Terms },
+    Redis(Cluster),
+}
+
+impl Nodes {
+    /// Nodes of ours that form a cluster of these shards, each with one replica.
+    pub(super) fn brisk(store: &Store, shards: usize, ttl_s: u64) -> Nodes {
+        let directives = store.directives("failover", ttl_s);
+        let cluster = BriskCluster::start_with(shards, 1, &borrowed(&directives));
+        Nodes::Brisk { cluster, terms: Terms::new() }
+    }
+
+    /// The same of redis-server.
+    pub(super) fn redis(shards: usize, ttl_s: u64) -> Nodes {
+        let timeout = (ttl_s * 1000).to_string();
+        Nodes::Redis(Cluster::start_with(shards, 1, &[("cluster-node-timeout", &timeout)]))
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Nodes::Brisk { .. } => "Brisk",
+            Nodes::Redis(_) => "Redis",
+        }
+    }
+
+    fn running(&self) -> Vec<usize> {
+        match self {
+            Nodes::Brisk { cluster, .. } => cluster.running().collect(),
+            Nodes::Redis(cluster) => cluster.running().collect(),
+        }
+    }
+
+    pub(super) fn node(&self, at: usize) -> &Server {
+        match self {
+            Nodes::Brisk { cluster, .. } => cluster.node(at),
+            Nodes::Redis(cluster) => cluster.node(at),
+        }
+    }
+
+    /// The addresses of the running nodes.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        self.running().into_iter().map(|at| self.node(at).address()).collect()
+    }
+
+    /// Ends a node as a crash would.
+    pub(super) fn kill(&mut self, at: usize) {
+        match self {
+            Nodes::Brisk { cluster, .. } => cluster.kill(at),
+            Nodes::Redis(cluster) => cluster.kill_for_now(at),
+        }
+    }
+
+    /// Starts a killed node on its port.
+    pub(super) fn restart(&mut self, at: usize) {
+        match self {
+            Nodes::Brisk { cluster, .. } => cluster.restart(at),
+            Nodes::Redis(cluster) => cluster.restart(at),
+        }
+    }
+
+    /// The position of the node that serves a key.
+    pub(super) fn owner(&self, key: &str) -> Result<usize> {
+        let mut owner = None;
+        let type_of = format!("TYPE {key}");
+        holds_within(SETTLED_WITHIN, || {
+            let serves = |at: &usize| !self.node(*at).connect().cmd(&type_of).is_error();
+            owner = self.running().into_iter().find(serves);
+            owner.is_some()
+        });
+        owner.with_context(|| format!("no node serves {key}\n{}", self.logs()))
+    }
+
+    /// The position of the replica of a primary, once its link is up.
+    pub(super) fn replica_of(&self, primary: usize) -> Result<usize> {
+        let port = self.node(primary).port().to_string();
+        let mut replica = None;
+        holds_within(SETTLED_WITHIN, || {
+            let follows = |at: &usize| {
+                let mut conn = self.node(*at).connect();
+                conn.info("role") == "slave"
+                    && conn.info("master_port") == port
+                    && conn.info("master_link_status") == "up"
+            };
+            replica = self.running().into_iter().find(follows);
+            replica.is_some()
+        });
+        replica.with_context(|| format!("no replica follows port {port}\n{}", self.logs()))
+    }
+
+    /// Whether a primary and its replica have the same digest, now or soon. Nothing may write meanwhile.
+    pub(super) fn has_equal_replica(&self, primary: usize) -> Result<bool> {
+        let replica = self.replica_of(primary)?;
+        let mut conns = [primary, replica].map(|at| self.node(at).connect());
+        Ok(holds_within(Duration::from_secs(10), || {
+            let [one, other] = conns.each_mut().map(|conn| conn.cmd("DEBUG DIGEST").to_string());
+            one == other
+        }))
+    }
+
+    /// Checks that there are as many primaries as shards. For nodes of ours it also checks that no shard's term has
+    /// fallen since the last call, and that no shard has another primary in the same term.
+    pub(super) fn check_roles(&mut self, shards: usize) -> Result<()> {
+        let one_each = holds_within(SETTLED_WITHIN, || self.primaries() == shards);
+        ensure!(one_each, "{} primaries of {shards} shards\n{}", self.primaries(), self.logs());
+        let next = self.read_terms()?;
+        let Nodes::Brisk { terms, .. } = self else { return Ok(()) };
+        for (shard, (term, primary)) in &next {
+            let Some((before, primary_before)) = terms.get(shard) else { continue };
+            ensure!(term >= before, "the term of shard {shard} fell from {before} to {term}");
+            ensure!(
+                term > before || primary == primary_before,
+                "shard {shard} has two primaries of term {term}: {primary_before} and {primary}"
+            );
+        }
+        *terms = next;
+        Ok(())
+    }
+
+    fn primaries(&self) -> usize {
+        let is_primary = |at: &usize| self.node(*at).info("role") == "master";
+        self.running().iter().filter(|at| is_primary(at)).count()
+    }
+
+    /// The terms of the topology that all nodes of ours have; none for Redis.
+    fn read_terms(&self) -> Result<Terms> {
+        let Nodes::Brisk { cluster, .. } = self else { return Ok(Terms::new()) };
+        let mut terms = Err(anyhow::anyhow!("no topology"));
+        holds_within(SETTLED_WITHIN, || {
+            let mut read = cluster.running().map(|at| terms_of(cluster.node(at)));
+            terms = read.next().unwrap_or_else(|| bail!("no node runs"));
+            read.all(|other| matches!((&terms, &other), (Ok(one), Ok(other)) if one == other))
+        });
+        terms
+    }
+
+    /// The end of each node's log.
+    pub(super) fn logs(&self) -> String {
+        let mut text = String::new();
+        for at in self.running() {
+            let log = self.node(at).log();
+            let lines: Vec<&str> = log.lines().collect();
+            text += &format!("--- log of {}\n", self.node(at).address());
+            text += &lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The terms of the topology that a node has on disk.
+fn terms_of(server: &Server) -> Result<Terms> {
+    let path = server.dir().join("topology.json");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let document: Value = serde_json::from_str(&text)?;
+    let shards = document["shards"].as_array().context("no shards")?;
+    let term = |shard: &Value| {
+        let term = shard["term"].as_u64().context("a shard without a term")?;
+        Ok((shard["id"].to_string(), (term, shard["primary"].to_string())))
+    };
+    shards.iter().map(term).collect()
+}
