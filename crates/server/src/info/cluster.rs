@@ -50,12 +50,14 @@ impl<'s> NodeView<'s> {
     pub(crate) fn lines(&self, config: &Config) -> Vec<(&'static str, String)> {
         let info = self.contents().info(self.is_down);
         let mut lines = info.lines();
-        let coordinator = config.cluster.cluster_coordinator.to_string_lossy().into_owned();
+        // Clients split each line at its colons: the kind alone, without address or path.
+        let coordinator = config.cluster.cluster_coordinator.to_string_lossy();
+        let kind = coordinator.split(':').next().unwrap_or_default().to_owned();
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
         let contact = self.state.coordinator_contact_age_ms().map_or(-1, u64::cast_signed);
         let coordinator_state = self.state.coordinator().word().to_owned();
         lines.extend([
-            ("cluster_coordinator", coordinator),
+            ("cluster_coordinator", kind),
             ("cluster_coordinator_state", coordinator_state),
             ("cluster_coordinator_last_contact_ms", contact.to_string()),
             ("cluster_document_epoch", info.current_epoch.to_string()),
