@@ -1,8 +1,8 @@
 //! `cluster-etcd-loss availability`: a node serves on without its coordinator while its shard is in contact. The thread
 //! `brisk-acks` extends the lease deadline.
 //!
-//! - A primary serves while every replica of its shard acknowledges: a replica that is promoted stops to, and waits until
-//!   its last acknowledgement has no effect.
+//! - A primary serves while every replica of its shard acknowledges: a promoted replica acknowledges nothing more,
+//!   and waits until its last acknowledgement has no effect.
 //! - A replica serves reads while its connection to its primary is up.
 //!
 //! An acknowledgement counts from the time at which this node sent the acknowledged part of the stream. The time of its

@@ -127,8 +127,8 @@ pub(crate) fn start(
 }
 
 impl TopologyThreads {
-    /// Hands over to a replica, ends the lease, so that a failover can begin at once, and ends the threads. The workers have ended: no client is
-    /// served any more.
+    /// Hands over to a replica, ends the lease, so that a failover can begin at once, and ends the threads. The
+    /// workers have ended: no client is served any more.
     pub(crate) fn stop(self) {
         self.follower.stop();
         for thread in self.threads {
