@@ -271,10 +271,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             request_switch(call, args.bytes()?)?;
         } else if is("brisk-status") {
             args.bytes()?;
-            // Another node of the cluster wants to know how far this one is.
-            let cluster = call.core.shared.cluster.state();
-            let status = cluster.and_then(brisk_node::cluster::ClusterState::status);
-            return Ok(call.reply.bulk(&status.unwrap_or_default()));
+            return Ok(report_status(call));
         } else if is("rdb-only") {
             if !matches!(args.integer()?, 0 | 1) {
                 return Err(CommandError::text(
@@ -293,6 +290,13 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         true => call.reply.simple(&format!("OK {CAPABILITY}")),
         false => call.reply.ok(),
     })
+}
+
+/// Another node of the cluster wants to know how far this one is.
+fn report_status(call: &mut Call<'_>) -> Outcome {
+    let cluster = call.core.shared.cluster.state();
+    let status = cluster.and_then(brisk_node::cluster::ClusterState::status);
+    call.reply.bulk(&status.unwrap_or_default())
 }
 
 /// A replica of this node's shard requests to become its primary.
