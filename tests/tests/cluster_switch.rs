@@ -35,7 +35,7 @@ impl Observed {
     }
 
     fn note_error(&self, error: String) {
-        self.errors.lock().unwrap().push(error);
+        self.errors.lock().expect("no thread panics").push(error);
     }
 }
 
@@ -86,9 +86,9 @@ impl Clients {
             let range = acknowledged..=acknowledged + unknown;
             assert!(range.contains(&value), "key {key}: {value} is not in {range:?}");
         }
-        let errors = observed.errors.lock().unwrap();
+        let errors = observed.errors.lock().expect("no thread panics");
         assert!(errors.is_empty(), "{errors:?}");
-        let gap = observed.longest_gap.lock().unwrap();
+        let gap = observed.longest_gap.lock().expect("no thread panics");
         eprintln!("{what}: {} writes, the longest stop {gap:?}", observed.total());
     }
 }
@@ -110,7 +110,7 @@ fn write(addresses: &[String], observed: &Observed) {
             match open.try_cmd(&format!("INCR key:{key}")) {
                 Ok(Reply::Integer(_)) => {
                     observed.acknowledged[key].fetch_add(1, Ordering::SeqCst);
-                    let mut longest = observed.longest_gap.lock().unwrap();
+                    let mut longest = observed.longest_gap.lock().expect("no thread panics");
                     *longest = last.elapsed().max(*longest);
                     last = Instant::now();
                     break;
@@ -201,7 +201,7 @@ fn wait_for_log(cluster: &BriskCluster, at: usize, text: &str) {
 /// Number of full copies that the nodes have sent.
 fn full_copies(cluster: &BriskCluster) -> u64 {
     let copies = cluster.running().map(|at| cluster.node(at).info("sync_full"));
-    copies.map(|copies| copies.parse::<u64>().unwrap()).sum()
+    copies.map(|copies| copies.parse::<u64>().expect("a number")).sum()
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_primary_whose_replica_lags_lets_writes_go_on() {
     let (new, _) = switch(&cluster);
     // The readers at the replica saw BUSY.
     let is_busy = |error: &String| error.contains("BUSY");
-    clients.observed.errors.lock().unwrap().retain(|error| !is_busy(error));
+    clients.observed.errors.lock().expect("no thread panics").retain(|error| !is_busy(error));
     clients.stop("a replica that lags", &mut cluster.connect(new));
 }
 
