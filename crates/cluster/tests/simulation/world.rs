@@ -149,7 +149,7 @@ impl World {
             0 => CoordinatorLoss::Safe,
             _ => CoordinatorLoss::Availability,
         };
-        let settings = settings(seed / 4 % 3 == 0);
+        let settings = settings((seed / 4).is_multiple_of(3));
         let nodes = (1..=NODES).map(|n| {
             let error = random.below(20_000) as i64 - 10_000;
             let mut bytes = [0; 20];
