@@ -73,7 +73,9 @@ impl Nodes {
             wait_until("the node to know its primary", || {
                 conn.cmd(&format!("CLUSTER REPLICATE {id}")).to_string() == "OK"
             });
-            wait_until("the replica to follow", || conn.info("master_link_status") == "up");
+            wait_until("the replica to follow", || {
+                conn.info("master_link_status") == "up" && conn.info("loading") == "0"
+            });
         }
         wait_until("the node to know all slots", || {
             let info = conn.cmd("CLUSTER INFO").text();

@@ -20,6 +20,7 @@ const LATER: &[&str] = &[
     "client|durability",
     "client|no-touch",
     "client|setinfo",
+    "cluster|myshardid",
     "hexpire",
     "hexpireat",
     "hexpiretime",

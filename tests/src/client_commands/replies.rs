@@ -43,7 +43,7 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
     (
         "String",
         "acl_dryrun acl_genpass acl_whoami bgrewriteaof bgsave client_info client_list cluster_bumpepoch \
-         cluster_info cluster_myid cluster_nodes function_load info latency_doctor latency_graph lolwut \
+         cluster_info cluster_myid cluster_myshardid cluster_nodes function_load info latency_doctor latency_graph lolwut \
          memory_doctor memory_malloc_stats migrate ping script_load type_of xadd",
     ),
     ("Option<String>", "object_encoding"),

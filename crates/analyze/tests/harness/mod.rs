@@ -22,6 +22,9 @@ const AT_ONCE: usize = 500;
 /// Number of looks in a row without less used memory after which it counts as steady.
 const STEADY_LOOKS: u32 = 50;
 
+/// Seconds of the server's clock without less used memory.
+const STEADY_SECONDS: f64 = 2.0;
+
 /// A connection as `brisk-cli` lends one.
 pub(crate) struct Lent {
     stream: TcpStream,
@@ -134,12 +137,13 @@ fn used(server: &Server) -> f64 {
     wait_until("the loading threads end", || {
         !server.thread_names().iter().any(|name| name.starts_with("brisk-load"))
     });
-    let (mut least, mut looks) = (f64::INFINITY, 0);
+    let (mut least, mut looks, mut since) = (f64::INFINITY, 0, 0.0);
     wait_until("the used memory is steady", || {
-        let now = number("used_memory");
-        looks = if now < least { 0 } else { looks + 1 };
+        let (now, uptime) = (number("used_memory"), number("uptime_in_seconds"));
+        (looks, since) = if now < least { (0, uptime) } else { (looks + 1, since) };
         least = least.min(now);
-        looks == STEADY_LOOKS
+        // Timers free memory, too: some must have run since.
+        looks >= STEADY_LOOKS && uptime >= since + STEADY_SECONDS
     });
     least - startup
 }

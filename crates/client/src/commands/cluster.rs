@@ -199,6 +199,15 @@ pub fn cluster_myid() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER MYID", PLAIN))
 }
 
+/// Shows the id of the shard of this node.
+///
+/// `CLUSTER MYSHARDID`
+///
+/// O(1). Since Redis 7.2.0. Errors: the server's.
+pub fn cluster_myshardid() -> Command<(), String> {
+    Command::typed(Request::new("CLUSTER MYSHARDID", PLAIN))
+}
+
 /// Shows the nodes as this one knows them.
 ///
 /// `CLUSTER NODES`

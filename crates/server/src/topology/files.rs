@@ -16,6 +16,12 @@ use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a start waits for the lock: the process before may be about to end.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// The pause between two attempts.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The files of this node.
 #[derive(Debug)]
@@ -35,7 +41,16 @@ impl TopologyFiles {
         let path = with_suffix(nodes, ".lock");
         let lock = File::options().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| format!("cannot open {}: {error}", path.display()))?;
-        match lock.try_lock() {
+        let until = Instant::now() + LOCK_WAIT;
+        let locked = loop {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::park_timeout(LOCK_PAUSE);
+                }
+                locked => break locked,
+            }
+        };
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(format!(

@@ -137,6 +137,13 @@ impl Client {
         commands::cluster_myid().on(self)
     }
 
+    /// Shows the id of the shard of this node.
+    ///
+    /// `CLUSTER MYSHARDID`
+    pub fn cluster_myshardid(&self) -> Command<&Client, String> {
+        commands::cluster_myshardid().on(self)
+    }
+
     /// Shows the nodes as this one knows them.
     ///
     /// `CLUSTER NODES`

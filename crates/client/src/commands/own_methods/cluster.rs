@@ -144,6 +144,13 @@ impl Session {
         commands::cluster_myid().on(self)
     }
 
+    /// Shows the id of the shard of this node.
+    ///
+    /// `CLUSTER MYSHARDID`
+    pub fn cluster_myshardid(&self) -> Command<&Session, String> {
+        commands::cluster_myshardid().on(self)
+    }
+
     /// Shows the nodes as this one knows them.
     ///
     /// `CLUSTER NODES`
