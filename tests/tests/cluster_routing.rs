@@ -32,7 +32,7 @@ struct Nodes {
     _files: TempDir,
 }
 
-/// What a node is in its document.
+/// The role of a node in its document.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Primary,

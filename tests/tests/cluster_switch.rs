@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const KEYS: usize = 5;
 const WRITERS: usize = 2;
 
-/// What the clients have seen.
+/// The observations of the clients.
 #[derive(Debug, Default)]
 struct Observed {
     /// The acknowledged increments of each key.

@@ -332,7 +332,7 @@ impl PlannedSwitch<'_> {
         Ok(())
     }
 
-    /// Commits the promotion. Returns once a document is in force that decides who is the primary.
+    /// Commits the promotion. Returns once the document in force names the primary.
     ///
     /// # Errors
     /// This node is the primary, or a node other than `to`.
