@@ -73,9 +73,7 @@ impl Nodes {
             wait_until("the node to know its primary", || {
                 conn.cmd(&format!("CLUSTER REPLICATE {id}")).to_string() == "OK"
             });
-            wait_until("the replica to follow", || {
-                conn.info("master_link_status") == "up" && conn.info("loading") == "0"
-            });
+            wait_until_follows(&mut conn);
         }
         wait_until("the node to know all slots", || {
             let info = conn.cmd("CLUSTER INFO").text();
@@ -83,6 +81,9 @@ impl Nodes {
         });
         let files = TempDir::new();
         let brisk = start_ours(&files, role, port);
+        if role == Role::Replica {
+            wait_until_follows(&mut brisk.connect());
+        }
         let is_unowned = |key: &String| brisk_testkit::cluster::slot(key) > OTHER_LAST;
         let unowned = (0..).map(|n| format!("key:{n}")).find(is_unowned).unwrap();
         Nodes { redis, other, brisk, unowned, _files: files }
@@ -134,6 +135,14 @@ impl Nodes {
 #[track_caller]
 fn ok(conn: &mut Conn, line: &str) {
     assert_eq!(conn.cmd(line).to_string(), "OK", "reply to {line}");
+}
+
+/// Waits until a replica has the dataset of its primary: before, it rejects commands with LOADING.
+#[track_caller]
+fn wait_until_follows(conn: &mut Conn) {
+    wait_until("the replica to follow", || {
+        conn.info("master_link_status") == "up" && conn.info("loading") == "0"
+    });
 }
 
 /// Starts our node with a document that gives it the same part.
