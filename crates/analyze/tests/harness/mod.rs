@@ -102,7 +102,13 @@ pub(crate) fn words(line: &str) -> Words {
 
 /// A Redis that writes files only when it is told to.
 pub(crate) fn redis() -> Server {
-    Launch::redis().set("save", "").set("enable-debug-command", "yes").start()
+    measured(Launch::redis()).set("enable-debug-command", "yes").start()
+}
+
+/// Settings of a server whose memory is measured. On a busy machine the slow log takes more than 100 KiB, and Redis
+/// has a histogram of 24 KiB for each command that it has executed.
+fn measured(launch: Launch) -> Launch {
+    launch.set("save", "").set("slowlog-log-slower-than", "-1").set("latency-tracking", "no")
 }
 
 pub(crate) fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
@@ -179,7 +185,7 @@ pub(crate) fn analysed(path: &Path, classes: Classes) -> Findings {
 
 /// A Brisk that has loaded a file.
 pub(crate) fn brisk_with(file: &Path) -> Server {
-    let launch = Launch::subject().set("save", "");
+    let launch = measured(Launch::subject());
     let mut server = launch.clone().start();
     server.kill_for_now();
     std::fs::copy(file, server.dir().join("dump.rdb")).unwrap();

@@ -93,9 +93,14 @@ pub(super) fn due(model: &Model, look: &NodeView, psync: &PsyncRequest) -> Due {
     let is_former =
         |former: &FormerHistory| !psync.takes_over && former.id == psync.id && offset <= former.end;
     let is_known = look.ids.id == psync.id || look.ids.former.as_ref().is_some_and(is_former);
-    let is_kept = look.kept.is_some_and(|(first, _)| (first..=look.offset).contains(&offset));
     let is_same = model.is_shared(&psync.id, &look.ids.id, offset);
-    if is_known && is_same && is_kept { Due::Continues } else { Due::Not }
+    if is_known && is_same && is_kept(look, psync) { Due::Continues } else { Due::Not }
+}
+
+/// True if the server's backlog has the bytes that a request lacks.
+pub(super) fn is_kept(look: &NodeView, psync: &PsyncRequest) -> bool {
+    let Ok(offset) = u64::try_from(psync.first - 1) else { return false };
+    look.kept.is_some_and(|(first, _)| (first..=look.offset).contains(&offset))
 }
 
 impl Record {
