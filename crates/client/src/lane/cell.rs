@@ -24,14 +24,14 @@ const ENTRIES_TWOFOLD_MAX: usize = 1024;
 /// What a request costs beside its bytes: its entry, its slot, and what the allocator adds to that.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
 
-/// What a caller does when the budget is spent.
+/// What happens to a command when the [budget](crate::Budget) is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// It waits for others' replies.
+    /// The command waits until other commands have their replies.
     #[default]
     Wait,
-    /// It gets [`Kind::Overloaded`] at once.
+    /// The command fails with [`Kind::Overloaded`] at once.
     Refuse,
 }
 
