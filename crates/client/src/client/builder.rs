@@ -666,7 +666,7 @@ pub(super) struct Plan {
     is_lazy: bool,
 }
 
-/// What a client needs before it can be returned.
+/// The first connection or map, which a client needs before `connect` returns.
 enum First {
     Nothing,
     Connection(Box<Connection>),

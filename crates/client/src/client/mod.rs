@@ -105,6 +105,22 @@ enum Route {
 
 impl Client {
     /// Returns a builder for a client of the server at this address: a URL, or `host:port`.
+    ///
+    /// | URL | server |
+    /// |---|---|
+    /// | `redis://[[user][:password]@]host[:port][/db][?…]` | a server over TCP; `valkey://` is the same |
+    /// | `rediss://…`, `valkeys://…` | a server over TLS |
+    /// | `unix://[[user][:password]@]/path[?…]`, or a path | a server on a Unix socket |
+    /// | `redis-cluster://host[:port][,host[:port]…]` | a [cluster](Builder::cluster), through some of its nodes |
+    /// | `redis-sentinel://host[:port][,host[:port]…]/service[/db]` | the primary that [Sentinel](Builder::sentinel) names |
+    ///
+    /// `rediss-cluster://` and `rediss-sentinel://` use TLS. A login without a colon is a password, as in Lettuce. In a
+    /// login, write the characters `/?#@:%` as `%2F` and so on. Error texts never show a part of the URL, since it may
+    /// contain a password.
+    ///
+    /// Query parameters are `db`, `user`, `pass`, `protocol` (2 or 3), `timeout` (`500ms`, `3s`), `clientName`,
+    /// `lanes`, `pool` and `insecure`; with Sentinel also `sentinelUser` and `sentinelPass`. An unknown parameter is an
+    /// error. The methods of [`Builder`] take precedence over the URL.
     pub fn builder(url: &str) -> Builder {
         Builder::new(url)
     }
