@@ -1,5 +1,5 @@
-//! What callers and the driver of a lane share: the bytes that are to be sent, who waits for their replies,
-//! and whether the connection is there. One lock, held for the time of a copy.
+//! The state that callers and the driver of a lane share: bytes to send, the callers that wait for replies, and whether
+//! the connection is open. One lock, held for the time of a copy.
 
 use super::for_room::{ForRoom, WAITING_MAX};
 use super::io::Writer;
