@@ -1,8 +1,8 @@
-//! What is kept: replies by the command that asked for them, and who is to be forgotten when a key changes.
+//! The cached replies by command, and the entries to drop when a key changes.
 //!
-//! An entry is a placeholder from before its request is sent until the reply is there, and a value afterwards.
-//! It goes when a key of it changes, when the connection is lost, when it is too old, or for room. A reply is
-//! kept only where its own placeholder still stands.
+//! An entry is a placeholder from before its request is sent until the reply arrives, and a value afterwards. It is
+//! dropped when one of its keys changes, when the connection is lost, when it is too old, or to make room. A reply is
+//! stored only if its own placeholder still exists.
 
 use super::flight::Flight;
 use crate::error::{Error, Kind};

@@ -1,8 +1,7 @@
-//! What the server was told, who waits for its answers, and what is wanted.
+//! Subscription requests: the sent ones, the callers that wait for confirmation, and the wanted subscriptions.
 //!
-//! The server answers in the order in which it was told, each name by itself, so an answer is that of the first
-//! order it has not answered: a refusal goes to the call whose order it was, or, if nobody waits any more, to
-//! nobody.
+//! The server replies in the order of the requests, separately for each name. So a reply belongs to the first request
+//! without a reply. An error goes to the call that made the request, and is dropped if that call no longer waits.
 
 use super::Shared;
 use crate::error::{Error, Kind, Phase, Result};
