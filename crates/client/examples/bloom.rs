@@ -1,4 +1,5 @@
-//! Which pages a crawler has seen: ten bits for each, whatever the length of its address, shared by all crawlers.
+//! A Bloom filter of the pages that a crawler has seen: about ten bits per page, whatever the length of its URL, shared
+//! by all crawlers.
 //!
 //! `cargo run --example bloom [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -17,10 +18,10 @@ async fn main() -> brisk::Result<()> {
     let page = |n: u32| format!("https://example.org/page/{n}");
     let are_new = seen.add_all((0..5000).map(page)).await?;
     assert!(are_new[0]);
-    // What was seen is never taken for new.
+    // A page that was added is never reported as new.
     assert!(!seen.add(page(0)).await?);
     assert!(seen.contains_all((0..5000).map(page)).await?.into_iter().all(|found| found));
-    // Of what was not, about one in a hundred is taken for seen.
+    // About one in a hundred other pages is reported as seen.
     let others = seen.contains_all((5000..10_000).map(page)).await?;
     let mistakes = others.into_iter().filter(|found| *found).count();
     println!("{mistakes} of 5000 others; about {} pages", seen.estimated_len().await?);

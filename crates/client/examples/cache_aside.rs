@@ -1,9 +1,8 @@
-//! A cache beside a database: who finds nothing loads, and leaves it for others. Of many who find nothing at the same
-//! time one loads, and the others wait for it.
+//! Cache-aside: on a cache miss, the caller loads the value from the database and stores it in the cache. If many
+//! callers miss at the same time, one loads the value and the others wait for it.
 //!
-//! What it does not promise: after a change the old value is gone from the cache, but one that was read
-//! from the database before the change may be put there after it, and stay for its time to live. Keep
-//! that short.
+//! Limitation: a change of the database deletes the old value from the cache. A caller that read the old value before
+//! the change may still store it afterwards, and it then stays until its TTL ends. Keep the TTL short.
 //!
 //! `cargo run --example cache_aside [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -13,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How long a value may be old.
+/// The maximum time for which a value may be stale.
 const TTL_S: u64 = 60;
-/// Longer than loading takes; if who loads is gone, another does after this.
+/// Longer than loading takes. If the loading caller is gone, another one loads after this time.
 const LOADING_MS: u64 = 2000;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Something slow that counts how often it is asked.
+/// A slow database that counts its queries.
 #[derive(Default)]
 struct Database {
     asked: AtomicUsize,
@@ -41,7 +40,7 @@ async fn user(db: &Client, database: &Database, user: u64) -> brisk::Result<Stri
             return Ok(found);
         }
         if db.set(&loading, 1).only_if_absent().px(LOADING_MS).await? {
-            // Another may have come to its end between the two.
+            // Another caller may have finished between the GET and the SET.
             if let Some(found) = db.get(&key).await? {
                 db.del(&loading).await?;
                 return Ok(found);
@@ -72,7 +71,7 @@ async fn main() -> brisk::Result<()> {
     assert_eq!(database.asked.load(Ordering::Relaxed), 1);
     assert!(db.ttl("example:user:7").await? > 0);
 
-    // Who changes the database takes the old value out of the cache, afterwards.
+    // After a change of the database, the old value must be deleted from the cache.
     db.del("example:user:7").await?;
     user(&db, &database, 7).await?;
     assert_eq!(database.asked.load(Ordering::Relaxed), 2);

@@ -1,5 +1,5 @@
-//! Two members of a consumer group share the orders of a stream. Some fail at first, one for ever: it
-//! ends among the dead letters.
+//! Two members of a consumer group share the orders of a stream. Some orders fail at first. One fails in every attempt
+//! and moves to the dead-letter stream.
 //!
 //! `cargo run --example consumer_group [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 const ORDERS: usize = 200;
 
-/// Order 13 cannot be billed; each tenth only at the second attempt.
+/// Order 13 always fails. Every tenth order succeeds at the second attempt.
 async fn bill(m: Message) -> Result<(), String> {
     let order: usize = m.field("order").map_err(|error| error.to_string())?;
     match order {

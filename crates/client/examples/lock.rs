@@ -1,14 +1,15 @@
-//! A lock for several programs: taken with a token by a script, extended and released by scripts that
-//! look at the token.
+//! A distributed lock with a fencing token. One script acquires the lock and draws the token; the scripts that extend
+//! and release the lock compare the token.
 //!
-//! What it promises: while the server stays up and its holder is quick, one holds it. What it does not:
+//! Guarantee: while the server stays up and each holder finishes before the lock expires, at most one program holds the
+//! lock. Limits:
 //!
-//! - A holder that is held up for longer than the lock lasts (a pause, a slow disk) works on while another has it.
-//!   So the token only grows: what the lock protects should remember the largest token it has seen, and refuse
-//!   smaller ones, as `write` does here.
-//! - A server that fails over before its replica has the lock may give it to two. Several independent servers make that
-//!   rarer, and the token is still needed.
-//! - It is in no order: who asks first need not get it first.
+//! - A holder that is delayed for longer than the lock lasts (a pause, a slow disk) continues while another program
+//!   holds the lock. Tokens only grow, so the protected resource should remember the largest token it has seen and
+//!   reject smaller ones, as `write` does here.
+//! - If the server fails over before its replica has the lock, two programs may hold it. Several independent servers
+//!   make that less likely; the token is still needed.
+//! - The lock is not fair: the first program to wait is not always the first to acquire it.
 //!
 //! `cargo run --example lock [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -16,11 +17,11 @@
 use brisk::{Client, Script};
 use std::time::Duration;
 
-/// How long it lasts unless it is extended.
+/// The time after which the lock expires unless it is extended.
 const LASTS_MS: u64 = 2000;
 const TRY_AGAIN: Duration = Duration::from_millis(2);
 
-/// The token is drawn by who gets the lock, in one step: else an older one could come after a newer one.
+/// Acquires the lock and draws the token in one step; otherwise a later holder could have a smaller token.
 static ACQUIRE: Script = Script::new(
     "if redis.call('EXISTS', KEYS[1]) == 1 then return false end
     local token = redis.call('INCR', KEYS[2])
@@ -38,14 +39,14 @@ static RELEASE: Script = Script::new(
     return redis.call('DEL', KEYS[1])",
 );
 
-/// The protected value takes nothing from who has been overtaken.
+/// The protected value rejects writes of holders with an outdated token.
 static WRITE: Script = Script::new(
     "if tonumber(redis.call('HGET', KEYS[1], 'token') or '0') > tonumber(ARGV[1]) then return 0 end
     redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
     return 1",
 );
 
-/// The lock, held.
+/// A lock that is held.
 struct Lock<'a> {
     db: &'a Client,
     key: String,
@@ -53,9 +54,9 @@ struct Lock<'a> {
 }
 
 impl<'a> Lock<'a> {
-    /// One attempt.
+    /// Tries once to acquire the lock.
     async fn try_acquire(db: &'a Client, key: &str) -> brisk::Result<Option<Lock<'a>>> {
-        // The braces make both keys of one slot, for clusters.
+        // The braces put both keys into one slot, for clusters.
         let keys = [key.to_owned(), format!("{{{key}}}:tokens")];
         let token: Option<i64> = ACQUIRE.run(db, keys, [LASTS_MS]).await?;
         Ok(token.map(|token| Lock { db, key: key.to_owned(), token }))
@@ -70,12 +71,12 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// For longer work; false if it was lost already.
+    /// Extends the lock, for longer work. False if the lock was lost.
     async fn extend(&self) -> brisk::Result<bool> {
         EXTEND.run(self.db, &self.key, (self.token, LASTS_MS)).await
     }
 
-    /// False if it had been lost.
+    /// Releases the lock. False if the lock was lost.
     async fn release(self) -> brisk::Result<bool> {
         RELEASE.run(self.db, &self.key, self.token).await
     }
@@ -92,7 +93,7 @@ async fn main() -> brisk::Result<()> {
     let keys = ["example:lock", "{example:lock}:tokens", "example:protected"];
     db.del(keys).await?;
 
-    // Reading and writing apart would lose changes without the lock.
+    // Without the lock, separate reads and writes would lose changes.
     let workers = (0..10).map(|_| {
         let db = db.clone();
         tokio::spawn(async move {
@@ -111,7 +112,7 @@ async fn main() -> brisk::Result<()> {
     }
     assert_eq!(db.hget("example:protected", "value").await?, Some(50));
 
-    // Who was held up for too long is told so, harms nobody, and does not take the lock from who has it.
+    // A delayed holder gets `false`, does no harm, and does not take the lock from the new holder.
     let late = Lock::acquire(&db, "example:lock").await?;
     db.del("example:lock").await?;
     let other = Lock::acquire(&db, "example:lock").await?;

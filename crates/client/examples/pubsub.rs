@@ -1,4 +1,4 @@
-//! A listener with its own connection, by names and by patterns. It is told when messages may have been lost.
+//! A subscriber to channels and patterns, on its own connection. It gets an event when messages may be missing.
 //!
 //! `cargo run --example pubsub [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -13,7 +13,7 @@ async fn main() -> brisk::Result<()> {
     news.subscribe(["example:news"]).await?;
     news.psubscribe(["example:sport:*"]).await?;
 
-    // The server has confirmed both, so nothing of this is missed.
+    // The server has confirmed both subscriptions, so none of the following messages is missed.
     assert_eq!(db.publish("example:news", "rain").await?, 1);
     db.publish("example:sport:chess", "draw").await?;
     db.publish("example:weather", "nobody hears this").await?;
@@ -31,7 +31,7 @@ async fn main() -> brisk::Result<()> {
                     break;
                 }
             }
-            // The connection was lost, or this was slower than the messages came.
+            // The connection was lost, or this subscriber was too slow.
             Event::Gap => println!("some may be missing"),
             Event::Overflow { lost } => println!("{lost} are missing"),
             _ => {}

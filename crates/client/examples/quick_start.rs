@@ -1,4 +1,4 @@
-//! The first steps: values, counters, hashes, several commands at once, and what an error says.
+//! First steps: values, counters, hashes, batches and errors.
 //!
 //! `cargo run --example quick_start [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -12,14 +12,14 @@ async fn main() -> brisk::Result<()> {
     let db = Client::connect(&url).await?;
     db.del(["example:name", "example:hits", "example:user"]).await?;
 
-    // Options are methods; what a reply becomes is the type that is asked for.
+    // Options are methods. The requested type determines how the reply is converted.
     db.set("example:name", "ana").ex(60).await?;
     let name: Option<String> = db.get("example:name").await?;
     assert_eq!(name.as_deref(), Some("ana"));
     let nobody: Option<String> = db.get("example:nobody").await?;
     assert_eq!(nobody, None);
 
-    // Commands of many tasks share a few connections and go out together, without a word about it.
+    // Many tasks share a few connections, and the client pipelines their commands automatically.
     let tasks = (0..100).map(|_| {
         let db = db.clone();
         tokio::spawn(async move { db.incr("example:hits").await })
@@ -33,7 +33,7 @@ async fn main() -> brisk::Result<()> {
     let user: HashMap<String, String> = db.hgetall("example:user").await?;
     assert_eq!(user["city"], "Lima");
 
-    // Several commands in one piece, each with its type.
+    // A batch: several commands in one round trip, each with its own reply type.
     let (name, hits) = db
         .batch((commands::get::<String>("example:name"), commands::incrby("example:hits", 11)))
         .await?;

@@ -1,24 +1,25 @@
-//! Two ways of allowing so many calls in a time, each one script: a fixed window, and a bucket of tokens.
+//! Two rate limiters, each one script: a fixed window and a token bucket.
 //!
-//! The fixed window is one counter, and lets twice as many through around the end of a window. The bucket takes two
-//! numbers, lets a burst through and then a steady rate. Both take the server's clock, so that callers need not agree
-//! on the time; the bucket's is an argument here, so that the example knows what will come.
+//! The fixed window is one counter. Around the end of a window it may allow twice the limit. The token bucket stores
+//! two numbers, and allows a burst and then a steady rate. Both use the server's clock, so the clocks of callers do not
+//! matter. This example passes the time to the bucket as an argument, so that its results are predictable.
 //!
 //! `cargo run --example rate_limiter [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use brisk::{Client, Script};
 
-/// Counts a call; whether it is one of the first `ARGV[1]` of `ARGV[2]` milliseconds. The counter
-/// expires with its window.
+/// Counts a call. Returns whether it is one of the first `ARGV[1]` calls in a window of `ARGV[2]` milliseconds. The
+/// counter expires with its window.
 static WINDOW: Script = Script::new(
     "local calls = redis.call('INCR', KEYS[1])
     if calls == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
     return calls <= tonumber(ARGV[1]) and 1 or 0",
 );
 
-/// Takes a token out of a bucket of `ARGV[1]`, of which `ARGV[2]` come back each second; whether there was one, and if
-/// not, after how many milliseconds there will be. `ARGV[3]` is the time in milliseconds, if it is not the server's.
+/// Takes a token from a bucket of `ARGV[1]` tokens, which gains `ARGV[2]` tokens per second. Returns 0, or the number
+/// of milliseconds until a token is available. `ARGV[3]` is the time in milliseconds; if it is empty, the script uses
+/// the server's clock.
 static BUCKET: Script = Script::new(
     "local size, each_second, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
     if not now then
@@ -45,7 +46,7 @@ async fn within_window(db: &Client, who: &str, calls: u32, ms: u32) -> brisk::Re
     WINDOW.run(db, format!("example:window:{who}"), (calls, ms)).await
 }
 
-/// For how many milliseconds to wait; 0 if the call is allowed.
+/// Returns 0 if the call is allowed, or the number of milliseconds to wait.
 async fn bucket(db: &Client, who: &str, now_ms: Option<u64>) -> brisk::Result<u64> {
     let now = now_ms.map_or_else(String::new, |now| now.to_string());
     BUCKET.run(db, format!("example:bucket:{who}"), (10, 5, now)).await
@@ -67,7 +68,7 @@ async fn main() -> brisk::Result<()> {
     assert!(within_window(&db, "ben", 5, 60_000).await?);
     assert!(db.pttl("example:window:ana").await? > 0);
 
-    // A burst of ten, then one each 200 ms.
+    // A burst of ten calls, then one call per 200 ms.
     let mut waits = Vec::new();
     for _ in 0..11 {
         waits.push(bucket(&db, "ana", Some(1_000_000)).await?);
@@ -76,7 +77,7 @@ async fn main() -> brisk::Result<()> {
     assert_eq!(bucket(&db, "ana", Some(1_000_150)).await?, 50);
     assert_eq!(bucket(&db, "ana", Some(1_000_200)).await?, 0);
     assert_eq!(bucket(&db, "ana", Some(1_000_200)).await?, 200);
-    // After a long rest it is full, and no fuller.
+    // After a long pause the bucket is full, and does not exceed its size.
     let mut burst = 0;
     while bucket(&db, "ana", Some(9_000_000)).await? == 0 {
         burst += 1;

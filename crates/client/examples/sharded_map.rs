@@ -1,5 +1,5 @@
-//! The city of each user, in hashes of a hundred: a plain map on top, and a fraction of the memory of a
-//! key for each user.
+//! The city of each user, stored in hashes of a hundred elements: the API of a map, with a fraction of the memory of
+//! one key per user.
 //!
 //! `cargo run --example sharded_map [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -18,7 +18,7 @@ fn city_of(user: u64) -> &'static str {
 async fn main() -> brisk::Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1".to_owned());
     let db = Client::connect(&url).await?;
-    // Small enough for every server's `hash-max-listpack-entries`.
+    // At most `hash-max-listpack-entries` of every server.
     let cities = ShardedMap::new(&db, "example:city", USERS, 100)?;
     let shards: Vec<String> = (0..cities.shards()).map(|n| format!("example:city:{n}")).collect();
     db.del(&shards).await?;
@@ -28,7 +28,7 @@ async fn main() -> brisk::Result<()> {
     assert_eq!(cities.get(4711).await?, Some(city_of(4711).to_owned()));
     let some: Vec<Option<String>> = cities.mget([1, 2500, 4999]).await?;
     assert_eq!(some[2].as_deref(), Some(city_of(4999)));
-    // Keys that are no numbers are spread by their CRC32.
+    // Keys that are not integers are spread by their CRC32.
     assert!(cities.set("ana", "Lima").await?);
     assert!(cities.remove("ana").await?);
 

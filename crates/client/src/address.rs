@@ -1,4 +1,4 @@
-//! Where a server is, and URLs that say so as other clients take them.
+//! Server addresses, and URLs in the formats of other clients. `Client::builder` documents the formats for users.
 //!
 //! ```text
 //! redis://[[user][:password]@]host[:port][/db][?…]      TCP
@@ -15,10 +15,9 @@
 //! `%2F` and so on. `/`, `?` and `#` are also accepted unescaped where they have no other meaning, as in redis-cli.
 //! Errors never show a part of the URL, since it may be a password.
 //!
-//! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as other clients have it. Queries:
-//! `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
-//! `lanes`, `pool` (as many connections that are taken in turns); with sentinels `sentinelUser` and
-//! `sentinelPass`. An unknown parameter is an error.
+//! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as in other clients. Query parameters: `db`, `user`,
+//! `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`, `lanes`, `pool` (the size of a
+//! pool of connections); with Sentinel also `sentinelUser` and `sentinelPass`. An unknown parameter is an error.
 
 use crate::credentials::Login;
 use crate::error::{Error, Kind, Result};
@@ -26,7 +25,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -36,10 +35,10 @@ pub enum Address {
         host: String,
         /// Port.
         port: u16,
-        /// Whether TLS is spoken there.
+        /// Whether the connection uses TLS.
         tls: bool,
     },
-    /// A socket in the file system.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -53,7 +52,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A password: it is not shown.
+/// A password. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(pub(crate) String);
 
@@ -63,17 +62,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What sentinels know.
+/// A service and its sentinels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
     pub(crate) name: String,
     pub(crate) sentinels: Vec<Address>,
 }
 
-/// What a URL says.
+/// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url {
-    /// With sentinels the first of them.
+    /// The server; with Sentinel, the first sentinel.
     pub(crate) address: Address,
     /// More nodes of the same cluster.
     pub(crate) seeds: Vec<Address>,
@@ -88,7 +87,7 @@ pub(crate) struct Url {
     pub(crate) name: Option<String>,
     pub(crate) lanes: Option<usize>,
     pub(crate) pool: Option<usize>,
-    /// Any certificate is good.
+    /// Accepts any certificate.
     pub(crate) is_insecure: bool,
 }
 
@@ -96,7 +95,7 @@ const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 impl Url {
-    /// Nothing, for a server at this address.
+    /// A URL with this address and defaults for the rest.
     fn of(address: Address) -> Url {
         Url {
             address,
@@ -116,7 +115,7 @@ impl Url {
         }
     }
 
-    /// The primary of a service.
+    /// A URL for the primary of a service.
     pub(crate) fn of_service<S: AsRef<str>>(
         sentinels: impl IntoIterator<Item = S>,
         name: String,
@@ -137,7 +136,7 @@ impl Url {
         Ok(Url { service: Some(Service { name, sentinels }), ..Url::of(first) })
     }
 
-    /// What stands behind the question mark; else why it cannot be.
+    /// Parses the query. The error is the reason why it is invalid.
     fn read_queries(
         &mut self,
         query: &str,
@@ -186,12 +185,12 @@ impl Url {
         Ok(())
     }
 
-    /// Whether TLS is spoken.
+    /// Whether the connection uses TLS.
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self.address, Address::Tcp { tls: true, .. })
     }
 
-    /// TLS is to be spoken; false if it cannot be.
+    /// Turns TLS on; false for Unix sockets.
     pub(crate) fn wants_tls(&mut self) -> bool {
         let sentinels = self.service.iter_mut().flat_map(|service| &mut service.sentinels);
         for address in sentinels.chain([&mut self.address]) {
@@ -214,7 +213,7 @@ const NO_HOST: &str = "the host has characters that no host has, or no brackets 
 /// The scheme names of servers reached over TCP.
 const TCP_SCHEMES: [&str; 4] = ["redis", "valkey", "rediss", "valkeys"];
 
-/// Meaning of a URL's scheme.
+/// The meaning of a URL's scheme.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scheme {
     is_unix: bool,
@@ -301,8 +300,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// Parses the server addresses of a TCP URL and the database after them. The error is the reason why it
-/// cannot.
+/// Parses the server addresses of a TCP URL and the database after them. The error is the reason why they are invalid.
 fn read_servers(
     text: &str,
     scheme: Scheme,
@@ -363,7 +361,7 @@ fn split_login(rest: &str, scheme: Scheme) -> (&str, &str) {
     late.map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]))
 }
 
-/// What stands behind the last `#`, if that is not one of a password.
+/// The fragment after the last `#`, if that `#` is not part of a password.
 fn split_fragment(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once('#') {
         Some((rest, fragment)) if !fragment.contains(['@', '/', '?']) => (rest, Some(fragment)),
@@ -371,7 +369,7 @@ fn split_fragment(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Parses a host and a port. The error is the reason why it cannot.
+/// Parses a host and a port. The error is the reason why they are invalid.
 fn host_and_port(text: &str, otherwise: u16) -> std::result::Result<(String, u16), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {

@@ -1,7 +1,7 @@
-//! What can be a word of a command.
+//! Types that can be arguments of a command.
 //!
-//! A type is *one* word ([`ToArg`]), or any number of them ([`ToArgs`]: lists, pairs, maps). Words are written
-//! straight into the request. A `u8` is no word, so that `&[u8]` is one string and not many numbers.
+//! A value is *one* argument ([`ToArg`]) or any number of arguments ([`ToArgs`]: lists, pairs, maps). Arguments are
+//! encoded directly into the request. A `u8` is not an argument, so that `&[u8]` is one string and not many numbers.
 
 use crate::error::Error;
 use brisk_resp::reply::encode;
@@ -12,23 +12,23 @@ use std::fmt;
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// Where words are written.
+/// The arguments of a command, to which [`ToArg`] and [`ToArgs`] append.
 pub struct Words<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) count: u32,
-    /// Why the words are not what they should be.
+    /// The error, if an argument could not be written.
     pub(crate) failure: Option<Error>,
 }
 
 impl Words<'_> {
-    /// One more word. O(bytes).
+    /// Appends an argument. O(bytes).
     #[inline]
     pub fn push(&mut self, word: &[u8]) {
         encode::bulk(self.out, word);
         self.count += 1;
     }
 
-    /// What was to be written cannot be: the command will fail with this error, and nothing of it is sent.
+    /// Records that an argument cannot be written. The command then fails with this error and is not sent.
     #[cold]
     pub fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
@@ -42,18 +42,18 @@ impl fmt::Debug for Words<'_> {
     }
 }
 
-/// One word.
+/// A value that is one argument of a command: strings, bytes, numbers.
 pub trait ToArg {
-    /// Writes it. O(bytes).
+    /// Appends the argument. O(bytes).
     fn write(&self, words: &mut Words<'_>);
 }
 
-/// Any number of words.
+/// A value that is any number of arguments: lists, pairs, maps, and everything that is one argument.
 pub trait ToArgs {
-    /// Writes them. O(bytes).
+    /// Appends the arguments. O(bytes).
     fn write_all(&self, words: &mut Words<'_>);
 
-    /// How many there are, if a command has to say so; pairs count once.
+    /// Returns the number of arguments, for commands that need it, for example as `numkeys`. A pair counts once.
     fn count(&self) -> usize;
 }
 
@@ -130,7 +130,7 @@ impl<T: ToArgs + ?Sized> ToArgs for &T {
     }
 }
 
-/// Lists of words, or of pairs.
+/// Lists of arguments, or of pairs.
 macro_rules! lists {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> ToArgs for $type {
@@ -145,7 +145,7 @@ macro_rules! lists {
     )*};
 }
 
-/// What may stand in a list: a word, or a pair. Bytes may not, strings of bytes may.
+/// An element of a list of arguments: an argument or a pair. A single byte is not an element; a byte string is.
 pub trait Item: ToArgs {}
 
 impl<T: ToArg + ToArgs> Item for T {}

@@ -1,7 +1,7 @@
-//! Several commands at once: in one piece ([`Batch`]), or as a transaction ([`Transaction`]).
+//! Several commands at once: as a batch ([`Batch`]), or as a transaction ([`Transaction`]).
 //!
-//! Both go out together and cost one round trip; no command of another caller comes between those of one on
-//! the same connection. In a transaction no command of anybody does.
+//! Both are sent in one piece and cost one round trip. On the connection, no command of another caller comes between
+//! the commands of a batch. The server executes no other client's command between the commands of a transaction.
 
 use crate::client::Client;
 use crate::command::{Command, Replay, Target, Unity, Way, wait_for};
@@ -16,8 +16,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Commands whose replies become an `Output`: a tuple of up to twelve commands, or a `Vec` of commands of one
-/// type. They are nobody's, as [`Command::new`] makes them.
+/// Commands for a batch or a transaction: a tuple of up to twelve commands, or a `Vec` of commands of one type. They
+/// are not bound to a client: use the functions in [`commands`](crate::commands), or [`Command::new`].
 pub trait Commands: sealed::Commands {}
 
 impl<T: sealed::Commands> Commands for T {}
@@ -30,12 +30,12 @@ mod sealed {
 
         fn into_requests(self, requests: &mut Vec<Request>);
 
-        /// Makes the values of the replies that stand one after the other.
+        /// Converts consecutive replies to values.
         fn read(count: usize, reader: &mut Reader<'_>) -> Result<Self::Output>;
     }
 }
 
-/// Reads all of a reply, also if it is an error or another type: the next one stands behind it.
+/// Reads one whole reply, even if it is an error or of another type, so that the reader is at the next one.
 fn one<T: FromReply>(reader: &mut Reader<'_>) -> Result<Result<T>> {
     let mut behind = reader.clone();
     behind.skip()?;
@@ -114,12 +114,14 @@ fn each_executed(
 }
 
 impl Client {
-    /// Sends commands in one piece. The first error is the batch's; a command whose type is `Result<T>` gives
-    /// its own instead. All are executed, whatever becomes of the others; [`Error::executed`] says which the server
-    /// refused.
+    /// Sends commands in one piece and one round trip.
     ///
-    /// They go by the lane of the first one's first key. In a cluster those of one node go there in one piece, all
-    /// nodes at the same time, and the replies come in the order of the commands.
+    /// The server executes each command, even if others fail. The first error becomes the error of the batch, and
+    /// [`Error::executed`] lists which commands were executed. A command of type `Result<T>` keeps its error as its own
+    /// result instead.
+    ///
+    /// The first key of the commands selects the lane. In a cluster, the commands are grouped by node and sent to all
+    /// nodes at the same time. The replies are in the order of the commands.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -139,18 +141,21 @@ impl Client {
         Batch::new(self, commands)
     }
 
-    /// Sends commands as a transaction, MULTI to EXEC, in one piece and one round trip: nobody's command is
-    /// executed between them. If the server refuses one of them, none is executed; if it refuses MULTI itself (a
-    /// user may not be allowed to use it), they are executed one by one, and the error says
-    /// [`maybe_applied`](crate::Error::maybe_applied).
+    /// Sends commands as a transaction, from MULTI to EXEC, in one piece and one round trip. The server executes no
+    /// other command between them.
     ///
-    /// In a cluster all keys have to be of one slot: else it fails with [`Code::CrossSlot`], and nothing is sent.
+    /// If the server rejects a command while it is queued, none is executed. If the server rejects MULTI itself, for
+    /// example because the user lacks the permission, the commands are executed one by one, and
+    /// [`maybe_applied`](crate::Error::maybe_applied) of the error is true.
+    ///
+    /// In a cluster all keys must be in one slot. Otherwise the transaction fails with [`Code::CrossSlot`], and nothing
+    /// is sent.
     pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Client, B> {
         Transaction::new(self, commands)
     }
 }
 
-/// Commands that go out together; [`Client::batch`] makes it.
+/// Commands that are sent together; [`Client::batch`] returns it.
 #[must_use = "a batch does nothing unless it is awaited or waited for"]
 #[derive(Debug)]
 pub struct Batch<C, B> {
@@ -178,13 +183,14 @@ impl<C, B: Commands> Batch<C, B> {
         }
     }
 
-    /// Time until all replies have to be there, instead of the client's.
+    /// Sets the time limit until all replies have arrived, instead of the client's.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Whether it may be sent again, instead of the client's way. Reads are a batch of nothing else.
+    /// Sets whether the batch may be sent again, instead of the client's setting. With [`Replay::Reads`] it is sent
+    /// again only if all its commands are reads.
     pub fn replay(mut self, replay: Replay) -> Self {
         self.replay = Some(replay);
         self
@@ -195,7 +201,7 @@ impl<C: Target, B: Commands> Batch<&C, B> {
     /// As [`Command::wait`].
     ///
     /// # Errors
-    /// As awaiting it.
+    /// As when awaited.
     pub fn wait(self) -> Result<B::Output> {
         let limit = self.limit();
         wait_for(self.target, limit, self)
@@ -231,7 +237,7 @@ impl<C: Target, B: Commands> Future for Batch<&C, B> {
     }
 }
 
-/// Commands that are executed together; [`Client::transaction`] makes it.
+/// Commands that are executed together; [`Client::transaction`] returns it.
 #[must_use = "a transaction does nothing unless it is awaited or waited for"]
 #[derive(Debug)]
 pub struct Transaction<C, B>(Batch<C, B>);
@@ -240,7 +246,7 @@ impl<C, B: Commands> Transaction<C, B> {
     pub(crate) fn new(target: C, commands: B) -> Transaction<C, B> {
         let mut batch = Batch::new(target, commands);
         batch.unity = Unity::Whole;
-        // The first decides on the lane: MULTI has no key, and goes where the commands' does.
+        // The first request selects the lane. MULTI has no key, so it uses the first key of the commands.
         let traits = Traits::default();
         let first = batch.requests.iter().find_map(Request::first_key).map(<[u8]>::to_vec);
         let mut multi = Request::new("MULTI", traits);
@@ -252,7 +258,7 @@ impl<C, B: Commands> Transaction<C, B> {
         Transaction(batch)
     }
 
-    /// Time until it has to be done, instead of the client's.
+    /// Sets the time limit until all replies have arrived, instead of the client's.
     pub fn timeout(self, timeout: Duration) -> Self {
         Transaction(self.0.timeout(timeout))
     }
@@ -262,7 +268,7 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
     /// As [`Command::wait`].
     ///
     /// # Errors
-    /// As awaiting it.
+    /// As when awaited.
     pub fn wait(self) -> Result<B::Output> {
         let (target, limit) = (self.0.target, self.0.limit());
         wait_for(target, limit, self)
@@ -275,7 +281,7 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
         };
         let mut reader = reply.reader();
         if let Err(error) = one::<()>(&mut reader)? {
-            // Refused alone, it has no part in what was done with the commands behind it.
+            // Only MULTI was rejected: the server executed the commands after it one by one.
             let each: Vec<_> = each_executed(own, reader).collect();
             let note = "without MULTI the commands were executed one by one";
             let executed = each.iter().any(|(executed, _)| *executed != Executed::No);
@@ -296,7 +302,7 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
                 Err(Error::new(Kind::Aborted, "a watched key has changed, nothing was executed"))
             }
             Ok(part) => Err(Error::unexpected("reply to EXEC", &part).after_sending()),
-            // What was refused says more than that something was.
+            // The error of the rejected command is more specific than EXECABORT.
             Err(error) if error.code() == Some(Code::ExecAbort) => Err(refused.unwrap_or(error)),
             Err(error) => Err(error),
         }

@@ -1,4 +1,4 @@
-//! For how long a command waits for others, as it says to the server.
+//! How long a blocking command may wait, read from its arguments.
 
 use crate::effects::block_millis;
 use crate::request::Request;
@@ -10,7 +10,7 @@ enum Says {
     LastSeconds,
     FirstSeconds,
     LastMillis,
-    /// Behind the word BLOCK, before STREAMS.
+    /// After the argument BLOCK, before STREAMS.
     BlockMillis,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Waits {
     ForEver,
 }
 
-/// What the command says; `None` if it does not wait, or says what no server takes. O(words).
+/// The timeout in the arguments; `None` if the command does not block, or if its timeout is invalid. O(arguments).
 pub(crate) fn told(request: &Request) -> Option<Waits> {
     let mut words = request.words();
     let says = says(words.next()?)?;

@@ -1,4 +1,4 @@
-//! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
+//! A command: its arguments, the type of its reply, and, once it is bound to a client, its future.
 
 use crate::blocking::{self, Waits};
 use crate::client::Cluster;
@@ -21,20 +21,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Whether a command may be sent again when the connection was lost and its reply is not known.
+/// Whether a command is sent again if the connection was lost after the command was sent and before its reply arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Replay {
-    /// Never, not even a read. What was not sent at all still goes by the next connection.
+    /// Never, not even a read. Commands that were not sent at all still go out on the next connection.
     Never,
-    /// If it changes nothing.
+    /// Only commands that do not change data.
     #[default]
     Reads,
-    /// Always: it is executed at least once, and maybe twice.
+    /// Always. The command is executed at least once, and possibly twice.
     AtLeastOnce,
 }
 
-/// Where commands can be sent to: a [`Client`](crate::Client), or a [`Session`](crate::Session).
+/// Something that can send commands: a [`Client`](crate::Client), a [`Session`](crate::Session) or a
+/// [`Cache`](crate::Cache).
 pub trait Target: sealed::Target {}
 
 impl<C: sealed::Target> Target for C {}
@@ -46,7 +47,7 @@ pub(crate) mod sealed {
         /// Puts requests into the queue of a connection, in one piece.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted>;
-        /// Who wants to know what becomes of them.
+        /// The observers of these commands.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
         fn default_replay(&self) -> Replay;
@@ -55,7 +56,7 @@ pub(crate) mod sealed {
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn home(&self) -> Home;
 
-        /// The nodes that commands are sent to, if there are several: then it takes them instead.
+        /// The cluster, if there is one: then it takes the commands instead of `submit`.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         #[inline]
         fn cluster(&self) -> Option<&Cluster> {
@@ -64,11 +65,11 @@ pub(crate) mod sealed {
     }
 }
 
-/// A command whose reply becomes a `T`.
+/// A command whose reply is converted to a `T`.
 ///
-/// `C` is the owner: `&Client` or `&Session` makes it a future, and [`Command::wait`] waits for it
-/// without a runtime; `()` means no owner, for a [batch](crate::Client::batch). `O` stands for the
-/// command's own options.
+/// With `&Client` or `&Session` as `C`, the command is a future; without a runtime, [`Command::wait`] blocks until the
+/// reply arrives. With `()` as `C`, the command is not bound to a client; such commands form a
+/// [batch](crate::Client::batch). `O` selects the options that the command has.
 #[must_use = "a command does nothing unless it is awaited, waited for or put into a batch"]
 #[derive(Debug)]
 pub struct Command<C, T, O = ()> {
@@ -84,23 +85,23 @@ pub struct Command<C, T, O = ()> {
 pub(crate) enum State {
     #[default]
     New,
-    /// There was no room for it, since then.
+    /// The budget has been full since then.
     Full {
         since: Instant,
         trip: Trip,
     },
-    /// It was sent.
+    /// Waits for its reply.
     Waits {
         slot: Waiting,
         trip: Trip,
     },
-    /// It is to be sent again.
+    /// To be sent again.
     Again {
         trip: Trip,
     },
-    /// The same, after a pause.
+    /// To be sent again after a pause.
     Paused(Box<Paused>),
-    /// It goes to several nodes.
+    /// Split over several nodes.
     Spread(Box<Spread>),
     /// Nothing had to be sent.
     Ready(Reply),
@@ -108,14 +109,14 @@ pub(crate) enum State {
 }
 
 impl<T> Command<(), T> {
-    /// A command of these words.
+    /// Returns a command with these arguments, not bound to a client.
     pub fn new(request: Request) -> Command<(), T> {
         Command::typed(request)
     }
 }
 
 impl<T, O> Command<(), T, O> {
-    /// A command of these words, with options of its own.
+    /// A command with these arguments and its own options.
     #[doc(hidden)]
     pub fn typed(request: Request) -> Command<(), T, O> {
         Command {
@@ -128,7 +129,7 @@ impl<T, O> Command<(), T, O> {
         }
     }
 
-    /// The same command, for this one to send.
+    /// Binds the command to a client, session or cache, which sends it.
     pub fn on<C: Target>(self, target: &C) -> Command<&C, T, O> {
         Command {
             target,
@@ -142,19 +143,19 @@ impl<T, O> Command<(), T, O> {
 }
 
 impl<C, T, O> Command<C, T, O> {
-    /// Time until the reply has to be there, instead of the client's.
+    /// Sets the time limit of this command, instead of the client's.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Whether it may be sent again, instead of the client's way.
+    /// Sets whether this command may be sent again, instead of the client's setting.
     pub fn replay(mut self, replay: Replay) -> Self {
         self.replay = Some(replay);
         self
     }
 
-    /// Another type for its reply.
+    /// Sets another type for the reply.
     pub fn reply_as<U>(self) -> Command<C, U, O> {
         Command {
             target: self.target,
@@ -166,32 +167,32 @@ impl<C, T, O> Command<C, T, O> {
         }
     }
 
-    /// One more word, for what has no method of its own.
+    /// Appends an argument, for options without a method.
     pub fn arg(mut self, arg: impl crate::arg::ToArg) -> Self {
         self.request.arg(arg);
         self
     }
 
-    /// More words.
+    /// Appends several arguments.
     pub fn args(mut self, args: impl crate::arg::ToArgs) -> Self {
         self.request.args(args);
         self
     }
 
-    /// One more word, which is a key.
+    /// Appends an argument that is a key.
     pub fn key(mut self, key: impl crate::arg::ToArg) -> Self {
         self.request.key(key);
         self
     }
 
-    /// Words of an option.
+    /// Appends the arguments of an option.
     #[doc(hidden)]
     pub fn option(mut self, write: impl FnOnce(&mut Request)) -> Self {
         self.request.option(write);
         self
     }
 
-    /// As it will be sent.
+    /// Returns the request as it will be sent.
     pub fn request(&self) -> &Request {
         &self.request
     }
@@ -202,13 +203,13 @@ impl<C, T, O> Command<C, T, O> {
 }
 
 impl<C, T, O> Command<C, Option<T>, O> {
-    /// Nothing is an error, [`Kind::Missing`]. To be called last.
+    /// Turns a missing value (null) into the error [`Kind::Missing`]. Call it last.
     pub fn required(self) -> Required<C, T, O> {
         Required(self)
     }
 }
 
-/// A command whose reply must not be nothing.
+/// A command whose reply must not be null; see [`Command::required`].
 #[must_use = "a command does nothing unless it is awaited or waited for"]
 #[derive(Debug)]
 pub struct Required<C, T, O = ()>(Command<C, Option<T>, O>);
@@ -221,7 +222,7 @@ impl<C: Target, T: FromReply, O> Required<&C, T, O> {
     /// As [`Command::wait`].
     ///
     /// # Errors
-    /// As awaiting it.
+    /// As when awaited.
     pub fn wait(self) -> Result<T> {
         present(self.0.wait())
     }
@@ -236,11 +237,12 @@ impl<C: Target, T: FromReply, O> Future for Required<&C, T, O> {
 }
 
 impl<C: Target, T: FromReply, O> Command<&C, T, O> {
-    /// Sends it, and waits for the reply on this thread, without a runtime.
+    /// Sends the command and blocks this thread until the reply arrives. It needs no runtime.
+    ///
+    /// Do not call it from a task of a runtime, since it blocks the task's thread.
     ///
     /// # Errors
-    /// The blocking form of awaiting the command. Do not call it from a task of a runtime, since it blocks the task's
-    /// thread: the error is [`Kind::Invalid`] if that thread runs the client's connections, and [`Kind::Timeout`] if
+    /// As when awaited. Also [`Kind::Invalid`] if this thread runs the client's connections, and [`Kind::Timeout`] if
     /// all threads that run them are blocked.
     pub fn wait(self) -> Result<T> {
         let limit = self.way().limit(self.target.default_timeout());
@@ -257,7 +259,7 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     }
 }
 
-/// Time beyond all limits of a command, after which no runtime can still be enforcing them.
+/// Extra time after all limits of a command. Later than that, no runtime can still be enforcing them.
 const NOBODY_AFTER: Duration = Duration::from_secs(1);
 
 /// Waits for this request's result. The runtime that runs the connections enforces the time limits. If that runtime
@@ -308,7 +310,7 @@ fn unreadable(error: Error, request: &Request) -> Error {
     }
 }
 
-/// What is to be sent, in one piece, and how.
+/// Requests that are sent in one piece, and how they are sent.
 pub(crate) struct Way<'a> {
     pub(crate) requests: &'a [Request],
     pub(crate) timeout: Option<Duration>,
@@ -316,25 +318,25 @@ pub(crate) struct Way<'a> {
     pub(crate) unity: Unity,
 }
 
-/// How far requests belong together, if there are several nodes.
+/// How requests are grouped if there are several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unity {
-    /// They may go to several nodes.
+    /// Each request may go to another node.
     Each,
-    /// They are executed together or not at all.
+    /// All are executed together or not at all.
     Whole,
-    /// They were dealt out to a node.
+    /// A part that was already assigned to a node.
     Piece,
 }
 
-/// A command that ends each connection it goes by is not sent by more.
+/// A command is not sent over more connections than this, in case it is what breaks them.
 const REPLAYS_MAX: u8 = 3;
 
-/// As good as for ever.
+/// Practically unlimited.
 pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Way<'_> {
-    /// Its own time. One that waits for other clients takes as long as it says to the server, and `margin` beside.
+    /// The time limit of its own. A blocking command may take the timeout in its arguments plus `margin`.
     pub(crate) fn limit(&self, margin: Option<Duration>) -> Option<Duration> {
         let blocks = || self.requests.iter().any(|request| request.traits().blocks);
         self.timeout.or_else(|| {
@@ -345,11 +347,11 @@ impl Way<'_> {
         })
     }
 
-    /// The same, sent again: all attempts from the second on have the time of one. When the first one began only its
-    /// lane knew.
+    /// The same requests, to be sent again. All attempts after the first share one time limit, since only the lane knew
+    /// when the first attempt began.
     ///
     /// # Errors
-    /// That is over.
+    /// The time limit has passed.
     fn what_is_left(&self, began: Instant, target: &impl Target) -> Result<Way<'_>> {
         let default = target.default_timeout();
         let limit = self.limit(default).or(default);
@@ -367,7 +369,7 @@ impl Way<'_> {
 
     fn may_send_again(&self, error: &Error, target: &impl Target, replays: u8) -> bool {
         if error.code() == Some(Code::ReadOnly) {
-            // An answer like this stands for the command only if nothing of it was executed.
+            // The command gets this error only if no part of it was executed.
             return replays < REPLAYS_MAX;
         }
         if replays >= REPLAYS_MAX || error.kind() != Kind::Disconnected || !error.maybe_applied() {
@@ -382,7 +384,7 @@ impl Way<'_> {
 }
 
 impl State {
-    /// Sends what is to be sent, if that has not happened; the replies, when they are there.
+    /// Sends the requests unless they were sent; returns the replies when they have arrived.
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
@@ -401,7 +403,7 @@ impl State {
                     }
                     *self = before.send(target, way, cx.waker())?;
                     if matches!(self, State::Waits { .. } | State::Full { .. }) {
-                        // It cannot be there yet, and whoever has it has the waker.
+                        // The reply cannot have arrived yet, and the lane has the waker.
                         return Poll::Pending;
                     }
                 }
@@ -456,7 +458,7 @@ impl State {
         }
     }
 
-    /// Sends it; what it is then.
+    /// Sends the requests; returns the next state.
     fn send(self, target: &impl Target, way: &Way<'_>, waker: &Waker) -> Result<State> {
         let (since, mut trip) = match self {
             State::Full { since, trip } => (Some(since), trip),
@@ -490,7 +492,7 @@ impl State {
         })
     }
 
-    /// It goes on to another node, or to the same one later.
+    /// The state of a command that goes to another node, or to the same one later.
     pub(crate) fn onward(cluster: &Cluster, onward: Onward, trip: Trip) -> State {
         match onward {
             Onward::Now => State::Again { trip },

@@ -1,7 +1,7 @@
-//! Who we are, for a server: a login that stays, or one that changes while commands run.
+//! The client's login: a fixed one, or one that changes while commands run.
 //!
-//! Each new connection asks for the login of that moment. Connections that are there and shared are told of a new
-//! one with AUTH, between the commands of others; whatever the server makes of it, they go on.
+//! Each new connection uses the current login. When the login changes, open shared connections send AUTH between
+//! commands, and continue whether or not the server accepts it.
 
 use crate::address::Secret;
 use crate::error::Result;
@@ -11,10 +11,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A future in a box.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A user and a password, or nobody. The password is not shown.
+/// A user and a password, or no login. `Debug` does not show the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
     pub(crate) user: Option<String>,
@@ -22,29 +22,29 @@ pub struct Login {
 }
 
 impl Login {
-    /// A user and his password.
+    /// Returns a login with a user and a password.
     #[must_use]
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Login {
         Login { user: Some(user.into()), password: Some(Secret(password.into())) }
     }
 
-    /// A password alone, which is that of the user `default`.
+    /// Returns a login with a password only, which is that of the user `default`.
     #[must_use]
     pub fn password(password: impl Into<String>) -> Login {
         Login { user: None, password: Some(Secret(password.into())) }
     }
 
-    /// Nobody in particular.
+    /// Returns an empty login: connections do not authenticate.
     #[must_use]
     pub fn nobody() -> Login {
         Login { user: None, password: None }
     }
 }
 
-/// Who knows the login of the moment: for [`Builder::credentials`](crate::Builder::credentials).
+/// A source of logins, for [`Builder::credentials`](crate::Builder::credentials).
 ///
-/// A [`Login`] is one that never changes, [`Rotating`] one that the program changes. One of your own may ask a
-/// vault, or a provider of tokens:
+/// A [`Login`] never changes; a [`Rotating`] login is changed by the program. Implement the trait to read logins from a
+/// vault or a token provider:
 ///
 /// ```no_run
 /// use brisk::{BoxFuture, Credentials, Login};
@@ -68,13 +68,14 @@ impl Login {
 /// # async fn read_token() -> String { String::new() }
 /// ```
 pub trait Credentials: Send + Sync + 'static {
-    /// The login of this moment. Asked for each connection, within the time for connecting.
+    /// Returns the current login. Called for each new connection, within the time limit for connecting.
     ///
     /// # Errors
-    /// There is none now: no connection is made, and it is tried again as if the server were not there.
+    /// No login is available: the connection is not opened, and the client tries again, as if the server could not be
+    /// reached.
     fn current(&self) -> BoxFuture<'_, Result<Login>>;
 
-    /// Waits until the login is another one than this. By default for ever. It may be dropped at any moment.
+    /// Waits until the login differs from this one. By default it waits forever. The future may be dropped at any time.
     fn changed<'a>(&'a self, known: &'a Login) -> BoxFuture<'a, ()> {
         let _ = known;
         Box::pin(pending())
@@ -87,7 +88,7 @@ impl Credentials for Login {
     }
 }
 
-/// A login that the program changes: keep a clone, and [`set`](Rotating::set) the next one.
+/// A login that the program can change: keep a clone, and call [`set`](Rotating::set) with the next login.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -102,13 +103,13 @@ impl Credentials for Login {
 pub struct Rotating(Arc<watch::Sender<Login>>);
 
 impl Rotating {
-    /// With this login at first.
+    /// Returns a source that begins with this login.
     #[must_use]
     pub fn new(login: Login) -> Rotating {
         Rotating(Arc::new(watch::Sender::new(login)))
     }
 
-    /// From now on it is this one: for new connections, and for those that are there and shared.
+    /// Changes the login, for new connections and for open shared connections.
     pub fn set(&self, login: Login) {
         self.0.send_replace(login);
     }
@@ -127,11 +128,11 @@ impl Credentials for Rotating {
     }
 }
 
-/// Those of a client.
+/// The credentials of a client.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) credentials: Arc<dyn Credentials>,
-    /// Connections that are there may have to be told of another login.
+    /// Whether open connections may have to authenticate again.
     pub(crate) may_change: bool,
 }
 

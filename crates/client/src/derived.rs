@@ -1,11 +1,11 @@
-//! What the code of the derives calls: fields written as words, and read one by one. No part of the interface.
+//! Support code for the derive macros: writes fields as arguments, and reads them one by one. Not a public interface.
 
 use crate::arg::{ToArg, Words};
 use crate::error::{Error, Kind, Result};
 use crate::reply::{FromReply, Reader};
 use brisk_resp::reply::read::Part;
 
-/// A value of a field: a word, or none.
+/// The value of a field: one argument, or none.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not one word, so no value of a field",
     note = "implement `ToArg` for it, derive it, or say `#[hash(json)]`"
@@ -167,7 +167,7 @@ impl<'r, 'a> Fields<'r, 'a> {
     }
 }
 
-/// A word of the reply, as it came.
+/// A string of the reply, unchanged.
 pub fn word<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
     let part = reader.part()?;
     part.as_bytes().ok_or_else(|| Error::unexpected("word", &part).at(of))

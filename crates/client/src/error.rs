@@ -1,5 +1,4 @@
-//! What can go wrong, and what the caller has to know about it: what happened, how far the command had come,
-//! and whether the server may have executed it.
+//! Errors: what happened, whether the command was sent, and whether the server may have executed it.
 
 use brisk_resp::reply::read::Part;
 use std::borrow::Cow;
@@ -11,10 +10,10 @@ const NAMED_MAX: usize = 8;
 /// The library appends this to a server's error if other nodes have executed their part of the command.
 pub(crate) const IN_PART: &str = " (other nodes have executed their part of the command)";
 
-/// Why a command has no reply, or one that is of no use.
+/// The reason why a command has no reply, or none that can be used.
 ///
-/// Cheap to move (a pointer) and to clone. [`Error::kind`] says what happened, and [`Error::maybe_applied`]
-/// whether the server may have executed the command all the same.
+/// [`Error::kind`] says what happened, and [`Error::maybe_applied`] whether the server may have executed the command.
+/// Texts that this library writes never contain values. An error is cheap to move (one pointer) and to clone.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -23,50 +22,50 @@ struct Inner {
     kind: Kind,
     text: Cow<'static, str>,
     maybe_applied: bool,
-    /// Error of several commands: whether each was executed.
+    /// For each of several commands, whether it was executed.
     executed: Box<[Executed]>,
     /// The operating system's error.
     source: Option<Arc<io::Error>>,
 }
 
-/// What happened.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The time for the command was over; how far it had come then.
+    /// The command timed out in this phase.
     Timeout(Phase),
-    /// The connection was lost, or there was none.
+    /// The connection was lost or could not be opened.
     Disconnected,
-    /// No connection, because TLS failed: the server's certificate is not trusted, has expired or has another name,
-    /// the server requires a different client certificate, or it does not speak TLS.
+    /// The TLS handshake failed: the server's certificate is not trusted, has expired or has another name, the server
+    /// requires a different client certificate, or it does not use TLS.
     Tls,
-    /// More bytes wait for replies than the budget allows. Nothing was sent.
+    /// The [budget](crate::Budget) for requests without a reply is exhausted. Nothing was sent.
     Overloaded,
-    /// The server answered with an error.
+    /// The server replied with an error.
     Server(Code),
-    /// The reply is not of the type that was asked for.
+    /// The reply cannot be converted to the requested type.
     UnexpectedReply,
-    /// There is no value, and one was [required](crate::Command::required).
+    /// The value does not exist, and it was [required](crate::Command::required).
     Missing,
-    /// What came from the server is no reply of the protocol. The connection was closed.
+    /// The server sent bytes that violate the protocol. The connection was closed.
     Protocol,
-    /// An address, a name or an option that cannot be.
+    /// An address, an argument or an option is invalid, or the command cannot be used on this connection.
     Invalid,
-    /// A transaction was not executed, since a watched key had changed.
+    /// The transaction was not executed, since a watched key had changed.
     Aborted,
     /// The client was closed.
     Closed,
 }
 
-/// How far a command had come.
+/// The phase in which a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Nothing of it was sent: it was not executed, and will not be.
+    /// Not sent: the command was not executed and will not be.
     Queued,
-    /// It was sent, at least in part: the server may have executed it, or may yet.
+    /// Sent, at least in part: the server may have executed the command or may still do so.
     Sent,
-    /// A part of its reply has come: the server has executed it, or is about to.
+    /// A part of the reply has arrived: the server has executed the command or is about to.
     Streaming,
 }
 
@@ -74,27 +73,27 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Executed {
-    /// It was executed: its reply arrived and was not an error.
+    /// Executed: the reply arrived and was not an error.
     Yes,
-    /// The server refused it and replied with an error.
+    /// Not executed: the server replied with an error.
     No,
     /// Unknown, or executed in part.
     Unknown,
 }
 
-/// The first word of a server's error.
+/// The error code: the first word of an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// `ERR`: no code of its own.
+    /// `ERR`: an error without a specific code.
     Err,
-    /// `WRONGTYPE`: the key holds another type.
+    /// `WRONGTYPE`: the key holds a value of another type.
     WrongType,
-    /// `MOVED`: the slot is another node's.
+    /// `MOVED`: another node serves the slot.
     Moved,
-    /// `ASK`: the key is on its way to another node.
+    /// `ASK`: the slot is migrating, and the key is on the other node.
     Ask,
-    /// `TRYAGAIN`: keys of one command are on both sides of a slot's move.
+    /// `TRYAGAIN`: the slot is migrating, and the keys of the command are on both nodes.
     TryAgain,
     /// `CLUSTERDOWN`: not all slots are served.
     ClusterDown,
@@ -102,46 +101,46 @@ pub enum Code {
     CrossSlot,
     /// `READONLY`: a write to a replica.
     ReadOnly,
-    /// `MASTERDOWN`: a replica that does not tell old data has lost its primary.
+    /// `MASTERDOWN`: a replica without a link to its primary does not serve stale data.
     MasterDown,
-    /// `LOADING`: the server is starting.
+    /// `LOADING`: the server is loading its dataset.
     Loading,
-    /// `BUSY`: a script takes long.
+    /// `BUSY`: a script has been running for too long.
     Busy,
-    /// `BUSYKEY`: RESTORE would overwrite.
+    /// `BUSYKEY`: the target key of RESTORE exists.
     BusyKey,
     /// `BUSYGROUP`: the consumer group exists.
     BusyGroup,
-    /// `NOGROUP`: there is no such consumer group.
+    /// `NOGROUP`: the consumer group does not exist.
     NoGroup,
-    /// `NOAUTH`: the connection has to authenticate itself.
+    /// `NOAUTH`: the connection must authenticate first.
     NoAuth,
-    /// `WRONGPASS`: no such user, or not this password.
+    /// `WRONGPASS`: the user does not exist, or the password is wrong.
     WrongPass,
-    /// `NOPERM`: the user may not do this.
+    /// `NOPERM`: the user lacks the permission.
     NoPerm,
-    /// `NOSCRIPT`: the script is not known by its digest.
+    /// `NOSCRIPT`: no script with this digest is loaded.
     NoScript,
-    /// `NOTBUSY`: there is no script to be killed.
+    /// `NOTBUSY`: no script is running.
     NotBusy,
-    /// `UNKILLABLE`: the script has written.
+    /// `UNKILLABLE`: the script has already written data.
     Unkillable,
-    /// `EXECABORT`: a command of the transaction was refused.
+    /// `EXECABORT`: the transaction was discarded, since one of its commands was rejected.
     ExecAbort,
-    /// `OOM`: the limit of memory is reached.
+    /// `OOM`: `maxmemory` is exceeded.
     OutOfMemory,
-    /// `MISCONF`: the server cannot save, and refuses writes.
+    /// `MISCONF`: the server cannot save the dataset and rejects writes.
     Misconf,
-    /// `NOREPLICAS`: not enough replicas follow.
+    /// `NOREPLICAS`: too few replicas are connected.
     NoReplicas,
-    /// `NOPROTO`: the server does not speak this version of the protocol.
+    /// `NOPROTO`: the server does not support this version of the protocol.
     NoProto,
-    /// Another word; [`Error::message`] has it.
+    /// Another code; [`Error::message`] begins with it.
     Other,
 }
 
 impl Code {
-    /// The code that a server's error begins with.
+    /// Returns the code of an error reply with this text.
     #[must_use]
     pub fn of(message: &[u8]) -> Code {
         let word = message.split(|byte| *byte == b' ').next().unwrap_or_default();
@@ -183,7 +182,7 @@ impl Error {
         Error(Arc::new(Inner { kind, text, maybe_applied, executed, source: None }))
     }
 
-    /// A socket error, after this text if it is not empty.
+    /// A socket error, with `place` as a prefix if it is not empty.
     pub(crate) fn socket(place: &str, error: io::Error) -> Error {
         let text = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
         // Not an error of the socket itself, only of the TLS layer above it.
@@ -192,7 +191,7 @@ impl Error {
         Error::new(kind, text).changed(|inner| inner.source = Some(Arc::new(error)))
     }
 
-    /// The connection was lost while the command was under way.
+    /// The connection was lost while the command was in progress.
     pub(crate) fn lost(phase: Phase, why: &str) -> Error {
         Error::new(Kind::Disconnected, why.to_owned()).lost_at(phase)
     }
@@ -216,17 +215,17 @@ impl Error {
         self
     }
 
-    /// The same, of a command that was sent.
+    /// The same error for a command that was sent.
     pub(crate) fn after_sending(&self) -> Error {
         self.clone().changed(|inner| inner.maybe_applied = true)
     }
 
-    /// The same, with more to say.
+    /// The same error with a note in its text.
     pub(crate) fn with_note(&self, note: &str) -> Error {
         self.clone().changed(|inner| inner.text = Cow::Owned(format!("{} ({note})", inner.text)))
     }
 
-    /// The same, saying where. What is wrong with the protocol is so anywhere.
+    /// The same error with a place as a prefix. Protocol errors have no place.
     #[cfg(feature = "derive")]
     pub(crate) fn at(self, place: &str) -> Error {
         if self.0.kind == Kind::Protocol {
@@ -235,7 +234,7 @@ impl Error {
         self.changed(|inner| inner.text = Cow::Owned(format!("{place}: {}", inner.text)))
     }
 
-    /// Combines several such errors into this one. Executed reads do not set `maybe_applied`.
+    /// The same error for a batch, with the result of each command. Executed reads do not set `maybe_applied`.
     pub(crate) fn of_several(self, each: impl Iterator<Item = (Executed, bool)>) -> Error {
         let each: Vec<(Executed, bool)> = each.collect();
         let executed: Box<[Executed]> = each.iter().map(|(executed, _)| *executed).collect();
@@ -252,7 +251,7 @@ impl Error {
         })
     }
 
-    /// The server's error, as it came.
+    /// An error reply of the server, unchanged.
     pub(crate) fn server(message: &[u8]) -> Error {
         let kind = Kind::Server(Code::of(message));
         let error = Error::new(kind, String::from_utf8_lossy(message).into_owned());
@@ -262,20 +261,20 @@ impl Error {
         }
     }
 
-    /// A reply of another type. The text has the type of the reply and its length, but not the value: errors are
+    /// A reply of an unexpected type. The text names the type and length of the reply, but not the value: errors are
     /// logged, and a value may be secret or large.
     pub(crate) fn unexpected(wanted: &'static str, found: &Part<'_>) -> Error {
         let text = format!("the reply is no {wanted}, but {}", Described(found));
         Error::new(Kind::UnexpectedReply, text)
     }
 
-    /// What happened.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The code of the server's error, if it is one.
+    /// Returns the code of the server's error reply, if the server sent one.
     #[must_use]
     pub fn code(&self) -> Option<Code> {
         match self.0.kind {
@@ -284,24 +283,30 @@ impl Error {
         }
     }
 
-    /// What happened, in words; of a server's error its whole text.
+    /// Returns a description of the error. For an error reply of the server, it is the whole text of the reply.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.text
     }
 
-    /// Whether the server may have executed something that changes data, or may still do so. True if the command was
-    /// sent and its reply is not known; if the command was executed and its reply does not fit the wanted type; and
-    /// if a batch, a transaction, or a command with keys on several nodes was executed in part. False if the server
-    /// refused the command, if nothing was sent, and if only reads were executed.
+    /// Returns whether the server may have changed data for this command, or may still do so.
+    ///
+    /// True in these cases:
+    ///
+    /// - The command was sent, and its reply is unknown.
+    /// - The command was executed, and its reply cannot be converted to the requested type.
+    /// - A batch, a transaction, or a command with keys on several nodes was executed in part.
+    ///
+    /// False if the server rejected the command, if nothing was sent, or if only reads were executed.
     #[must_use]
     pub fn maybe_applied(&self) -> bool {
         self.0.maybe_applied
     }
 
-    /// For a [batch](crate::Client::batch) or a [transaction](crate::Client::transaction) of two or more commands
-    /// whose replies arrived: for each command, in order, whether the server executed it. Empty for a single command,
-    /// and if no reply arrived; then only [`Error::maybe_applied`] is known.
+    /// Returns, for each command of a [batch](crate::Client::batch) or [transaction](crate::Client::transaction) in
+    /// order, whether the server executed it.
+    ///
+    /// Empty for a single command, and if no reply arrived; then only [`Error::maybe_applied`] is known.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) {
@@ -316,7 +321,7 @@ impl Error {
         &self.0.executed
     }
 
-    /// The kind of the operating system's error, if there was one: `ConnectionRefused`, `NotFound`,
+    /// Returns the kind of the operating system's error, if there was one: `ConnectionRefused`, `NotFound`,
     /// `PermissionDenied` and so on. The error itself is the [source](std::error::Error::source).
     ///
     /// ```no_run
@@ -336,7 +341,7 @@ pub(crate) fn is_in_part(message: &[u8]) -> bool {
     message.ends_with(IN_PART.as_bytes())
 }
 
-/// Which of several commands were executed, if there were several.
+/// A text that lists which of several commands were executed; `None` for a single command.
 fn executed_note(executed: &[Executed]) -> Option<String> {
     let of = |wanted: Executed| {
         let all = executed.iter().enumerate().filter(move |(_, found)| **found == wanted);
@@ -425,5 +430,5 @@ impl From<brisk_resp::reply::decode::ReplyError> for Error {
     }
 }
 
-/// What a command gives.
+/// The result of a command.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! JSON as a word of a command, and of a reply: with the feature `json`.
+//! JSON in arguments and replies (Cargo feature `json`).
 
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::error::{Error, Kind, Result};
@@ -7,7 +7,7 @@ use brisk_resp::reply::read::Part;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A value that is one word, its JSON; and that is made of one.
+/// A value that is sent as JSON in one argument, and read from JSON in a reply. Requires the Cargo feature `json`.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -26,14 +26,14 @@ use serde::de::DeserializeOwned;
 /// # }
 /// ```
 ///
-/// A value that has no JSON, such as a map whose keys are no strings, is an error of the kind
-/// [`Kind::Invalid`], and nothing is sent. A reply that is no JSON of this type is [`Kind::UnexpectedReply`].
+/// A value that JSON cannot represent, for example a map whose keys are not strings, is an error of the kind
+/// [`Kind::Invalid`], and nothing is sent. A reply that is not valid JSON for this type is [`Kind::UnexpectedReply`].
 /// O(bytes), and one allocation for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Json<T>(pub T);
 
 impl<T> Json<T> {
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0
     }

@@ -1,24 +1,30 @@
-//! A client for Redis-compatible servers: Brisk, Redis, Valkey.
+//! A client for Redis-compatible servers: Brisk, Redis and Valkey.
 //!
-//! Commands of all tasks and threads share a few connections, go out together and are answered in order, without
-//! a word about it in the program. What may wait is bounded, every command has a time limit, an error says
-//! whether the command may have been executed, and a lost connection is made anew.
+//! All tasks and threads share a few connections, and the client pipelines their commands automatically. Queues are
+//! bounded, every command has a time limit, and lost connections are reestablished. An error says whether the server
+//! may have executed the command.
 //!
-//! | part | what it is |
+//! Start with [`Client`]: [`Client::connect`] opens the connections, and the commands are its methods.
+//!
+//! | item | purpose |
 //! |---|---|
-//! | [`Client`] | shared connections to a server; commands are its methods |
-//! | [`commands`] | all commands, with nobody to send them yet |
-//! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
-//! | [`wait`] | everything else without a runtime: sessions, scripts, listeners |
-//! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
-//! | [`FromReply`] | what a reply can be made into |
-//! | [`Observer`] | who is told what the client does |
-//! | [`consumer`] | members of consumer groups |
-//! | [`recipes`] | structures made of simpler ones |
-//! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
+//! | [`Client`] | shared connections to a server or a cluster; commands are its methods |
+//! | [`Builder`] | options of a client: time limits, TLS, replicas, credentials |
+//! | [`Command`] | a command: a future, or [blocking](Command::wait) |
+//! | [`commands`] | free functions that build a command without a client, for batches and transactions |
+//! | [`Error`] | what happened, whether the command was sent, whether it may have been executed |
+//! | [`Session`] | a connection for one caller: WATCH, SELECT, blocking commands |
+//! | [`Subscriber`] | publish and subscribe |
+//! | [`Cache`] | client-side caching |
+//! | [`consumer`] | workers in a consumer group of a stream |
+//! | [`recipes`] | data structures built from simpler ones |
+//! | [`wait()`] | blocks on sessions, scripts and subscribers in programs without a runtime |
+//! | [`ToArg`], [`ToArgs`] | types that can be arguments of a command |
+//! | [`FromReply`] | types that a reply can be converted to |
+//! | [`Observer`] | callbacks for logs, metrics and traces |
 //!
-//! Features, each off by default: `derive` (structs as hashes), `json` (`Json<T>`), `tracing` and `metrics` (ready
-//! observers), `mock` (a scripted server for tests).
+//! Cargo features, each off by default: `derive` (structs as hashes), `json` (`Json<T>`), `tls` (TLS with rustls),
+//! `tracing` and `metrics` (ready-made observers), `mock` (a scripted server for tests).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Locks whose holder has panicked are taken as if it had not: each of them is whole again before anything that
-//! can panic is called, and a library does not end the program of others.
+//! Locks that ignore poisoning. The data under each lock is consistent before any call that may panic, and a library
+//! should not end the program after a panic elsewhere.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

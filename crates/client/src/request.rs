@@ -1,8 +1,7 @@
-//! A command as it will be sent: its words, already in the protocol's form, and the few facts that the way
-//! to the server depends on.
+//! A command as it will be sent: its arguments, already encoded, and the traits that decide how it is routed.
 //!
-//! The bytes stand in a buffer that the thread lends and gets back, so that a command allocates nothing once
-//! a thread has a few.
+//! The bytes are in a buffer that the thread lends and gets back, so that a command allocates no memory once the thread
+//! has a few buffers.
 
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::effects::{Effects, effects};
@@ -15,7 +14,7 @@ use std::ops::Range;
 
 /// Buffers that a thread keeps for its next commands.
 const KEPT_BUFFERS_MAX: usize = 64;
-/// A buffer that grew larger is given back to the system.
+/// A larger buffer is freed.
 const KEPT_BYTES_MAX: usize = 4096;
 
 thread_local! {
@@ -32,7 +31,7 @@ fn give_back(mut buffer: Vec<u8>) {
         return;
     }
     buffer.clear();
-    // A thread that ends has no place for it any more.
+    // A thread that ends no longer keeps buffers.
     let _ = BUFFERS.try_with(|buffers| {
         let mut buffers = buffers.borrow_mut();
         if buffers.len() < KEPT_BUFFERS_MAX {
@@ -41,42 +40,41 @@ fn give_back(mut buffer: Vec<u8>) {
     });
 }
 
-/// What the command is, as far as the way to the server depends on it.
+/// Properties of a command that decide how it is routed and whether it may be sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// It changes nothing: it may be sent again, and to a replica.
+    /// The command does not change data, so it may be sent again, and to a replica.
     pub reads_only: bool,
-    /// The request may wait for other clients: not on a shared connection. Also determined from the
-    /// arguments.
+    /// The command may wait for other clients, so shared connections reject it. Also determined from the arguments.
     pub blocks: bool,
-    /// The request changes the state of the connection (SELECT, MULTI, SUBSCRIBE …): not on a shared connection.
+    /// The command changes the state of the connection (SELECT, MULTI, SUBSCRIBE …), so shared connections reject it.
     /// Also determined from the arguments.
     pub binds: bool,
 }
 
-/// Arguments to be sent. `Debug` shows the name and the number of arguments, but not the values, which may be
-/// secrets.
+/// The name and arguments of a command, encoded. `Debug` shows the name and the number of arguments, but not the
+/// values, which may be secrets.
 pub struct Request {
-    /// The words, without the header that says how many they are.
+    /// The arguments, without the header with their number.
     body: Vec<u8>,
     words: u32,
-    /// So many of them are the name.
+    /// How many arguments form the name.
     name_words: u8,
-    /// Where the first key is in `body`.
+    /// The range of the first key in `body`.
     key: Range<u32>,
-    /// Where the words told as keys last are in `body`, with the values among them.
+    /// The range of the most recently added keys in `body`, with the values among them.
     keys: Range<u32>,
-    /// Where options go in, if the command has words behind them.
+    /// Where options are inserted, if the command has arguments after them.
     options_at: u32,
     traits: Traits,
-    /// The key of another command with which this one goes.
+    /// The key of another command, which routes this one.
     companion: Option<Box<[u8]>>,
-    /// Why the words are not what they should be.
+    /// The error, if an argument could not be written.
     failure: Option<Error>,
 }
 
 impl Request {
-    /// A command of these words, separated by spaces, so far.
+    /// Returns a command with this name, for example `CONFIG GET`, and no further arguments yet.
     #[must_use]
     pub fn new(name: &str, traits: Traits) -> Request {
         let mut request = Request {
@@ -95,21 +93,22 @@ impl Request {
         request
     }
 
-    /// What it was called when it was made, in capitals. O(bytes).
+    /// The name given to [`Request::new`], in capitals. O(bytes).
     pub(crate) fn name(&self) -> String {
         let words = self.words().take(usize::from(self.name_words));
         let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
         words.join(" ").to_ascii_uppercase()
     }
 
-    /// A command by its name, in any case. It is taken to change data; whether it waits for others or changes
-    /// the connection is found in its arguments when it is sent, if it has a function in [`crate::commands`].
+    /// Returns a command with this name, in upper or lower case. The client assumes that the command changes data. For
+    /// commands with a function in [`crate::commands`], the client determines from the arguments whether they block or
+    /// change the connection.
     #[must_use]
     pub fn named(name: &str) -> Request {
         Request::new(name, Traits::default())
     }
 
-    /// One more word. O(bytes).
+    /// Appends an argument. O(bytes).
     #[inline]
     pub fn arg(&mut self, arg: impl ToArg) {
         let mut words = Words { out: &mut self.body, count: self.words, failure: None };
@@ -119,7 +118,7 @@ impl Request {
         self.note_failure(failure);
     }
 
-    /// More words. O(bytes).
+    /// Appends several arguments. O(bytes).
     pub fn args(&mut self, args: impl ToArgs) {
         let mut words = Words { out: &mut self.body, count: self.words, failure: None };
         args.write_all(&mut words);
@@ -128,7 +127,7 @@ impl Request {
         self.note_failure(failure);
     }
 
-    /// The first one stays.
+    /// Keeps the first failure.
     #[inline]
     fn note_failure(&mut self, failure: Option<Error>) {
         if failure.is_some() && self.failure.is_none() {
@@ -136,14 +135,13 @@ impl Request {
         }
     }
 
-    /// Why it cannot be sent: a word could not be written.
+    /// The error, if an argument could not be written.
     #[inline]
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }
 
-    /// A word that is a key. The first one decides which connection, and in a cluster which node, gets
-    /// the command.
+    /// Appends an argument that is a key. The first key selects the connection, and in a cluster the node.
     #[inline]
     pub fn key(&mut self, key: impl ToArg) {
         let at = self.body.len();
@@ -151,18 +149,18 @@ impl Request {
         self.note_key(at);
     }
 
-    /// Words that are keys.
+    /// Appends arguments that are keys.
     pub fn keys(&mut self, keys: impl ToArgs) {
         let at = self.body.len();
         self.args(keys);
         self.note_key(at);
     }
 
-    /// What was written at `at` begins with a key, as a string of the protocol.
+    /// Records that the bytes at `at` begin with an encoded key.
     #[inline]
     fn note_key(&mut self, at: usize) {
         if let (Ok(from), Ok(to)) = (u32::try_from(at), u32::try_from(self.body.len())) {
-            // Those that follow upon one another are one range.
+            // Adjacent keys are one range.
             let is_next = !self.keys.is_empty() && self.keys.end == from;
             self.keys = if is_next { self.keys.start } else { from }..to;
         }
@@ -174,23 +172,23 @@ impl Request {
         let digits = header[1..end].iter();
         let len = digits.fold(0, |len: usize, digit| len * 10 + usize::from(digit - b'0'));
         let begin = at + end + 2;
-        // A key that does not fit is as good as none: it is sent all the same.
+        // A key beyond 4 GiB is sent, but not used for routing.
         if let (Ok(from), Ok(to)) = (u32::try_from(begin), u32::try_from(begin + len)) {
             self.key = from..to;
         }
     }
 
-    /// It goes where a command with this key would, though it has none.
+    /// Routes this command as if it had this key.
     pub(crate) fn goes_with(&mut self, key: &[u8]) {
         self.companion = Some(key.into());
     }
 
-    /// From here on words are those behind the options.
+    /// Marks the place for options: arguments added later come after them.
     pub fn end_of_options(&mut self) {
         self.options_at = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
     }
 
-    /// Words of an option: before those that stand behind the options, else at the end. O(bytes behind).
+    /// Appends the arguments of an option, before the arguments that come after the options. O(bytes after them).
     pub fn option(&mut self, write: impl FnOnce(&mut Request)) {
         let at = self.options_at as usize;
         if at >= self.body.len() {
@@ -214,7 +212,7 @@ impl Request {
         (self.key, self.keys) = (shift(&self.key), shift(&self.keys));
     }
 
-    /// The first key, if there is one.
+    /// The first key, if any.
     #[must_use]
     pub fn first_key(&self) -> Option<&[u8]> {
         if self.key.is_empty() {
@@ -223,22 +221,22 @@ impl Request {
         self.body.get(self.key.start as usize..self.key.end as usize)
     }
 
-    /// Its words, the name's first, as a server will see them.
+    /// The arguments as the server will see them, beginning with the name.
     pub fn words(&self) -> impl Iterator<Item = &[u8]> {
         words_of(&self.body)
     }
 
-    /// How many words it has.
+    /// The number of arguments, including the name.
     pub(crate) fn word_count(&self) -> u32 {
         self.words
     }
 
-    /// The first word.
+    /// The first argument.
     pub(crate) fn verb(&self) -> &[u8] {
         self.words().next().unwrap_or_default()
     }
 
-    /// What decides in a cluster on the node: the first key, or the channel that SPUBLISH has instead.
+    /// The key that selects the node of a cluster: the first key, or the channel of SPUBLISH.
     #[inline]
     pub(crate) fn routing_key(&self) -> Option<&[u8]> {
         self.first_key().or_else(|| {
@@ -247,12 +245,12 @@ impl Request {
         })
     }
 
-    /// The slot of that.
+    /// The slot of that key.
     pub(crate) fn slot(&self) -> Option<u16> {
         self.routing_key().map(key_slot)
     }
 
-    /// Keys beside the first one, as far as they were told as such together.
+    /// Keys other than the first one, as far as they were added together.
     pub(crate) fn later_keys(&self) -> impl Iterator<Item = &[u8]> {
         let range = self.keys.start as usize..self.keys.end as usize;
         let is_alone = self.keys.end == self.key.end.saturating_add(2);
@@ -282,17 +280,17 @@ impl Request {
         effects(self.words())
     }
 
-    /// Its words in the protocol's form: two commands are the same if these are.
+    /// The encoded arguments: two commands are equal if these bytes are.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Bytes that it takes to send it, about.
+    /// The approximate number of bytes to send.
     pub(crate) fn len(&self) -> usize {
         self.body.len() + 6
     }
 
-    /// Appends it as it is sent. O(bytes).
+    /// Appends the encoded request. O(bytes).
     #[inline]
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         encode::array(out, self.words as usize);
@@ -300,7 +298,7 @@ impl Request {
     }
 }
 
-/// Strings of the protocol that stand one after the other.
+/// Consecutive encoded strings.
 fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

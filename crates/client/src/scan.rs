@@ -1,7 +1,7 @@
-//! Walking through keys, hashes, sets and sorted sets page by page: SCAN, HSCAN, SSCAN, ZSCAN.
+//! Iterating over keys, hashes, sets and sorted sets page by page: SCAN, HSCAN, SSCAN, ZSCAN.
 //!
-//! A cursor belongs to the server that gave it, so a walk is one server's: elements of a key are asked of its primary,
-//! and in a cluster who walks through all keys says which node's.
+//! A cursor is valid only on the server that returned it, so an iteration stays on one server. The elements of a key
+//! come from its primary. In a cluster, the caller of an iteration over all keys chooses the node.
 
 use crate::arg::ToArg;
 use crate::client::{Client, Cluster};
@@ -16,11 +16,13 @@ use std::vec;
 
 const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 
-/// A walk through all keys, or all elements of a key; made by [`Client::scan_keys`] and its like.
+/// An iteration over all keys, or over all elements of a key. [`Client::scan_keys`], [`Client::scan_hash`] and the like
+/// return one.
 ///
-/// What is there from the first page to the last is given at least once; what comes or goes meanwhile, perhaps;
-/// and some maybe twice. A page is one command, and costs as much as its [count](Scan::count). Nothing is sent
-/// before something is asked for. A future that is dropped loses nothing: its page is asked for again.
+/// Elements that exist from the first page to the last are returned at least once. Elements that are added or removed
+/// meanwhile may be returned or not, and some elements may be returned twice. Each page is one command, and its cost
+/// depends on the [count](Scan::count). No command is sent before the first call. Dropping a future loses nothing: the
+/// next call requests the page again.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -35,7 +37,7 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # }
 /// ```
 ///
-/// To use it as a `Stream` of any library (this crate depends on none):
+/// To use it as a `Stream` of another library (this crate depends on none):
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -63,11 +65,11 @@ pub struct Scan<'a, C, T, W = Elements> {
     of: PhantomData<W>,
 }
 
-/// A walk through keys, which may be asked for one [kind](Scan::kind).
+/// An iteration over keys; [`kind`](Scan::kind) limits it to one type.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys(());
 
-/// A walk through the elements of a key.
+/// An iteration over the elements of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements(());
 
@@ -98,19 +100,20 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         }
     }
 
-    /// Only what matches this pattern.
+    /// Returns only elements that match this pattern.
     pub fn pattern(mut self, pattern: impl ToArg) -> Self {
         self.options.pattern = option("MATCH", pattern);
         self
     }
 
-    /// About so many elements are looked at for a page. The server's default is 10; some hundreds are faster.
+    /// Sets how many elements the server examines per page, approximately. The server's default is 10; a few hundred
+    /// are faster.
     pub fn count(mut self, count: u64) -> Self {
         self.options.count = Some(count);
         self
     }
 
-    /// Goes on where another walk was, see [`Scan::cursor`]. Pattern, kind and key have to be the same.
+    /// Starts at the position of another iteration, see [`Scan::cursor`]. Pattern, kind and key must be the same.
     pub fn from_cursor(mut self, cursor: u64) -> Self {
         self.at = cursor;
         self.next = Some(cursor);
@@ -118,18 +121,19 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         self
     }
 
-    /// From where a walk gives all that this one has not given yet, on the same server: the page at hand begins
-    /// there, or the next one if all of that was given. `None` if there is nothing more.
+    /// Returns a cursor for [`Scan::from_cursor`], valid on the same server. An iteration from there returns all
+    /// elements that this one has not returned yet: it begins with the current page, or with the next one if all of the
+    /// current page was returned. `None` after the last page.
     #[must_use]
     pub fn cursor(&self) -> Option<u64> {
         if self.page.as_slice().is_empty() { self.next } else { Some(self.at) }
     }
 
-    /// The next element; `None` behind the last.
+    /// Returns the next element; `None` after the last.
     ///
     /// # Errors
-    /// The server's, or the connection's; then the walk can go on all the same.
-    /// [`Kind::UnexpectedReply`](crate::Kind::UnexpectedReply) if `T` does not fit.
+    /// Errors of the server or the connection; you can continue the iteration after them.
+    /// [`Kind::UnexpectedReply`](crate::Kind::UnexpectedReply) if an element cannot be converted to `T`.
     pub async fn next(&mut self) -> Result<Option<T>> {
         loop {
             if let Some(element) = self.page.next() {
@@ -142,7 +146,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         }
     }
 
-    /// The rest of the page at hand, or the next page, which may be empty; `None` behind the last.
+    /// Returns the rest of the current page, or the next page, which may be empty; `None` after the last.
     ///
     /// # Errors
     /// As [`Scan::next`].
@@ -153,7 +157,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         }
     }
 
-    /// As [`Scan::next`], on this thread and without a runtime.
+    /// As [`Scan::next`], blocking this thread; it needs no runtime.
     ///
     /// # Errors
     /// As [`Scan::next`].
@@ -161,7 +165,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         block_on(Box::pin(self.next()))
     }
 
-    /// As [`Scan::page`], on this thread and without a runtime.
+    /// As [`Scan::page`], blocking this thread; it needs no runtime.
     ///
     /// # Errors
     /// As [`Scan::next`].
@@ -202,14 +206,14 @@ macro_rules! walks {
     ($owner:ty, $about:literal) => {
         #[doc = $about]
         impl $owner {
-            /// Walks through all keys of the database; see [`Scan`] for what is promised. In a cluster each
-            /// node has a part of the keys: one walk of each of [`Client::primaries`]; else
-            /// [`Kind::Invalid`](crate::Kind::Invalid).
+            /// Iterates over all keys of the database; see [`Scan`] for the guarantees. In a cluster each node has a
+            /// part of the keys, so start one iteration on each of [`Client::primaries`]. On the client of the whole
+            /// cluster, the error is [`Kind::Invalid`](crate::Kind::Invalid).
             pub fn scan_keys<T: FromReply>(&self) -> Scan<'_, $owner, T, Keys> {
                 Scan::new(self, Request::new("SCAN", READS))
             }
 
-            /// Walks through the fields of a hash, with their values.
+            /// Iterates over the fields of a hash, with their values.
             pub fn scan_hash<F: FromReply, V: FromReply>(
                 &self,
                 key: impl ToArg,
@@ -217,12 +221,12 @@ macro_rules! walks {
                 Scan::new(self, of("HSCAN", key))
             }
 
-            /// Walks through the members of a set.
+            /// Iterates over the members of a set.
             pub fn scan_set<T: FromReply>(&self, key: impl ToArg) -> Scan<'_, $owner, T> {
                 Scan::new(self, of("SSCAN", key))
             }
 
-            /// Walks through the members of a sorted set, with their scores.
+            /// Iterates over the members of a sorted set, with their scores.
             pub fn scan_sorted_set<T: FromReply>(
                 &self,
                 key: impl ToArg,
@@ -243,7 +247,7 @@ walks!(Client, "Walks that take many requests.");
 walks!(Session, "Walks that take many requests.");
 
 impl<C: Target, T: FromReply> Scan<'_, C, T, Keys> {
-    /// Only keys of this type, as TYPE names it: `string`, `hash` …
+    /// Returns only keys of this type, with the names of TYPE: `string`, `hash` …
     pub fn kind(mut self, kind: impl ToArg) -> Self {
         self.options.kind = option("TYPE", kind);
         self

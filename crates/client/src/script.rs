@@ -1,4 +1,4 @@
-//! Scripts by handle: the source goes to a server once, then its digest does.
+//! Scripts by digest: the client sends the source to a server once, then only the digest.
 
 use crate::arg::ToArgs;
 use crate::client::Client;
@@ -7,7 +7,7 @@ use crate::reply::FromReply;
 use crate::request::{Request, Traits};
 use std::sync::OnceLock;
 
-/// A script: its source, and the digest by which servers know it.
+/// A Lua script: its source and its SHA-1 digest.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -24,25 +24,25 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script of this source.
+    /// Returns a script with this source.
     #[must_use]
     pub const fn new(source: &'static str) -> Script {
         let traits = Traits { reads_only: false, blocks: false, binds: false };
         Script { source, digest: OnceLock::new(), traits }
     }
 
-    /// One that changes nothing: it may be sent again when a connection is lost.
+    /// Returns a script that does not change data, so the client may send it again after a lost connection.
     #[must_use]
     pub const fn read_only(source: &'static str) -> Script {
         let traits = Traits { reads_only: true, blocks: false, binds: false };
         Script { source, digest: OnceLock::new(), traits }
     }
 
-    /// Runs it. The first time the server is told the source; later its digest suffices, and where the server
-    /// has forgotten it, the source is sent again.
+    /// Runs the script. The first run loads the source with SCRIPT LOAD. Later runs send only the digest (EVALSHA); if
+    /// the server no longer has the script, the client sends the source again (EVAL).
     ///
     /// # Errors
-    /// The server's, the script's own included.
+    /// The server's error, including errors that the script raises.
     pub async fn run<T: FromReply>(
         &self,
         client: &Client,

@@ -1,4 +1,4 @@
-//! A connection of one's own: for commands that change what a connection is, or that wait for other clients.
+//! A connection for one caller: for commands that change the state of a connection, and for blocking commands.
 
 use crate::batch::{Commands, Transaction};
 use crate::blocking::{self, Waits};
@@ -20,21 +20,21 @@ use tokio::time::sleep;
 
 /// Attempts of [`Client::watch`] before it gives up.
 const ATTEMPTS: usize = 16;
-/// Pauses between attempts, each shortened at random by up to a half: transactions that have collided once would
+/// Pauses between attempts, each shortened at random by up to a half: otherwise transactions that collided once would
 /// collide again.
 const PAUSE_FIRST: Duration = Duration::from_micros(250);
 const PAUSE_LONGEST: Duration = Duration::from_millis(50);
 
-/// A connection that nobody else uses: SELECT, WATCH, MULTI over several awaits, blocking commands.
+/// A connection for one caller: SELECT, WATCH, MULTI over several awaits, blocking commands.
 ///
-/// Made by [`Client::session`]. It is not made anew when it is lost, since what it was (the database, watched
-/// keys) would be lost without a word: its commands then fail, and another session has to be begun. It ends with
+/// [`Client::session`] opens one. A session does not reconnect, since its state (the database, watched keys) would be
+/// lost silently. After a lost connection its commands fail; open a new session. Sessions close with
 /// [`Client::close`].
 ///
-/// A command that waits for others (BLPOP, XREAD with BLOCK, WAIT …) may take as long as it tells the server and the
-/// client's time beside; a server that does not answer even then is given up. One that waits for ever (0) has no
-/// limit: that its peer's machine is gone is noticed by the system (keep-alive, some four seconds), but a server that
-/// only stands still looks like one that has nothing to say.
+/// A blocking command (BLPOP, XREAD with BLOCK, WAIT …) may take the timeout in its arguments plus the client's time
+/// limit; then the server is given up. A command that blocks without a timeout (0) has no limit. If the server's
+/// machine is gone, TCP keep-alive notices it after about four seconds. A server process that hangs cannot be
+/// distinguished from one that has nothing to send.
 #[derive(Debug)]
 pub struct Session {
     lane: Lane,
@@ -47,17 +47,17 @@ impl Session {
         Session { lane, timeout, setup }
     }
 
-    /// A command by its name, as [`Client::raw`].
+    /// Builds a command by name, as [`Client::raw`].
     pub fn raw<T>(&self, name: &str) -> Command<&Session, T> {
         Command::new(Request::named(name)).on(self)
     }
 
-    /// As [`Client::transaction`]; with watched keys it fails with [`Kind::Aborted`] if one has changed.
+    /// As [`Client::transaction`]. Fails with [`Kind::Aborted`] if a watched key has changed.
     pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Session, B> {
         Transaction::new(self, commands)
     }
 
-    /// A connection that is in the middle of something is not for others.
+    /// Closes the connection. It is never reused, since its state is not for other callers.
     pub fn close(&self) {
         self.lane.close();
     }
@@ -101,39 +101,41 @@ impl Target for Session {
     }
 }
 
-/// How an attempt of [`Client::watch`] ends.
+/// The result of an attempt of [`Client::watch`].
 #[derive(Debug)]
 pub enum Step<B> {
-    /// These commands are executed, if no watched key has changed.
+    /// Execute these commands, if no watched key has changed.
     Commit(B),
-    /// Nothing is executed.
+    /// Execute nothing.
     Abort,
 }
 
 impl Client {
-    /// A connection of one's own, made now, with the client's login and database. In a cluster it is one with the
-    /// primary that has the first slot; see [`Client::session_for`].
+    /// Opens a connection for one caller, with the client's login and database. In a cluster it goes to the primary
+    /// that has the first slot; see [`Client::session_for`].
     ///
     /// # Errors
-    /// The server is not there, or refuses.
+    /// The server cannot be reached, or rejects the connection.
     pub async fn session(&self) -> Result<Session> {
         self.open_session(None).await
     }
 
-    /// The same, in a cluster with the primary that has this key. Its commands go to this node and no other: a key of
-    /// another one gets `MOVED`, an error with [`Code::Moved`](crate::Code::Moved).
+    /// As [`Client::session`], in a cluster with the primary that has this key. The session sends commands to this node
+    /// only: a key of another node gets `MOVED`, an error with [`Code::Moved`](crate::Code::Moved).
     ///
     /// # Errors
-    /// The server is not there, or refuses.
+    /// The server cannot be reached, or rejects the connection.
     pub async fn session_for(&self, key: impl crate::arg::ToArg) -> Result<Session> {
         let mut request = Request::new("", Traits::default());
         request.key(key);
         self.open_session(request.first_key()).await
     }
 
-    /// Optimistic changes: watches keys, lets `work` read what it needs and return the commands to execute, and
-    /// executes them if no watched key has changed meanwhile. Otherwise all of this is repeated, up to sixteen times,
-    /// after short pauses that grow and are partly random. `None` if `work` returned no commands.
+    /// Optimistic locking: watches keys, calls `work`, which reads values and returns the commands to execute, and
+    /// executes them if no watched key has changed meanwhile.
+    ///
+    /// If a key has changed, the whole sequence is repeated, up to sixteen times, after short pauses that grow and are
+    /// partly random. `None` if `work` returned [`Step::Abort`].
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -154,7 +156,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// What `work` gives; [`Kind::Aborted`] if others were faster each time.
+    /// The error of `work`; [`Kind::Aborted`] if a watched key changed in every attempt.
     pub async fn watch<B: Commands>(
         &self,
         keys: impl crate::arg::ToArgs,
@@ -193,7 +195,7 @@ impl Client {
         Err(Error::new(Kind::Aborted, text))
     }
 
-    /// Whether the keys of a session are another node's by now; which one, is noted.
+    /// Whether another node has the keys of a session by now; the cluster map records which one.
     pub(crate) fn has_moved(&self, error: &Error) -> bool {
         let is_moved = error.code() == Some(Code::Moved);
         match self.cluster() {

@@ -1,4 +1,4 @@
-//! Replies that are too large to be held: taken piece by piece, as they come, over a connection of their own.
+//! Replies that are too large for memory: read piece by piece as they arrive, over a separate connection.
 
 use crate::client::{Client, Ends};
 use crate::command::Command;
@@ -25,12 +25,12 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 /// So often a command follows its key to another node.
 const MOVES_MAX: usize = 4;
 
-/// A reply that is taken piece by piece: a string in [chunks](Streamed::chunk), a list, set or map by its
-/// [elements](Streamed::element). Made by [`Client::stream`].
+/// A reply that is read piece by piece: a string in [chunks](Streamed::chunk); a list, set or map by its
+/// [elements](Streamed::element). [`Client::stream`] returns it.
 ///
-/// What was not taken yet stays with the server and in the system's buffers: who takes slowly slows the server's
-/// sending down, and no other command, since the connection is the reply's own. The server holds what it could not
-/// send, within its `client-output-buffer-limit`. Dropped, the connection is closed.
+/// The part that was not read yet stays on the server and in the buffers of the operating system. A slow reader slows
+/// down only this reply, since it has its own connection. The server holds the part that it could not send, within its
+/// `client-output-buffer-limit`. Dropping the value closes the connection.
 pub struct Streamed {
     connection: Connection,
     handle: Handle,
@@ -77,11 +77,11 @@ impl Ends for Cut {
 }
 
 impl Client {
-    /// Sends a command over a connection of its own, made now, and gives its reply as it comes: for values and
-    /// collections that are too large to be held. `None` if there is nothing (the key does not exist).
+    /// Sends a command over a new connection and returns its reply as it arrives: for values and collections that are
+    /// too large for memory. `None` if the reply is null (the key does not exist).
     ///
-    /// The time limit of the client is one for each pause: as long as something comes, it may take as long as it
-    /// does. In a cluster it goes to the primary that has the key. Memory: 64 KiB and an element.
+    /// The client's time limit applies to each pause: the whole reply may take longer, as long as bytes arrive. In a
+    /// cluster the command goes to the primary that has the key. Memory: 64 KiB and one element.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client, mut out: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
@@ -102,8 +102,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server is not there, or refuses; its error, if that is the answer; [`Kind::Timeout`] with
-    /// [`Phase::Sent`] if nothing comes.
+    /// The server cannot be reached, or rejects the connection; the server's error reply; [`Kind::Timeout`] with
+    /// [`Phase::Sent`] if no reply arrives.
     pub async fn stream<T, O>(&self, command: Command<(), T, O>) -> Result<Option<Streamed>> {
         let request = command.into_request();
         if let Some(failure) = request.failure() {
@@ -152,7 +152,7 @@ impl Client {
 }
 
 impl Streamed {
-    /// Bytes of a string, or elements (of a map keys and values each for itself), that have yet to be taken.
+    /// Returns how many bytes of a string, or elements, were not read yet. In a map, keys and values count separately.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         match self.left {
@@ -162,11 +162,12 @@ impl Streamed {
         }
     }
 
-    /// The next piece of a string, of at most 64 KiB, as much as has come; `None` behind the last one. Without a copy.
+    /// Returns the next piece of a string, at most 64 KiB, as much as has arrived; `None` after the last one. It is not
+    /// copied.
     ///
     /// # Errors
-    /// [`Kind::UnexpectedReply`] if the reply is no string; [`Kind::Disconnected`] or [`Kind::Timeout`] with
-    /// [`Phase::Streaming`], each time from then on; [`Kind::Closed`] with the client.
+    /// [`Kind::UnexpectedReply`] if the reply is not a string; [`Kind::Disconnected`] or [`Kind::Timeout`] with
+    /// [`Phase::Streaming`], which every later call returns again; [`Kind::Closed`] if the client was closed.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         self.check()?;
         let left = match self.left {
@@ -192,11 +193,12 @@ impl Streamed {
         Ok(Some(self.connection.buffer.split_to(len).freeze()))
     }
 
-    /// The next element of a list, a set or a map (keys and values in turn); `None` behind the last one. A reply that
-    /// is none of these is its own only element. An element is held whole. A future that is dropped loses nothing.
+    /// Returns the next element of a list, a set or a map (keys and values in turn); `None` after the last one. A reply
+    /// of another type counts as a single element. Each element is held in memory as a whole. Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
-    /// As [`Streamed::chunk`]; that this element is of another type, and the next one can be taken.
+    /// As [`Streamed::chunk`]. Also if this element is of another type; you can then read the next one.
     pub async fn element<T: FromReply>(&mut self) -> Result<Option<T>> {
         let element = match self.half.take() {
             Some(half) => Some(half),
@@ -222,13 +224,13 @@ impl Streamed {
         Ok(Some(element))
     }
 
-    /// The next two elements: a field and its value, a member and its score, a key and its value. With RESP3 some
-    /// commands answer with lists of pairs: then these are [elements](Streamed::element). A future that is dropped
-    /// loses nothing.
+    /// Returns the next two elements: a field and its value, a member and its score, a key and its value. In RESP3 some
+    /// commands reply with lists of pairs: then the pairs are [elements](Streamed::element). Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
-    /// As [`Streamed::chunk`]; that one of the two is of another type, and the next pair can be taken;
-    /// [`Kind::UnexpectedReply`] if there is one only.
+    /// As [`Streamed::chunk`]. Also if one of the two is of another type; you can then read the next pair.
+    /// [`Kind::UnexpectedReply`] if only one element is left.
     pub async fn pair<K: FromReply, V: FromReply>(&mut self) -> Result<Option<(K, V)>> {
         if self.half.is_none() {
             self.half = self.next_whole().await?;

@@ -1,7 +1,7 @@
-//! Locks and counted pointers of what threads share in a lane: those of the standard library, or loom's, which tries
-//! every interleaving of a model (`lane/model.rs`).
+//! The locks and reference-counted pointers of a lane: those of the standard library, or loom's, which explores every
+//! interleaving of a model (`lane/model.rs`).
 //!
-//! Not under `cfg(loom)`: there tokio has no sockets.
+//! Selected by `cfg(brisk_loom)` and not by `cfg(loom)`, under which tokio has no sockets.
 
 #[cfg(not(brisk_loom))]
 pub(crate) use crate::poison::lock;

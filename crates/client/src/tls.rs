@@ -1,4 +1,4 @@
-//! What is asked of TLS: whom to trust, who we are, and the settings that all connections of a client share.
+//! TLS settings: trusted authorities, the client's certificate, and the configuration that all connections share.
 
 use crate::error::{Error, Kind, Result};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,10 +12,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// TLS as it is to be: for [`Builder::tls`](crate::Builder::tls). Of the cargo feature `tls`.
+/// TLS settings, for [`Builder::tls`](crate::Builder::tls). Requires the Cargo feature `tls`.
 ///
-/// Without anything said the system's authorities are trusted, the server has to have a certificate for the
-/// host of the address, and we show none.
+/// By default the client trusts the system's certificate authorities, requires a server certificate for the host of the
+/// address, and presents no certificate of its own.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -60,43 +60,43 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// The system's authorities, and no certificate of ours.
+    /// Returns the default settings: the system's authorities, and no client certificate.
     pub fn new() -> Tls {
         Tls::default()
     }
 
-    /// Trusts the authorities of this file, in PEM format, instead of the system's. May be said several times.
+    /// Trusts the authorities in this PEM file instead of the system's. Call it again to add more.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Tls {
         self.authorities.push(Pem::File(path.into()));
         self
     }
 
-    /// Trusts these authorities, in PEM format, instead of the system's. May be said several times.
+    /// Trusts these authorities, in PEM format, instead of the system's. Call it again to add more.
     pub fn ca_pem(mut self, text: impl Into<Vec<u8>>) -> Tls {
         self.authorities.push(Pem::Text(text.into()));
         self
     }
 
-    /// Our certificate, with those that lead to its authority, and its key: files in PEM format.
+    /// Sets the client's certificate chain and its private key, as PEM files.
     pub fn client_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
         self.identity = Some((Pem::File(cert.into()), Pem::File(key.into())));
         self
     }
 
-    /// Our certificate, with those that lead to its authority, and its key, in PEM format.
+    /// Sets the client's certificate chain and its private key, in PEM format.
     pub fn client_pem(mut self, cert: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Tls {
         self.identity = Some((Pem::Text(cert.into()), Pem::Text(key.into())));
         self
     }
 
-    /// The name for which the server has to have a certificate, instead of the host of the address.
+    /// Sets the name that the server's certificate must have, instead of the host of the address.
     pub fn server_name(mut self, name: impl Into<String>) -> Tls {
         self.server_name = Some(name.into());
         self
     }
 
-    /// Any certificate is good, whoever it is of: then only who merely listens is kept out. For tests. A URL says
-    /// it with `?insecure` or `#insecure`.
+    /// Accepts any server certificate. This protects against passive eavesdropping only, not against an attacker that
+    /// impersonates the server; use it in tests. In a URL, it is `?insecure` or `#insecure`.
     pub fn insecure(mut self) -> Tls {
         self.is_insecure = true;
         self

@@ -10,17 +10,17 @@ use std::thread::{self, Thread, ThreadId};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Waits on this thread until a future of this library is done: sessions, `watch`, scripts, subscribers, and what a
-/// program makes of them with `async`. A program without a runtime has no other use for it: a single command
-/// [waits by itself](crate::Command::wait).
+/// Blocks this thread until a future of this library is done. Use it in programs without a runtime, for sessions,
+/// `watch`, scripts, subscribers, and your own `async` blocks made of them. A single command does not need it: use
+/// [`Command::wait`](crate::Command::wait).
 ///
-/// The future needs no runtime here, since all connections are run elsewhere: by the client's own thread
-/// ([`connect_blocking`](crate::Builder::connect_blocking)), or by the runtime in which the client was made.
-/// Futures of other libraries may need their own runtime: do not pass them to this function.
+/// The future needs no runtime on this thread, since the connections run elsewhere: on the client's own thread
+/// ([`connect_blocking`](crate::Builder::connect_blocking)), or on the runtime in which the client was connected.
+/// Futures of other libraries may need their own runtime; do not pass them to this function.
 ///
 /// Do not call it from a task of a runtime: it blocks the thread of that task. If this thread runs the client's
-/// connections (a current-thread runtime), the future could never complete, and commands fail with [`Kind::Invalid`]
-/// at once instead.
+/// connections (a current-thread runtime), the future could never complete; commands then fail with [`Kind::Invalid`]
+/// at once.
 ///
 /// ```no_run
 /// # fn example() -> brisk::Result<()> {

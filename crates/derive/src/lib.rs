@@ -1,14 +1,14 @@
-//! Derives of the client library `brisk`, which exports them with its feature `derive`.
+//! Derive macros of the client library `brisk`, which exports them with its Cargo feature `derive`.
 //!
 //! | derive | for | implements |
 //! |---|---|---|
 //! | [`macro@ToHash`] | structs with named fields | `brisk::ToArgs`: fields and values, for HSET and XADD |
-//! | [`macro@FromHash`] | structs with named fields | `brisk::FromReply`: of HGETALL, or the fields of a stream's entry |
-//! | [`macro@ToArg`] | enums without fields, structs around one value | `brisk::ToArg` and `brisk::ToArgs`: one word |
+//! | [`macro@FromHash`] | structs with named fields | `brisk::FromReply`: from HGETALL or the fields of a stream entry |
+//! | [`macro@ToArg`] | enums without fields, structs around one value | `brisk::ToArg` and `brisk::ToArgs`: one argument |
 //! | [`macro@FromReply`] | enums without fields, structs around one value | `brisk::FromReply` |
 //!
-//! `fields` reads what stands in the program, `hash` and `word` write the implementations; what these call is
-//! in the module `derived` of the client library.
+//! The module `fields` parses the input; `hash` and `word` generate the implementations. The generated code calls the
+//! module `derived` of the client library.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -19,7 +19,8 @@ mod word;
 use proc_macro::TokenStream;
 use syn::DeriveInput;
 
-/// A struct with named fields as the fields and values of a hash: wherever pairs are words of a command.
+/// Converts a struct with named fields to the fields and values of a hash. Use the struct wherever a command takes
+/// pairs, for example in HSET and XADD.
 ///
 /// ```
 /// #[derive(brisk::ToHash)]
@@ -41,18 +42,18 @@ use syn::DeriveInput;
 /// assert!(ana.is_dirty);
 /// ```
 ///
-/// A value is anything that is one word (`brisk::ToArg`), a `u8`, or an `Option` of these. A field that is `None`
-/// is left out: HSET then leaves alone what the hash has of it, and does not remove it. So is one with
-/// `#[hash(json)]` whose JSON would be `null`.
+/// A field's type is any type that is one argument (`brisk::ToArg`), `u8`, or an `Option` of these. A field that is
+/// `None` is skipped: HSET does not change or remove that field of the hash. A field with `#[hash(json)]` is skipped if
+/// its JSON would be `null`.
 ///
 /// | attribute of a field | meaning |
 /// |---|---|
-/// | `#[hash(rename = "…")]` | its name in the hash |
-/// | `#[hash(json)]` | its value is JSON, made by serde; with the feature `json` of `brisk` |
-/// | `#[hash(skip)]` | it is not in the hash; read, it is its type's default |
-/// | `#[hash(default)]` | its type's default if the hash has none; of no meaning here |
+/// | `#[hash(rename = "…")]` | the name in the hash |
+/// | `#[hash(json)]` | the value is stored as JSON with serde; requires the feature `json` of `brisk` |
+/// | `#[hash(skip)]` | the field is not in the hash; when read, it has its type's default |
+/// | `#[hash(default)]` | when read, the field has its type's default if the hash lacks it; no effect on writing |
 ///
-/// What is not one word is refused, unless it is JSON:
+/// A type that is not one argument is rejected, unless the field is JSON:
 ///
 /// ```compile_fail
 /// #[derive(brisk::ToHash)]
@@ -61,7 +62,7 @@ use syn::DeriveInput;
 /// }
 /// ```
 ///
-/// So is an attribute that is not known, and whatever is not a struct with named fields:
+/// Unknown attributes are rejected, and so are items that are not structs with named fields:
 ///
 /// ```compile_fail
 /// #[derive(brisk::ToHash)]
@@ -80,7 +81,7 @@ pub fn to_hash(input: TokenStream) -> TokenStream {
     expand(input, hash::to_hash)
 }
 
-/// A struct with named fields made of a hash: of what HGETALL tells, or of the fields of a stream's entry.
+/// Converts a hash to a struct with named fields: the reply of HGETALL, or the fields of a stream entry.
 ///
 /// ```
 /// #[derive(brisk::ToHash, brisk::FromHash)]
@@ -102,12 +103,12 @@ pub fn to_hash(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// A value is anything that implements `brisk::FromReply`, or a `u8`. Attributes are those of [`macro@ToHash`].
-/// Fields of the hash that the struct does not have are passed over. A field that the hash does not have is `None`
-/// if it is an `Option`, the default with `#[hash(default)]`, and else an error of the kind `Missing`; this and
-/// every other error names the field. A key that is not there is an empty hash: `Option<User>` is `None` then.
+/// A field's type is any type that implements `brisk::FromReply`, or `u8`. The attributes are those of
+/// [`macro@ToHash`]. Fields of the hash that the struct lacks are ignored. A field that the hash lacks is `None` if it
+/// is an `Option`, and the default with `#[hash(default)]`. Otherwise the error is of the kind `Missing`. All errors
+/// name the field. A missing key is an empty hash, for which `Option<User>` is `None`.
 ///
-/// A struct cannot borrow from the reply, except as a `Cow`, which then owns:
+/// A struct cannot borrow from the reply, except with a `Cow`, which then owns its value:
 ///
 /// ```compile_fail
 /// #[derive(brisk::FromHash)]
@@ -116,7 +117,7 @@ pub fn to_hash(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Two fields cannot have one name:
+/// Two fields cannot have the same name:
 ///
 /// ```compile_fail
 /// #[derive(brisk::FromHash)]
@@ -131,7 +132,8 @@ pub fn from_hash(input: TokenStream) -> TokenStream {
     expand(input, hash::from_hash)
 }
 
-/// An enum without fields as a word, which is the variant's name; or a struct around one value as that value.
+/// Converts an enum without fields to an argument, which is the variant's name. Converts a struct around one value to
+/// that value.
 ///
 /// ```
 /// #[derive(brisk::ToArg)]
@@ -160,7 +162,7 @@ pub fn to_arg(input: TokenStream) -> TokenStream {
     expand(input, word::to_arg)
 }
 
-/// An enum without fields made of its name, or a struct around one value made of that value.
+/// Converts the name of a variant to an enum without fields. Converts a value to a struct around one value.
 ///
 /// ```no_run
 /// #[derive(brisk::FromReply, PartialEq, Debug)]

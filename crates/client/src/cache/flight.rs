@@ -1,7 +1,7 @@
-//! A request of the cache on its way, and all who wait for it.
+//! A request of the cache in progress, and all callers that wait for it.
 //!
-//! It is its own waker: whoever answers it gives the reply to all who wait, whether or not any of them is still
-//! polled. So a caller that leaves holds nobody up, and no task is needed.
+//! It is its own waker: the driver that delivers the reply passes it to all waiting callers, whether or not any of them
+//! is still polled. So a caller that leaves delays no other, and no task is needed.
 
 use super::store::{Store, Value};
 use crate::error::{Phase, Result};

@@ -1,15 +1,15 @@
-//! Client-side caching: replies that are kept here until the server says that a key of theirs has changed.
+//! Client-side caching: replies are kept in the client until the server invalidates one of their keys.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`Cache`] | what callers have: a target of commands like a client |
-//! | `reads` | which commands are kept, and where their keys stand |
-//! | `store` | what is kept, and what is forgotten when |
-//! | `flight` | a request on its way, and all who wait for it |
+//! | [`Cache`] | the API: sends commands like a client |
+//! | `reads` | the commands that are cached, and the positions of their keys |
+//! | `store` | the cached replies, and when they are dropped |
+//! | `flight` | a request in progress, and all callers that wait for it |
 //!
-//! A cache has a connection of its own, in RESP3, on which the server tracks what is read
-//! (`CLIENT TRACKING ON`). Replies and the messages that keys have changed come on it in one order, and the
-//! driver of its lane hands both over in that order:
+//! A cache has its own RESP3 connection, on which the server tracks the keys that were read (`CLIENT TRACKING ON`).
+//! Replies and invalidation messages arrive on it in one order, and the driver of its lane passes both on in that
+//! order:
 //!
 //! ```text
 //!              begin                    its reply comes
@@ -46,15 +46,15 @@ use std::task::Waker;
 use std::time::Duration;
 use store::{Found, Store};
 
-/// What a cache may hold unless it is told otherwise.
+/// The default size limit of a cache.
 const BYTES_MAX: usize = 64 << 20;
-/// How old a value may be unless a reader says otherwise: changes are told, so this is only a last resort.
+/// The default maximum age of a value. The server invalidates changed keys, so this is only a last resort.
 const AGE_MAX: Duration = Duration::from_secs(600);
 
 const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 const BINDS: Traits = Traits { reads_only: false, blocks: false, binds: true };
 
-/// What a cache is to be.
+/// The options of a [`Cache`].
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct CacheOptions {
@@ -76,47 +76,58 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
-    /// What it may hold: commands, replies, and about 300 bytes for each of them. The least used go first.
-    /// Default: 64 MiB.
+    /// Sets the size limit: commands, replies, and about 300 bytes for each entry. The least used entries are evicted
+    /// first. Default: 64 MiB.
     pub fn bytes(mut self, bytes_max: usize) -> CacheOptions {
         self.bytes_max = bytes_max;
         self
     }
 
-    /// How old a value may be unless a reader [says otherwise](Cache::no_older_than). Default: 10 minutes.
+    /// Sets the maximum age of a value, unless a reader uses [`Cache::no_older_than`]. Default: 10 minutes.
     pub fn age(mut self, age_max: Duration) -> CacheOptions {
         self.age_max = age_max;
         self
     }
 
-    /// Does not ask how long keys live, which spares a PTTL for each key of a read that is sent. A server tells
-    /// that a key has expired when it notices, which may be long after: a value may then be served for so long.
+    /// Does not read the TTL of keys, which saves a PTTL for each key of a read that is sent. A server invalidates an
+    /// expired key when it removes the key, which may be long after the expiry time. The cache may serve the value
+    /// until then.
     pub fn ignore_expiry(mut self) -> CacheOptions {
         self.ignores_expiry = true;
         self
     }
 
-    /// Only keys that begin with this, or with another that was given, are read by it; the server then tells all
-    /// changes of such keys (`BCAST`) and remembers nothing. For few keys that many clients read. No prefix may
-    /// begin with another one.
+    /// Restricts the cache to keys with this prefix, or with another prefix that was added. The server then sends
+    /// invalidations for all changes of matching keys (`BCAST`), and does not remember which keys were read. Use it for
+    /// few keys that many clients read. No prefix may begin with another one.
     pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> CacheOptions {
         self.prefixes.push(prefix.into());
         self
     }
 }
 
-/// Reads that are kept here until the server says that they have changed; [`Client::cache`] makes it.
+/// A client-side cache of replies, which the server invalidates when keys change; [`Client::cache`] opens it.
 ///
-/// Commands are sent [on](crate::Command::on) it as on a client. Those that follow from the values of the keys
-/// they name (GET, HGETALL, MGET, ZRANGE …) are answered from memory if that is possible; all others are
-/// [`Kind::Invalid`], and belong to the client. Of many callers of the same command one sends a request. A reply
-/// is kept as a whole, by its command: MGET of other keys is another reply.
+/// Send commands [on](crate::Command::on) it as on a client. Commands whose reply depends only on the values of the
+/// keys that they name (GET, HGETALL, MGET, ZRANGE …) are served from memory if possible. All other commands fail with
+/// [`Kind::Invalid`]; send them on the client. If many callers send the same command at the same time, only one request
+/// goes to the server. A reply is cached as a whole, under its command: MGET with other keys is another entry.
 ///
-/// **How old a value can be.** None is served after the message that it changed was received, after the
-/// connection of the cache was lost, later than its key lives, or than a reader [wants it](Cache::no_older_than).
-/// So it is older than the server's by the time of that message, and while a connection is dead and nobody has
-/// noticed: some seconds, see [`Builder::silence`](crate::Builder::silence). This is also so for who wrote the
-/// key by the client: to read what one wrote one [forgets](Cache::forget) the key first, or reads by the client.
+/// # Stale values
+///
+/// The cache does not serve a value in these cases:
+///
+/// - after the invalidation message has arrived;
+/// - after the connection of the cache was lost;
+/// - after the expiry time of its key, unless [`CacheOptions::ignore_expiry`] is set;
+/// - after its maximum age, see [`CacheOptions::age`] and [`Cache::no_older_than`].
+///
+/// So a value may be stale for as long as the invalidation message takes, and while a dead connection has not been
+/// noticed yet: a few seconds, see [`Builder::silence`](crate::Builder::silence). This also applies to a caller that
+/// wrote the key through the client. To read its own write, it calls [`Cache::forget`] for the key first, or reads
+/// through the client.
+///
+/// # Example
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -140,18 +151,19 @@ struct Inner {
     store: Arc<Store>,
     lane: Lane,
     options: CacheOptions,
-    /// Whose connection it is, and who runs it.
+    /// The client, which runs the connection.
     client: Client,
-    /// A question whether the server is there is given up after this.
+    /// The time limit of a PING.
     silence_max: Duration,
 }
 
 impl Client {
-    /// A cache with a connection of its own, made now. It ends when the client is closed.
+    /// Opens a cache with its own connection. It closes with the client.
     ///
     /// # Errors
-    /// The server is not there, refuses CLIENT TRACKING (a user may not be allowed to use it), or does not speak
-    /// RESP3; the client was told to speak RESP2, or is closed.
+    /// The server cannot be reached, rejects CLIENT TRACKING (the user may lack the permission), or does not support
+    /// RESP3. Also if the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole
+    /// cluster: open a cache on each of [`Client::primaries`].
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
         if self.stays_with_a_node() {
             let text = "a cache is of one server: take one of each primary that this client has";
@@ -185,7 +197,7 @@ impl Client {
         Ok(Cache { inner, age_max })
     }
 
-    /// As [`Client::cache`], for programs without a runtime.
+    /// As [`Client::cache`], blocking this thread; it needs no runtime.
     ///
     /// # Errors
     /// As [`Client::cache`].
@@ -212,7 +224,7 @@ fn needs_resp3(why: &str) -> Error {
 }
 
 impl Connection {
-    /// From here on the server tells what has changed of what was read.
+    /// Turns tracking on: from here on the server invalidates the keys that were read.
     pub(crate) async fn track(&mut self, request: &Request) -> Result<()> {
         if self.protocol < 3 {
             return Err(needs_resp3("the server does not speak it"));
@@ -223,15 +235,15 @@ impl Connection {
 }
 
 impl Cache {
-    /// The same cache for who wants no value of which the request was made longer ago than this. With zero each
-    /// read is sent, and kept for others.
+    /// Returns a handle to the same cache that serves no value older than this, counted from its request. With zero,
+    /// each read is sent to the server, and its reply is cached for other handles.
     #[must_use]
     pub fn no_older_than(&self, age_max: Duration) -> Cache {
         Cache { inner: Arc::clone(&self.inner), age_max }
     }
 
-    /// Drops all replies that read this key: the next read is sent. After a write of one's own it makes sure that
-    /// one reads that, without waiting for the server's message.
+    /// Drops all replies that depend on this key, so that the next read is sent to the server. Call it after a write,
+    /// to read that write without waiting for the server's invalidation.
     pub fn forget(&self, key: impl ToArg) {
         let mut request = Request::new("", READS);
         request.arg(key);
@@ -240,24 +252,24 @@ impl Cache {
         }
     }
 
-    /// Drops everything.
+    /// Drops all replies.
     pub fn clear(&self) {
         self.inner.store.forget_all();
     }
 
-    /// What it has done so far, and what it holds.
+    /// Returns the counters and the current size of the cache.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.inner.store.stats()
     }
 
-    /// The commands that are kept; for tests.
+    /// The commands that are cached; for tests.
     #[doc(hidden)]
     pub fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
         reads::kept()
     }
 
-    /// Commands whose replies have not come, about.
+    /// Returns the approximate number of commands without a reply.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.inner.lane.pending()
@@ -296,7 +308,7 @@ impl Inner {
         }
     }
 
-    /// The keys of a command that can be kept.
+    /// The keys of a command that can be cached.
     fn keys<'a>(&self, request: &'a Request) -> Result<Vec<&'a [u8]>> {
         let invalid = |why: &str| {
             let name = request.words().next().unwrap_or_default().escape_ascii().to_string();
@@ -314,8 +326,8 @@ impl Inner {
         }
     }
 
-    /// First how long the keys live, then the read, in one piece. In this order: the server tracks a key from
-    /// PTTL on, so whatever changes between the two is told, and the reply not kept.
+    /// Plans the PTTLs of the keys and then the read, in one piece. The order matters: the server tracks a key from its
+    /// PTTL on, so a change between the two invalidates the key, and the reply is not cached.
     fn plan(&self, request: &Request, keys: &[&[u8]], timeout: Option<Duration>) -> Plan {
         let asked = if self.options.ignores_expiry { &[] } else { keys };
         let mut requests = Vec::with_capacity(asked.len() + 1);
@@ -334,7 +346,7 @@ impl Inner {
         }
     }
 
-    /// Asks the server whether it is there. Without an answer the driver gives the connection up.
+    /// Sends PING to the server. Without a reply the driver closes the connection.
     fn ask(&self) {
         let plan = Plan {
             requests: vec![Request::new("PING", READS)],

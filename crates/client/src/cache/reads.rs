@@ -1,8 +1,9 @@
-//! Which commands are kept, and where their keys stand.
+//! The commands that are cached, and the positions of their keys.
 //!
-//! Kept is what follows from the values of the keys it names, and from nothing else: then the server tells when
-//! it changes. TTL and its like change with the time, SRANDMEMBER and scans with each call, XPENDING and OBJECT
-//! with what others do, SORT_RO and scripts may read keys they do not name, TOUCH wants to be executed.
+//! A command is cached if its reply depends only on the values of the keys that it names: then the server invalidates
+//! the reply when it changes. Not cached are: TTL and the like (change with time), SRANDMEMBER and scans (change with
+//! each call), XPENDING and OBJECT (change with the actions of other clients), SORT_RO and scripts (may read other
+//! keys), and TOUCH (must be executed).
 
 use crate::request::Request;
 

@@ -1,8 +1,8 @@
-//! What is kept: replies by the command that asked for them, and who is to be forgotten when a key changes.
+//! The cached replies by command, and the entries to drop when a key changes.
 //!
-//! An entry is a placeholder from before its request is sent until the reply is there, and a value afterwards.
-//! It goes when a key of it changes, when the connection is lost, when it is too old, or for room. A reply is
-//! kept only where its own placeholder still stands.
+//! An entry is a placeholder from before its request is sent until the reply arrives, and a value afterwards. It is
+//! dropped when one of its keys changes, when the connection is lost, when it is too old, or to make room. A reply is
+//! stored only if its own placeholder still exists.
 
 use super::flight::Flight;
 use crate::error::{Error, Kind};
@@ -29,7 +29,7 @@ pub(super) const KEY_BYTES: usize = 32;
 /// anybody is there. So a loss is noticed although no request is sent.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// What a cache has done; see [`Cache::stats`](super::Cache::stats).
+/// The counters of a cache; see [`Cache::stats`](super::Cache::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
@@ -37,17 +37,17 @@ pub struct CacheStats {
     pub hits: u64,
     /// Reads that sent a request.
     pub misses: u64,
-    /// Reads that waited for a request that another had sent.
+    /// Reads that waited for the request of another caller.
     pub shared: u64,
-    /// Values that were dropped for room.
+    /// Values that were evicted to make room.
     pub evictions: u64,
-    /// Values and requests under way that were given up since a key had changed.
+    /// Values and pending requests that were dropped because a key had changed.
     pub invalidations: u64,
-    /// Times that everything was dropped, since the connection was lost.
+    /// How often everything was dropped because the connection was lost.
     pub losses: u64,
-    /// Values and requests under way now.
+    /// The current number of values and pending requests.
     pub entries: usize,
-    /// What those take, about.
+    /// The approximate memory of these entries, in bytes.
     pub bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What has connections of its own and is to end when the client is closed.
+//! Sessions, subscribers and caches: they have their own connections, and close with the client.
 
 use crate::error::Result;
 use crate::lane::cell::{Shared, closed};
@@ -6,9 +6,9 @@ use crate::poison::lock;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
-/// It can be ended by another.
+/// Something that the client can close.
 pub(crate) trait Ends: Send + Sync + fmt::Debug {
-    /// Ends it: nothing waits any more, and nothing begins.
+    /// Closes it: pending calls fail, and later ones fail at once.
     fn end(&self);
 }
 

@@ -1,4 +1,4 @@
-//! What a client is to be.
+//! The options of a client, and connecting.
 
 use super::cluster::read_from::ReadFrom;
 use super::cluster::refresh::Found;
@@ -30,21 +30,21 @@ use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
-/// Time for a command, and for connecting.
+/// Default time limit of a command, and of connecting.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// A peer that says nothing although it should is given up.
+/// Default time after which a silent peer that owes a reply is disconnected.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 const BUDGET_BYTES: usize = 16 << 20;
 /// With [`Lanes::Auto`].
 const LANES_MAX: usize = 4;
-/// For large values: one that waits for another is no worse off for it.
+/// For large values: it does no harm if one large value waits for another.
 const BULK_LANES: usize = 1;
 /// Longest interval between attempts to connect to a server that is down.
 const RETRY_MIN: Duration = Duration::from_millis(1);
-/// More than this on one server is a mistake.
+/// A larger number of connections to one server is rejected as a mistake.
 const LANES_BOUND: usize = 1024;
 
-/// How many connections there are, and whether all callers share them.
+/// The number of connections, and whether all callers share them.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -57,28 +57,27 @@ const LANES_BOUND: usize = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lanes {
-    /// As many as there are processors, at most four.
+    /// One shared connection per CPU core, at most four.
     #[default]
     Auto,
-    /// So many.
+    /// This many shared connections, from 1 to 1024.
     Count(usize),
-    /// So many that are not shared but taken in turns: a connection carries one command (or batch, or transaction)
-    /// at a time, from when it is sent until its reply was read. Who finds all of them taken waits in order, within
-    /// the budget and its own time.
+    /// A pool of this many connections, from 1 to 1024. A connection carries one command, batch or transaction at a
+    /// time, until its reply was read. If all connections are in use, further commands wait in order, within the
+    /// budget and their time limits.
     ///
-    /// Each command costs a round trip of a connection, and a read and a write: shared lanes are faster by far. A
-    /// pool is for commands that take long on the server, each of which would hold up those behind it, and for those
-    /// that wait for other clients ([`commands::blpop`](crate::commands::blpop) and the like), which a pool takes
-    /// too. Commands of one key go by several connections, so that their order is not promised unless each is
-    /// awaited before the next.
+    /// Each command costs one round trip, one write and one read, so shared connections are much faster. Use a pool for
+    /// commands that take long on the server and would delay the commands after them, and for blocking commands such as
+    /// [`commands::blpop`](crate::commands::blpop), which a pool accepts. Commands on one key use several connections,
+    /// so their order is undefined unless each is awaited before the next.
     ///
-    /// A command that is left (its future is dropped, or its time is over) keeps its connection until its reply has
-    /// come; one that waits for other clients loses it, so that the server forgets the command.
+    /// If the future of a command is dropped, or the command times out, its connection stays in use until the reply
+    /// arrives. If it is a blocking command, its connection is closed, so that the server drops the command.
     Pool(usize),
 }
 
 impl Lanes {
-    /// How many there are, and whether they are a pool.
+    /// The number of connections, and whether they are a pool.
     fn counted(self) -> Result<(usize, bool)> {
         let (count, is_pool) = match self {
             Lanes::Count(count) => (count, false),
@@ -95,8 +94,8 @@ impl Lanes {
     }
 }
 
-/// How many bytes of requests may wait for their replies, with what is known of each (some 200 bytes), each lane for
-/// itself.
+/// The limit on requests without a reply, in bytes, separately for each lane. Each request counts about 200 bytes in
+/// addition to its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     bytes: usize,
@@ -104,13 +103,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// At most so many bytes; who comes then waits for others' replies.
+    /// Limits the requests to this many bytes. When the budget is full, further callers wait for the replies of others.
     #[must_use]
     pub fn bytes(bytes: usize) -> Budget {
         Budget { bytes, when_full: WhenFull::Wait }
     }
 
-    /// What happens when there is no room.
+    /// Sets what happens when the budget is full.
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Budget {
         self.when_full = when_full;
@@ -118,7 +117,7 @@ impl Budget {
     }
 }
 
-/// What a client is to be; [`Client::builder`] begins it.
+/// The options of a client. [`Client::builder`] returns one; [`Builder::connect`] connects.
 #[must_use = "nothing is connected before `connect`"]
 #[derive(Clone, Debug)]
 pub struct Builder {
@@ -174,43 +173,46 @@ impl Builder {
         }
     }
 
-    /// How many connections there are, and whether all callers share them. Default: [`Lanes::Auto`].
+    /// Sets the number of connections, and whether all callers share them. Default: [`Lanes::Auto`].
     pub fn lanes(mut self, lanes: Lanes) -> Builder {
         self.lanes = Some(lanes);
         self
     }
 
-    /// Time until a reply has to be there. Default: 3 s. The error says whether the command was sent.
+    /// Sets the time limit of a command, from when it is queued to its reply. Default: 3 s. The error says whether the
+    /// command was sent.
     pub fn timeout(mut self, timeout: Duration) -> Builder {
         self.timeout = Some(Some(timeout));
         self
     }
 
-    /// Commands wait for as long as it takes, unless one says otherwise.
+    /// Removes the time limit. Commands then wait as long as necessary, except those with their own
+    /// [`Command::timeout`](crate::Command::timeout).
     pub fn no_timeout(mut self) -> Builder {
         self.timeout = Some(None);
         self
     }
 
-    /// Time for a connection until it can be used. Default: 3 s.
+    /// Sets the time limit for opening a connection, including login. Default: 3 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Builder {
         self.connect_timeout = timeout;
         self
     }
 
-    /// A connection on which nothing came for so long, though replies should, is given up and made anew.
-    /// Default: 4 s. Never before the time limit of the waiting command.
+    /// Sets how long a server that owes a reply may stay silent. Then the connection is closed and a new one is opened.
+    /// Default: 4 s, but never less than the time limit of the waiting command.
     ///
-    /// If only reads wait, which can be sent again, half of their time limit is enough: then a new connection is
-    /// opened, and if the server replies on that one, it replaces the silent one. So a read survives a dead
-    /// connection.
+    /// If only reads are waiting, a second connection is tried after half of their time limit. If the server replies on
+    /// the second connection, that connection replaces the silent one and the reads are sent again. So a read survives
+    /// a dead connection.
     pub fn silence(mut self, silence: Duration) -> Builder {
         self.silence_max = silence;
         self
     }
 
-    /// TCP keep-alive: after the peer has sent nothing for this time, the system probes the connection once a second.
-    /// After two probes without a reply the system closes the connection. Default: 2 s. Not for Unix sockets.
+    /// Sets the idle time of TCP keep-alive. After the peer has sent nothing for this time, the operating system probes
+    /// the connection once a second. After two probes without a reply it closes the connection. Default: 2 s. `None`
+    /// turns keep-alive off. Not for Unix sockets.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -231,25 +233,25 @@ impl Builder {
         self
     }
 
-    /// A shared connection that was idle for this time sends PING. The PING shows whether the connection still works
-    /// through any proxy in between, which may acknowledge bytes after it has lost the server. It also keeps such a
-    /// proxy from closing the connection as idle. Default: 15 s. `None` sends no PING.
+    /// Sets the idle time after which a shared connection sends PING. A proxy in between may acknowledge bytes after it
+    /// has lost the server; the PING shows whether the server still replies. It also keeps a proxy from closing an
+    /// idle connection. Default: 15 s. `None` sends no PING.
     pub fn idle_ping(mut self, pause: Option<Duration>) -> Builder {
         self.tuning.idle_ping = pause;
         self
     }
 
-    /// Pauses between attempts to connect: the first pause, which then doubles, and the longest one. Each pause is
-    /// shortened at random by up to a half, so that many clients do not reconnect at once. Default: 10 ms and 2 s. At
-    /// least 1 ms.
+    /// Sets the pauses between attempts to connect: the first pause, which then doubles, and the longest one. Each
+    /// pause is shortened at random by up to a half, so that many clients do not reconnect at once. Default: 10 ms and
+    /// 2 s. The minimum is 1 ms.
     pub fn reconnect(mut self, first: Duration, longest: Duration) -> Builder {
         let first = first.max(RETRY_MIN);
         self.tuning.retry = (first, longest.max(first));
         self
     }
 
-    /// Does not send the name and version of this library to the server (`CLIENT SETINFO`): for proxies and servers
-    /// that close a connection after a command that they do not know.
+    /// Does not send the name and version of this library to the server (`CLIENT SETINFO`). Use it with proxies and
+    /// servers that close a connection after an unknown command.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -262,10 +264,10 @@ impl Builder {
         self
     }
 
-    /// [`Builder::connect`] does not wait for the server: connections are opened in the background, and commands wait
-    /// for them within their time limits. So a program can start while its server is down, and a wrong address or
-    /// password shows in the errors of commands. Not for clusters and reads from replicas, whose nodes must be
-    /// discovered first.
+    /// Makes [`Builder::connect`] return without waiting for the server. Connections are opened in the background, and
+    /// commands wait for them within their time limits. So a program can start while its server is down; a wrong
+    /// address or password shows in the errors of commands. Not supported for clusters and for reads from replicas,
+    /// whose nodes must be discovered first.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -279,45 +281,47 @@ impl Builder {
         self
     }
 
-    /// How much may wait. Default: 16 MiB for each lane, and who comes then waits.
+    /// Sets the limit on requests without a reply. Default: 16 MiB for each lane; when it is full, further callers
+    /// wait.
     pub fn budget(mut self, budget: Budget) -> Builder {
         self.budget = budget;
         self
     }
 
-    /// What happens to commands that were sent when the connection was lost. Default: [`Replay::Reads`].
+    /// Sets which commands are sent again if the connection is lost before their reply. Default: [`Replay::Reads`].
     pub fn replay(mut self, replay: Replay) -> Builder {
         self.replay = replay;
         self
     }
 
-    /// The connections' name, for `CLIENT LIST`.
+    /// Sets the name of the connections in `CLIENT LIST`.
     pub fn name(mut self, name: impl Into<String>) -> Builder {
         self.name = Some(name.into());
         self
     }
 
-    /// The user and the password, instead of the URL's.
+    /// Sets the user and password, instead of those in the URL.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
         self.credentials = Some(credentials::Source::fixed(Login::new(user, password)));
         self
     }
 
-    /// Who knows the login of the moment, instead of the URL's, which stays the same. A new connection asks for it;
-    /// shared ones that are there are told of another one with AUTH, between commands, none of which fails for
-    /// it. If the server refuses that, they stay who they were, and it is tried again. A [session](Session) and a
-    /// [subscriber](crate::Subscriber) keep the login with which they were connected.
+    /// Sets a source of logins that may change, instead of the fixed login in the URL. Each new connection uses the
+    /// current login. Open shared connections authenticate again with AUTH between commands, and no command fails for
+    /// it. If the server rejects the AUTH, the connection keeps its previous login and tries again later. A
+    /// [session](Session) and a [subscriber](crate::Subscriber) keep the login they were connected with.
     pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
         self.credentials = Some(credentials::Source::changing(credentials));
         self
     }
 
-    /// A client of a service's primary, which sentinels know: their addresses, `host:port`, and the service's name.
-    /// The same as the URL `redis-sentinel://host:port,host:port/service`.
+    /// Returns a builder for a client of the primary that Redis Sentinel names. Pass the addresses of the sentinels,
+    /// `host:port`, and the name of the service. The URL `redis-sentinel://host:port,host:port/service` does the same.
     ///
-    /// Each connection asks the sentinels where the primary is. When it becomes another one the connections to the
-    /// former end: what was not sent goes to the new one, and what was sent and not answered is told or sent again
-    /// as when a connection is lost. A write that a replica refuses is sent again, since it was not executed.
+    /// Each connection asks the sentinels for the address of the primary. After a failover, the connections to the
+    /// former primary are closed. Commands that were not sent go to the new primary. Commands without a reply fail or
+    /// are sent again, by the rules for a lost connection. A write that a replica rejects is sent again, since it was
+    /// not executed.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -335,7 +339,7 @@ impl Builder {
         Builder { url, ..builder }
     }
 
-    /// Who we are for the sentinels. Default: nobody, or what the URL says with `sentinelUser` and `sentinelPass`.
+    /// Sets the login for the sentinels. Default: `sentinelUser` and `sentinelPass` of the URL, or no login.
     pub fn sentinel_login(
         mut self,
         user: impl Into<String>,
@@ -345,26 +349,27 @@ impl Builder {
         self
     }
 
-    /// The database, instead of the URL's.
+    /// Sets the database, instead of the one in the URL.
     pub fn db(mut self, db: u32) -> Builder {
         self.db = Some(db);
         self
     }
 
-    /// The protocol's version, 2 or 3. Default: 3, and 2 if the server does not know that.
+    /// Sets the version of the protocol, 2 or 3. Default: 3, or 2 if the server does not support RESP3.
     pub fn protocol(mut self, version: u8) -> Builder {
         self.protocol = Some(version);
         self
     }
 
-    /// The server is a node of a cluster, as with a URL that begins with `redis-cluster://`. The others are found by
-    /// it; what is behind `redis://` may be several nodes, separated by commas, of which one has to be there.
+    /// Connects to a cluster, like a URL that begins with `redis-cluster://`. The URL may name several nodes, separated
+    /// by commas. One reachable node is enough; the client discovers the others through it.
     ///
-    /// A command goes to the node of its keys. One without a key goes to the primary that has the first slot: what
-    /// concerns all of them (DBSIZE, SCAN, KEYS, FLUSHALL, SCRIPT LOAD …) is done with [`Client::primaries`].
-    /// MGET, MSET, DEL, UNLINK, EXISTS and TOUCH are split if their keys are of several slots, and so is a
-    /// [batch](Client::batch) if they are of several nodes: then it is not one step, MSET neither. Another command
-    /// or a transaction with keys of several slots is an error, and nothing is sent.
+    /// A command goes to the node of its keys. A command without a key goes to the primary that has the first slot. For
+    /// commands that concern all nodes (DBSIZE, SCAN, KEYS, FLUSHALL, SCRIPT LOAD …), use [`Client::primaries`].
+    ///
+    /// MGET, MSET, DEL, UNLINK, EXISTS and TOUCH are split if their keys belong to several slots, and a
+    /// [batch](Client::batch) is split if its keys belong to several nodes. A split command is not atomic, not even
+    /// MSET. Any other command, and a transaction, with keys of several slots is an error, and nothing is sent.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -385,17 +390,20 @@ impl Builder {
         self
     }
 
-    /// One more node of the cluster, or of a primary with its replicas, by which the others can be found: `host:port`.
-    /// Without a cluster a node is asked for its ROLE, and whose it is if it is a replica, so that the primary is
-    /// found, and found anew when it is another one.
+    /// Adds a node, `host:port`, through which the client can discover a cluster, or a primary and its replicas.
+    ///
+    /// Without a cluster, the client reads the node's ROLE. A replica names its primary, so the client finds the
+    /// primary, and finds it again after a failover.
     pub fn seed(mut self, address: &str) -> Builder {
         self.seeds.push(address::parse(address));
         self
     }
 
-    /// Who answers commands that only read: in a cluster, of those that sentinels know, or of a primary that tells
-    /// of its replicas (ROLE; name some of these as [seeds](Builder::seed), too, so that one of them tells who the
-    /// primary is if this one is away). Default: [`ReadFrom::Primary`].
+    /// Sets which nodes receive commands that only read. Default: [`ReadFrom::Primary`].
+    ///
+    /// It works in a cluster, with Sentinel, and with a single primary whose ROLE lists its replicas. In the last case,
+    /// also add some of the replicas as [seeds](Builder::seed), so that the client finds the current primary if the
+    /// first one is unreachable.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -412,13 +420,13 @@ impl Builder {
         self
     }
 
-    /// Where this client stands, for [`ReadFrom::Nearest`].
+    /// Sets the availability zone of this client, for [`ReadFrom::Nearest`].
     pub fn zone(mut self, zone: impl Into<String>) -> Builder {
         self.zone = Some(zone.into());
         self
     }
 
-    /// Says where a node can be reached, if that is not where the nodes say: a host and a port for theirs.
+    /// Translates the host and port that nodes announce for each other into an address that this client can reach.
     pub fn map_addresses(
         mut self,
         map: impl Fn(&str, u16) -> (String, u16) + Send + Sync + 'static,
@@ -427,25 +435,26 @@ impl Builder {
         self
     }
 
-    /// Speaks TLS, and so. A URL with `rediss://` or `valkeys://` alone does as
-    /// [`Tls::new`](crate::tls::Tls::new) says.
+    /// Uses TLS with these settings. A URL with `rediss://` or `valkeys://` alone uses the defaults of
+    /// [`Tls::new`](crate::tls::Tls::new).
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::Tls) -> Builder {
         self.tls = Some(tls);
         self
     }
 
-    /// Somebody who is told what the client does: see [`Observer`]. May be said several times; each is told.
+    /// Adds an [`Observer`] that receives events about commands and connections. Call it again to add more observers.
     pub fn observer(mut self, observer: impl Observer) -> Builder {
         self.observers.add(observer);
         self
     }
 
-    /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
-    /// there; the others follow.
+    /// Connects. Call it within a tokio runtime, which then runs the connections. Returns when the first connection is
+    /// open; the others follow.
     ///
     /// # Errors
-    /// [`Kind::Invalid`] for what cannot be; else the server is not there, or refuses.
+    /// [`Kind::Invalid`] if the options are invalid or contradict each other. Otherwise, the server cannot be reached,
+    /// or rejects the connection.
     pub async fn connect(self) -> Result<Client> {
         let handle = Handle::try_current().map_err(|_| {
             Error::new(Kind::Invalid, "no tokio runtime here: there is connect_blocking")
@@ -455,11 +464,11 @@ impl Builder {
         Ok(plan.start(&handle, first, None))
     }
 
-    /// Connects, and runs the lanes on a thread of the client's own: for programs without a runtime, which
-    /// then [wait](crate::Command::wait) for commands.
+    /// Connects, and runs the connections on a thread of the client's own. For programs without a runtime, which then
+    /// [wait](crate::Command::wait) for commands.
     ///
     /// # Errors
-    /// As [`Builder::connect`]; and if no thread can be had.
+    /// As [`Builder::connect`], and if the thread cannot be started.
     pub fn connect_blocking(self) -> Result<Client> {
         let plan = self.plan(Home::default())?;
         let runtime = OwnRuntime::start()?;
@@ -467,7 +476,7 @@ impl Builder {
         let handle = runtime.handle.clone();
         let opening = plan.clone();
         handle.spawn(async move {
-            // Nobody waits any more, perhaps.
+            // The caller may be gone.
             let _ = sender.send(opening.first().await);
         });
         let gone = |_| Error::new(Kind::Closed, "the thread of the client has ended");
@@ -553,7 +562,7 @@ impl Builder {
     }
 }
 
-/// The seeds of the URL, and the nodes that were added.
+/// The seeds of the URL, and those added by `Builder::seed`.
 fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
     let mut seeds = url.seeds.clone();
     for seed in more {
@@ -565,7 +574,7 @@ fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
     Ok(seeds)
 }
 
-/// Where the client learns about other nodes, if there are several.
+/// The source of information about other nodes, if there are several.
 fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
     match place {
         Place::Primary(sentinels) if is_several => Some(Source::Sentinels(Arc::clone(sentinels))),
@@ -575,7 +584,7 @@ fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
     }
 }
 
-/// What TLS needs, if it is spoken.
+/// The TLS client, if TLS is used.
 #[cfg(feature = "tls")]
 fn tls_client(url: &mut Url, wanted: Option<crate::tls::Tls>) -> Result<Option<TlsClient>> {
     if wanted.is_some() && !url.wants_tls() {
@@ -590,7 +599,7 @@ fn tls_client(url: &mut Url, wanted: Option<crate::tls::Tls>) -> Result<Option<T
 }
 
 impl Client {
-    /// Runs something where the lanes are run: the caller may have no runtime.
+    /// Runs a future on the runtime of the connections: the caller may have no runtime.
     pub(crate) async fn run_there<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -600,7 +609,7 @@ impl Client {
         done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
     }
 
-    /// In a cluster with the node of a key.
+    /// Opens a session; in a cluster, with the node of a key.
     pub(crate) async fn open_session(&self, key: Option<&[u8]>) -> Result<Session> {
         let (setup, handle) = self.setup(key);
         let opening = Arc::clone(&setup);
@@ -612,18 +621,18 @@ impl Client {
             None,
             Shared::new(self.inner.plan.bounds),
         );
-        // It is closed with the session if the client is closed by now.
+        // If the client is closed by now, the session is dropped, which closes the connection.
         let session = Session::new(lane.clone(), self.inner.timeout, setup);
         self.attach(lane.shared())?;
         Ok(session)
     }
 
-    /// How a lane of this client is bounded.
+    /// The limits of a lane of this client.
     pub(crate) fn bounds(&self) -> Bounds {
         self.inner.plan.bounds
     }
 
-    /// The cluster, without keeping it.
+    /// The cluster, as a weak reference.
     pub(crate) fn weak_cluster(&self) -> Option<Weak<Cluster>> {
         match &self.inner.route {
             Route::Cluster(cluster) => Some(Arc::downgrade(cluster)),
@@ -631,7 +640,7 @@ impl Client {
         }
     }
 
-    /// What a connection of this client is, in a cluster with the node of a key, and where its tasks run.
+    /// The setup of a connection of this client (in a cluster, to the node of a key), and the runtime of its tasks.
     pub(crate) fn setup(&self, key: Option<&[u8]>) -> (Arc<Setup>, Handle) {
         let setup = match &self.inner.route {
             Route::Server(_) => Arc::clone(&self.inner.plan.setup),
@@ -642,7 +651,7 @@ impl Client {
     }
 }
 
-/// What was asked for, checked.
+/// The options of a client, validated.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     setup: Arc<Setup>,
@@ -651,13 +660,13 @@ pub(super) struct Plan {
     /// Whether the lanes are a pool.
     is_pool: bool,
     replay: Replay,
-    /// The cluster that it is, if it is one.
+    /// The cluster, if the client is one of a cluster or of several nodes.
     cluster: Option<Arc<Wanted>>,
-    /// No server needs to be reachable when the client is built.
+    /// Whether connecting does not wait for a server.
     is_lazy: bool,
 }
 
-/// What has to be there before there is a client.
+/// The first connection or map, which a client needs before `connect` returns.
 enum First {
     Nothing,
     Connection(Box<Connection>),
@@ -702,7 +711,7 @@ impl Plan {
         Client { inner: Arc::new(inner), is_bulk: false }
     }
 
-    /// Time for a command that has none of its own.
+    /// The time limit of a command without its own limit.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.bounds.timeout
     }
@@ -715,7 +724,7 @@ impl Plan {
         self.setup.home
     }
 
-    /// The lanes to a server, of which the first may have its connection already.
+    /// The lanes to a server. The first one may have its connection already.
     pub(super) fn node(
         &self,
         handle: &Handle,
@@ -735,7 +744,7 @@ impl Plan {
         Node::new((0..self.lanes).map(lane).collect(), pool.clone())
     }
 
-    /// Lanes for large values; their connections are made when they are there.
+    /// Lanes for large values. Their connections are opened in the background.
     pub(super) fn bulk(&self, handle: &Handle) -> Node {
         let lane = |_| {
             let keeps = Some(Keeps { watch: None });
@@ -744,7 +753,7 @@ impl Plan {
         Node::new((0..BULK_LANES).map(lane).collect(), None)
     }
 
-    /// A lane that is made anew when it is lost, if it is kept.
+    /// Starts a lane. With `keeps`, it reconnects after a lost connection.
     fn start_lane(
         &self,
         handle: &Handle,
@@ -767,16 +776,16 @@ impl Plan {
     }
 }
 
-/// How a lane is kept.
+/// Settings of a lane that reconnects.
 struct Keeps {
     watch: Option<Arc<dyn Watch>>,
 }
 
-/// A thread that runs the lanes of a client.
+/// A thread that runs the connections of a client.
 #[derive(Debug)]
 pub(super) struct OwnRuntime {
     handle: Handle,
-    /// Dropped, it ends the thread.
+    /// Dropping it stops the thread.
     _stop: oneshot::Sender<()>,
 }
 

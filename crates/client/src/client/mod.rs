@@ -1,11 +1,12 @@
-//! The client: shared connections to one server or to the nodes of a cluster, and which of them a command takes.
+//! The client: shared connections to one server or to the nodes of a cluster, and the choice of a connection for each
+//! command.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | `builder` | what a client is to be |
+//! | `builder` | the options of a client, and connecting |
 //! | [`node`] | the lanes to one server |
 //! | [`cluster`] | the nodes of a cluster |
-//! | [`sentinel`] | who the primary is, by those that watch it |
+//! | [`sentinel`] | finds the primary through Sentinel |
 
 mod attached;
 mod builder;
@@ -32,18 +33,29 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-/// A client of a server, or of a [cluster](Builder::cluster). Cheap to clone: clones share connections.
+/// A client of a server or of a [cluster](Builder::cluster). Cheap to clone: clones share connections.
 ///
-/// Commands are methods. Each gives a [`Command`], which is a future; nothing is sent before it is polled.
-/// Commands of all callers go by a few shared connections (*lanes*), are sent together, and are answered in
-/// order. Commands with the same first key take the same lane, so they are executed in the order in which
-/// they were polled first. Three exceptions: a command may be overtaken while it waits for room in the
-/// [budget](Builder::budget), when it is sent again after its connection was lost, and in a cluster when its slot
-/// moves to another node, as in a failover. If the order matters in these cases, await one command before you poll
-/// the next, or send a transaction.
+/// Commands are methods. Each method returns a [`Command`], which is a future; nothing is sent before the future is
+/// polled. All callers share a few connections, called *lanes*; commands that are ready at the same time are sent
+/// together.
 ///
-/// A process made by `fork` has the sockets of its parent's clients but none of the threads that run them. It must
-/// not use these clients, since the replies to its requests would go to its parent. It makes its own client.
+/// # Order
+///
+/// Commands with the same first key use the same lane and are executed in the order in which they were first polled.
+/// There are three exceptions. A command may be overtaken:
+///
+/// - while it waits for room in the [budget](Builder::budget);
+/// - when it is sent again after its connection was lost;
+/// - in a cluster, when its slot moves to another node, as in a failover.
+///
+/// If the order matters in these cases, await one command before you poll the next, or send a transaction.
+///
+/// # Fork
+///
+/// A forked child has the sockets of its parent's clients, but none of the threads that run them. It must not use these
+/// clients, since the replies to its requests would go to the parent. Connect a new client in the child.
+///
+/// # Example
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -56,26 +68,26 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
-    /// Its commands go by the lanes for large values.
+    /// Sends commands over the lanes for large values.
     is_bulk: bool,
 }
 
 #[derive(Debug)]
 struct Inner {
     route: Route,
-    /// Who wants to know what it does.
+    /// The observers.
     watched: Option<Arc<Watched>>,
     replay: Replay,
     timeout: Option<Duration>,
     /// How connections are made.
     plan: builder::Plan,
-    /// Where they are run.
+    /// The runtime that runs the connections.
     handle: tokio::runtime::Handle,
-    /// Hears of switches, if the primary is found by sentinels.
+    /// Receives notice of failovers, if Sentinel names the primary.
     watcher: Option<sentinel::Watcher>,
-    /// What has connections of its own, and ends with the client's.
+    /// Sessions, subscribers and caches, which close with the client.
     attached: Arc<Attached>,
-    /// Lanes for large values, once somebody has asked for them.
+    /// Lanes for large values, made on first use.
     bulk: OnceLock<Node>,
     /// Runs the lanes of a client without a runtime.
     runtime: Option<Arc<builder::OwnRuntime>>,
@@ -92,34 +104,52 @@ enum Route {
 }
 
 impl Client {
-    /// What a client is to be, beginning with where the server is: a URL, or `host:port`.
+    /// Returns a builder for a client of the server at this address: a URL, or `host:port`.
+    ///
+    /// | URL | server |
+    /// |---|---|
+    /// | `redis://[[user][:password]@]host[:port][/db][?…]` | a server over TCP; `valkey://` is the same |
+    /// | `rediss://…`, `valkeys://…` | a server over TLS |
+    /// | `unix://[[user][:password]@]/path[?…]`, or a path | a server on a Unix socket |
+    /// | `redis-cluster://host[:port][,host[:port]…]` | a [cluster](Builder::cluster), through some of its nodes |
+    /// | `redis-sentinel://host[:port][,host[:port]…]/service[/db]` | the primary that [Sentinel](Builder::sentinel) names |
+    ///
+    /// `rediss-cluster://` and `rediss-sentinel://` use TLS. A login without a colon is a password, as in Lettuce. In a
+    /// login, write the characters `/?#@:%` as `%2F` and so on. Error texts never show a part of the URL, since it may
+    /// contain a password.
+    ///
+    /// Query parameters are `db`, `user`, `pass`, `protocol` (2 or 3), `timeout` (`500ms`, `3s`), `clientName`,
+    /// `lanes`, `pool` and `insecure`; with Sentinel also `sentinelUser` and `sentinelPass`. An unknown parameter is an
+    /// error. The methods of [`Builder`] take precedence over the URL.
     pub fn builder(url: &str) -> Builder {
         Builder::new(url)
     }
 
-    /// Connects with the defaults. To be called within a tokio runtime.
+    /// Connects with the default options. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// The server is not there, or refuses.
+    /// The server cannot be reached, or rejects the connection.
     pub async fn connect(url: &str) -> Result<Client> {
         Client::builder(url).connect().await
     }
 
-    /// A command by its name, for what has no method: `db.raw("FT.SEARCH").arg("index").arg("query")`. It is
-    /// taken to change data; keys have to be told as such.
+    /// Builds a command by name, for commands without a method: `db.raw("FT.SEARCH").arg("index").arg("query")`.
+    ///
+    /// The client assumes that the command changes data. Add keys with [`Command::key`], so that the client can route
+    /// the command.
     pub fn raw<T>(&self, name: &str) -> Command<&Client, T> {
         Command::new(Request::named(name)).on(self)
     }
 
-    /// The same client with a connection set apart for large values: what goes by it holds up no command of the
-    /// others, whose replies would else have to wait until a long value before them has come. To be used for values of
-    /// some 64 KiB and more, in requests or in replies.
+    /// Returns a handle to the same client that uses a separate connection for large values. On a shared connection, a
+    /// large reply delays all replies after it. Use this handle for values of about 64 KiB or more, in requests or in
+    /// replies.
     ///
-    /// Commands of one key stay in order among those of this handle, and among those of the others. Between the two
-    /// there is no order, unless one is awaited before the other is polled.
+    /// Commands of one key stay in order within this handle, and within the other handles. Between the two there is no
+    /// order, unless one command is awaited before the other is polled.
     ///
-    /// The connection is opened when the first command needs it. In a cluster, and of a pool, it is the client itself.
-    /// O(1).
+    /// The connection is opened when the first command needs it. In a cluster, and with [`Lanes::Pool`], the handle
+    /// uses the client's usual connections. O(1).
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client, image: Vec<u8>) -> brisk::Result<()> {
@@ -133,9 +163,8 @@ impl Client {
         Client { inner: Arc::clone(&self.inner), is_bulk: true }
     }
 
-    /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones and of the handles for
-    /// single nodes.
-    /// Sessions, subscribers and caches end too.
+    /// Closes all connections, including those of clones, of handles for single nodes, and of sessions, subscribers and
+    /// caches. Pending commands fail with [`crate::Kind::Closed`].
     pub fn close(&self) {
         match &self.inner.route {
             Route::Server(node) => {
@@ -149,12 +178,12 @@ impl Client {
         self.inner.attached.end_all();
     }
 
-    /// Whether a connection that is kept goes to one and the same node, whatever becomes of that.
+    /// Whether a connection that is kept stays with one node, even if the roles change.
     pub(crate) fn stays_with_a_node(&self) -> bool {
         matches!(&self.inner.route, Route::Cluster(cluster) if !cluster.finds_primaries())
     }
 
-    /// It ends when the client is closed.
+    /// Registers something that closes with the client.
     ///
     /// # Errors
     /// The client is closed.
@@ -162,7 +191,7 @@ impl Client {
         self.inner.attached.add(one)
     }
 
-    /// Commands whose replies have not come, about.
+    /// Returns the approximate number of commands without a reply.
     #[must_use]
     pub fn pending(&self) -> usize {
         match &self.inner.route {
@@ -172,9 +201,11 @@ impl Client {
         }
     }
 
-    /// A handle for each primary of the cluster that has slots, in the order of these, as known now: for commands
-    /// that concern a node as a whole, such as DBSIZE, SCAN, FLUSHALL or SCRIPT LOAD. What a handle sends goes to its
-    /// node and nowhere else; a key of another one gets `MOVED`. Without a cluster it is the client itself.
+    /// Returns a handle for each primary of the cluster that has slots, ordered by slot, as currently known. Use the
+    /// handles for commands about a whole node, for example DBSIZE, SCAN, FLUSHALL or SCRIPT LOAD.
+    ///
+    /// A handle sends commands to its node only; a key of another node gets `MOVED`. Without a cluster, the only handle
+    /// is the client itself.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -194,7 +225,7 @@ impl Client {
         }
     }
 
-    /// A handle for the primary that has a key, as known now; see [`Client::primaries`].
+    /// Returns a handle for the primary that has the slot of a key, as currently known; see [`Client::primaries`].
     #[must_use]
     pub fn node_for(&self, key: impl crate::arg::ToArg) -> Client {
         match &self.inner.route {
@@ -224,7 +255,7 @@ impl Client {
         Client { inner: Arc::new(inner), is_bulk: false }
     }
 
-    /// What each lane has counted.
+    /// The counters of each lane.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         match &self.inner.route {
             Route::Server(node) => {

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// A server's lanes.
+/// The lanes to a server.
 #[derive(Debug)]
 pub(crate) struct Node {
     lanes: Vec<Lane>,
-    /// From which the lanes take their work, if they are not shared.
+    /// The queue of the pool, if the lanes are not shared.
     pool: Option<Arc<Pool>>,
 }
 
@@ -32,7 +32,7 @@ impl Node {
         self.take(way.requests, key, way.limit(margin), waker)
     }
 
-    /// The same, of requests that are allowed, with the key that decides on the lane.
+    /// As `submit`, for requests that were checked, with the key that selects the lane.
     pub(crate) fn take(
         &self,
         requests: &[Request],
@@ -50,7 +50,7 @@ impl Node {
         self.pool.is_some()
     }
 
-    /// The lane for a key: always the same one, so that order is kept. Without a key it is the first. O(key).
+    /// The lane for a key: always the same one, to keep the order. Without a key, the first lane. O(key).
     #[inline]
     fn lane(&self, key: Option<&[u8]>) -> Result<&Lane> {
         let at = match (self.lanes.len(), key) {
@@ -60,13 +60,13 @@ impl Node {
         self.lanes.get(at).ok_or_else(|| Error::new(Kind::Closed, "no connection"))
     }
 
-    /// Nothing more goes by it, and what was not sent goes elsewhere; what was sent is still answered.
+    /// Retires the lanes: requests that were not sent go elsewhere; sent ones still get their replies.
     pub(crate) fn retire(&self) {
         self.pool.iter().for_each(|pool| pool.retire());
         self.lanes.iter().for_each(Lane::retire);
     }
 
-    /// There is no connection, by one of its lanes at least.
+    /// Whether at least one lane has no connection.
     pub(crate) fn is_down(&self) -> bool {
         self.lanes.iter().any(Lane::is_down)
     }
@@ -76,12 +76,12 @@ impl Node {
         self.lanes.iter().for_each(Lane::close);
     }
 
-    /// What each lane has counted.
+    /// The counters of each lane.
     pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
         self.lanes.iter().map(Lane::counts)
     }
 
-    /// Commands whose replies have not come, about.
+    /// The approximate number of commands without a reply.
     pub(crate) fn pending(&self) -> usize {
         let queued = self.pool.as_ref().map_or(0, |pool| pool.pending());
         queued + self.lanes.iter().map(Lane::pending).sum::<usize>()
@@ -94,8 +94,8 @@ impl Drop for Node {
     }
 }
 
-/// Refuses requests that would block, or change, a connection that others share. In a pool no other command waits
-/// after one that blocks. A request that could not be encoded as a whole is refused, too. The check is here because
+/// Rejects requests that would block or change a connection that others share. In a pool no other command waits after
+/// one that blocks. Requests with an argument that could not be encoded are rejected, too. The check is here because
 /// the parts of a split command do not know about it.
 pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
     if let Some(failure) = way.requests.iter().find_map(Request::failure) {

@@ -1,12 +1,12 @@
-//! Sentinels: who the primary of a service is, asked for each connection, and told when it changes.
+//! Redis Sentinel: finds the primary of a service for each connection, and follows failovers.
 //!
-//! | who | does |
+//! | actor | action |
 //! |---|---|
-//! | a connection that is to be made | asks sentinels where the primary is, and the primary whether it is one |
-//! | [`watch`], one task of a client | hears of switches, and has the connections to who was the primary end |
+//! | a new connection | queries the sentinels for the primary, and verifies its role with ROLE |
+//! | [`watch`], one task of a client | receives notice of failovers, and closes the connections to the former primary |
 //!
-//! Sentinels do not hear of a switch at the same time. Who says the primary that another has just said to be one no
-//! more is taken to mean the next one, for [`LAG_MAX`].
+//! Sentinels do not learn of a failover at the same time. If a sentinel still names a primary that another sentinel has
+//! just reported as replaced, the client assumes the new primary, for [`LAG_MAX`].
 //!
 //! A failover begins by promoting a replica while the former primary still accepts writes, which are then lost. The
 //! sentinel that leads the failover announces it first. Other sentinels do not, so the client listens to all of them.
@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-/// Who does not answer for so long is not waited for alone: the next one is asked as well.
+/// If a sentinel has not replied for this time, the next one is queried as well.
 const STAGGER: Duration = Duration::from_millis(200);
 /// Sentinels that are known, those that others tell of included.
 const KNOWN_MAX: usize = 32;
@@ -59,7 +59,7 @@ pub(crate) enum Place {
     Fixed,
     /// To the primary of a service.
     Primary(Arc<Sentinels>),
-    /// To a sentinel that answers.
+    /// A connection to any sentinel that replies.
     Sentinel(Arc<Sentinels>),
 }
 
@@ -77,7 +77,7 @@ impl Place {
         }
     }
 
-    /// Whether what is there has to be a primary.
+    /// Whether the server at this place must be a primary.
     pub(crate) fn wants_primary(&self) -> bool {
         matches!(self, Place::Primary(_))
     }
@@ -124,11 +124,11 @@ pub(crate) struct Sentinels {
 }
 
 struct State {
-    /// Those that were named, who answered last first.
+    /// The sentinels in the client's options, beginning with the one that replied last.
     named: Vec<Address>,
-    /// Those of whom the others have told last.
+    /// The sentinels that others reported most recently.
     told: Vec<Address>,
-    /// Who is known to be the primary.
+    /// The known primary.
     primary: Option<Address>,
     switch: Option<Switch>,
 }
@@ -156,7 +156,7 @@ impl fmt::Debug for Sentinels {
 }
 
 impl State {
-    /// All to be asked, in order.
+    /// All sentinels, in the order in which they are queried.
     fn known(&self) -> VecDeque<Address> {
         let mut known = VecDeque::new();
         for address in self.named.iter().chain(&self.told) {
@@ -198,7 +198,7 @@ impl Sentinels {
         *self.switches.borrow()
     }
 
-    /// Asks one after the other, and the next one as well when one takes long; the first answer counts.
+    /// Queries the sentinels one after another, and the next one as well if one takes long. The first reply counts.
     async fn ask(&self) -> Result<Told> {
         let mut waiting = self.lock().known();
         let mut asked = JoinSet::new();
@@ -230,10 +230,10 @@ impl Sentinels {
         }
     }
 
-    /// Who follows the primary, is there and is to be shown to clients, as a sentinel that answers knows it.
+    /// The replicas that follow the primary, are reachable and are announced to clients, according to a sentinel.
     ///
     /// # Errors
-    /// None answers, or knows the service.
+    /// No sentinel replies, or none knows the service.
     pub(crate) async fn replicas(&self) -> Result<Vec<Address>> {
         let told = self.ask().await?;
         let primary = self.lock().primary.clone();
@@ -251,7 +251,7 @@ impl Sentinels {
         Setup { address, ..self.setup.clone() }
     }
 
-    /// Who answers is asked first the next time.
+    /// Makes the sentinel that replied the first to query next time.
     fn learn(&self, told: &Told) {
         let mut state = self.lock();
         state.named.retain(|named| *named != told.sentinel);
@@ -396,7 +396,7 @@ fn addresses(reply: &Reply, tls: bool, is_fit: impl Fn(&Fields) -> bool) -> Vec<
 
 type Fields = HashMap<String, String>;
 
-/// Whether a replica is there, follows its primary and is to be shown to clients (`replica-announced`).
+/// Whether a replica is reachable, follows its primary and is announced to clients (`replica-announced`).
 fn can_be_read(fields: &Fields) -> bool {
     let is = |name: &str, value: &str| fields.get(name).is_some_and(|told| told == value);
     let flags = fields.get("flags").map_or("", String::as_str);
@@ -471,7 +471,7 @@ async fn hear_one(sentinels: Arc<Sentinels>, address: Address, handle: Handle) {
     }
 }
 
-/// Listens to a sentinel that answers, for ever.
+/// Follows failovers through a sentinel that replies. Never returns.
 async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     let mut others = JoinSet::new();
     others.spawn(hear_all(Arc::clone(&sentinels), handle.clone()));

@@ -1,101 +1,100 @@
-//! What a consumer tells of its work.
+//! The events and the summary of a consumer.
 
 use super::message::Id;
 use crate::error::Error;
 use std::time::Duration;
 
-/// What happened. [`Consumer::observe`](super::Consumer::observe) hears of it.
+/// An event of a consumer, for [`Consumer::observe`](super::Consumer::observe).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// An entry was handled. That the server knows so follows.
+    /// The handler succeeded. The entry is acknowledged next.
     Handled {
-        /// Which.
+        /// The entry.
         id: Id,
-        /// At which delivery.
+        /// The number of deliveries, including this one.
         deliveries: u64,
-        /// How long it took.
+        /// The duration of the handler.
         took: Duration,
     },
     /// The handler failed, or panicked.
     Failed {
-        /// On which entry.
+        /// The entry.
         id: Id,
-        /// At which delivery.
+        /// The number of deliveries, including this one.
         deliveries: u64,
-        /// What it said.
+        /// The handler's error.
         why: &'a str,
-        /// When it will be handled again; never if it was the last attempt.
+        /// The pause before the next attempt; `None` after the last attempt.
         again_in: Option<Duration>,
     },
-    /// An entry that failed is handled again.
+    /// A failed entry is handled again.
     Retried {
-        /// Which.
+        /// The entry.
         id: Id,
-        /// This delivery included.
+        /// The number of deliveries, including this one.
         deliveries: u64,
     },
-    /// An entry has had all its attempts.
+    /// An entry has no attempts left.
     Dead {
-        /// Which.
+        /// The entry.
         id: Id,
-        /// How often it was delivered.
+        /// The number of deliveries.
         deliveries: u64,
-        /// Why the last attempt failed; or that nobody came to an end with it.
+        /// The error of the last attempt, or a note that no handler finished.
         why: &'a str,
-        /// What becomes of it.
+        /// What happens to the entry.
         fate: Fate,
     },
-    /// An entry that had been pending for too long was taken over, mostly from another member.
+    /// An entry that had been pending for too long was taken over, usually from another member.
     Claimed {
-        /// Which.
+        /// The entry.
         id: Id,
-        /// This delivery included.
+        /// The number of deliveries, including this one.
         deliveries: u64,
     },
-    /// An entry was deleted from the stream before it was handled: it is confirmed.
+    /// An entry was deleted from the stream before it was handled. It is acknowledged.
     Deleted {
-        /// Which.
+        /// The entry.
         id: Id,
     },
-    /// The group was made, since it did not exist.
+    /// The group did not exist and was created.
     GroupMade,
-    /// The server cannot be reached, or refuses for now. It will be asked again.
+    /// The server cannot be reached or returned a temporary error. The consumer tries again.
     Interrupted {
-        /// Why.
+        /// The error.
         error: &'a Error,
-        /// When.
+        /// The pause before the next attempt.
         again_in: Duration,
     },
-    /// Nothing is read any more; what is being handled may come to its end.
+    /// The consumer is stopping: it reads no more entries, and the running handlers may finish.
     Stopping,
 }
 
-/// What becomes of an entry that has had all its attempts.
+/// What happens to an entry without attempts left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is in the stream of dead letters, and confirmed.
+    /// It was moved to the dead-letter stream and acknowledged.
     DeadLetter,
-    /// It is confirmed: nobody will hear of it again.
+    /// It was acknowledged and is not handled again.
     Discarded,
     /// It stays pending, and no member with these settings handles it.
     Kept,
 }
 
-/// What a consumer has done from its beginning to its end.
+/// The counters of a consumer over its whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Entries that were handled.
     pub handled: u64,
-    /// Times that the handler failed.
+    /// Failures of the handler.
     pub failed: u64,
-    /// Times that an entry was handled again.
+    /// Attempts after the first one.
     pub retried: u64,
-    /// Entries that had had all their attempts.
+    /// Entries without attempts left.
     pub dead: u64,
     /// Entries that were taken over.
     pub claimed: u64,
-    /// Entries that it had read and not come to an end with; another member, or this one when it begins again,
-    /// gets them at once.
+    /// Entries that were read and not finished. Another member, or this one after a restart, gets them at once.
     pub returned: u64,
 }

@@ -1,6 +1,6 @@
-//! What the server is told of entries: confirmed, dead, still at it, once more, given back.
+//! Reports to the server about entries: acknowledged, dead, in progress, another attempt, returned.
 //!
-//! All of it may be said twice without harm, so it is sent again when a connection was lost.
+//! All of these commands are idempotent, so they are sent again after a lost connection.
 
 use super::event::Event;
 use super::message::{Id, Message};

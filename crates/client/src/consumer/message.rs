@@ -1,4 +1,4 @@
-//! What a consumer is given: an entry of a stream, and how often it was delivered.
+//! The argument of a handler: an entry of a stream and the number of its deliveries.
 
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::error::{Error, Kind, Result};
@@ -10,17 +10,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The id of an entry. Ids of a stream are in the order in which the entries were added.
+/// The ID of an entry. The IDs in a stream increase in the order in which the entries were added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
-    /// Milliseconds since 1970, unless whoever added the entry chose otherwise.
+    /// Milliseconds since 1970, unless the client that added the entry chose another ID.
     pub ms: u64,
-    /// Among those of one millisecond.
+    /// The sequence number within the millisecond.
     pub seq: u64,
 }
 
 impl Id {
-    /// The largest one before it. There is none before 0-0.
+    /// The largest ID before this one. There is none before 0-0.
     pub(super) fn before(self) -> Id {
         match (self.ms, self.seq) {
             (0, 0) => self,
@@ -75,10 +75,10 @@ impl ToArgs for Id {
     }
 }
 
-/// Names and values, in the order in which they were added. A name may stand there twice.
+/// Names and values, in the order in which they were added. A name may occur twice.
 pub(super) type Fields = Arc<[(Bytes, Bytes)]>;
 
-/// An entry of a stream that is this consumer's to handle. Cheap to clone.
+/// An entry of a stream, delivered to this consumer. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub(super) id: Id,
@@ -87,26 +87,27 @@ pub struct Message {
 }
 
 impl Message {
-    /// Its id.
+    /// Returns the ID.
     #[must_use]
     pub fn id(&self) -> Id {
         self.id
     }
 
-    /// All fields, as they are in the stream.
+    /// Returns all fields, as they are in the stream.
     #[must_use]
     pub fn fields(&self) -> &[(Bytes, Bytes)] {
         &self.fields
     }
 
-    /// How often it was delivered, this time included, by the server's count: 1 at first; more after a failure,
-    /// or if who had it before is gone. From 2 on the work may have been done before, in part or as a whole.
+    /// Returns the number of deliveries, including this one, as counted by the server. It is 1 at first, and larger
+    /// after a failure or a takeover. If it is larger than 1, the work may already have been done, in part or
+    /// completely.
     #[must_use]
     pub fn deliveries(&self) -> u64 {
         self.deliveries
     }
 
-    /// The value of a field, the first of that name. O(bytes).
+    /// Returns the value of the first field with this name. O(bytes).
     ///
     /// ```no_run
     /// # fn example(m: brisk::consumer::Message) -> brisk::Result<()> {
@@ -117,7 +118,8 @@ impl Message {
     /// ```
     ///
     /// # Errors
-    /// [`Kind::Missing`] if there is none and `T` is no `Option`; [`Kind::UnexpectedReply`] if it is no `T`.
+    /// [`Kind::Missing`] if the field does not exist and `T` is not an `Option`; [`Kind::UnexpectedReply`] if the value
+    /// cannot be converted to `T`.
     pub fn field<T: FromReply>(&self, name: &str) -> Result<T> {
         let value = self.raw_field(name.as_bytes());
         let mut text = Vec::new();
@@ -139,8 +141,7 @@ impl Message {
     }
 }
 
-/// An entry as servers deliver it. Nothing stands for one that was deleted meanwhile: without its id, or without
-/// its fields.
+/// An entry as servers deliver it. For an entry that was deleted meanwhile, the ID or the fields are null.
 #[derive(Debug)]
 pub(super) struct Delivered(pub(super) Option<(Id, Option<Fields>)>);
 
@@ -158,13 +159,13 @@ impl FromReply for Delivered {
     }
 }
 
-/// A page of entries that were taken over.
+/// A page of entries that were claimed.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Where the next page begins; 0-0 after the last one.
+    /// The start of the next page; 0-0 after the last one.
     pub(super) next: Id,
     pub(super) entries: Vec<Delivered>,
-    /// What had been deleted; the server has forgotten it by now. Old servers do not tell.
+    /// Entries that had been deleted, which the server no longer lists as pending. Old servers do not report them.
     pub(super) deleted: Vec<Id>,
 }
 

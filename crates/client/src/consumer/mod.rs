@@ -1,30 +1,31 @@
-//! A member of a stream's consumer group: it reads entries, has them handled, and confirms them.
+//! Consumer groups: a worker that reads entries of a stream, calls a handler for each, and acknowledges them (XACK).
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`Consumer`] | what it is to be, and [`run`](Consumer::run) |
-//! | [`Message`], [`Id`] | what the handler gets |
-//! | [`Event`], [`Summary`] | what it tells of its work |
-//! | `source` | reading: what was left pending, what others left, what is new |
-//! | `queue` | in which order entries are handled |
-//! | `ledger` | what the server is told: confirmed, dead, still at it, given back |
-//! | `work` | the loop that holds all of it together |
+//! | [`Consumer`] | the options, and [`run`](Consumer::run) |
+//! | [`Message`], [`Id`] | the argument of the handler |
+//! | [`Event`], [`Summary`] | reports for logs and metrics |
+//! | `source` | reads entries: pending ones, abandoned ones of other members, new ones |
+//! | `queue` | the order in which entries are handled |
+//! | `ledger` | reports to the server: acknowledged, dead, in progress, returned |
+//! | `work` | the main loop |
 //!
-//! **Each entry is handled at least once, and sometimes twice.** It is confirmed after the handler
-//! has said `Ok`. If the process ends, or the connection is lost, between the two, the entry is
-//! delivered again; [`Message::deliveries`] is then larger than 1. Handlers must therefore be
-//! idempotent, for instance by storing the entry's id together with its effect.
+//! **Each entry is handled at least once, and sometimes twice.** It is acknowledged after the handler returned `Ok`. If
+//! the process ends, or the connection is lost, between the two, the entry is delivered again;
+//! [`Message::deliveries`] is then larger than 1. Handlers must therefore be idempotent, for example by storing the
+//! entry's id together with its effect.
 //!
-//! What holds beyond that:
+//! Further guarantees:
 //!
-//! - An entry stays pending until it is confirmed. A member that begins again first handles what it had left pending;
-//!   what a member leaves that does not come back is taken over by others after [`claim_idle`](Consumer::claim_idle).
-//! - While a handler runs, the server is told so, so that nobody takes its entry over however long it takes; unless
-//!   the connection is lost for that long.
-//! - Never are more than [`parallel`](Consumer::parallel) handlers at work, and never are more entries pending for
-//!   the member than that and [`ahead`](Consumer::ahead): no more are asked for than there is room.
-//! - Attempts are counted by the server: the count holds when the member begins again, or another takes over.
-//! - A handler that panics has failed, and that is all.
+//! - An entry stays pending until it is acknowledged. A member that restarts handles its own pending entries first.
+//!   Other members take over the entries of a member that does not return, after
+//!   [`claim_idle`](Consumer::claim_idle).
+//! - While a handler runs, the consumer resets the idle time of its entry on the server, so no other member takes it
+//!   over, unless the connection is lost for that long.
+//! - At most [`parallel`](Consumer::parallel) handlers run at the same time. At most that many entries plus
+//!   [`ahead`](Consumer::ahead) are pending for the member, since the consumer requests no more than it has room for.
+//! - The server counts the attempts, so the count survives a restart of the member and a takeover.
+//! - A handler that panics counts as failed. The consumer continues.
 
 mod event;
 mod ledger;
@@ -45,31 +46,31 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Handlers at once, unless it is said otherwise.
+/// The default number of handlers that run at the same time.
 const PARALLEL: usize = 16;
-/// More than this is a mistake: entries that are held are held in memory.
+/// A larger number is rejected as a mistake: entries are held in memory.
 const HELD_MAX: usize = 65_536;
 const CLAIM_IDLE: Duration = Duration::from_secs(30);
-/// Below, a member that only waits for the network would lose its entries.
+/// With less, a member that only waits for the network would lose its entries.
 const CLAIM_IDLE_MIN: Duration = Duration::from_millis(100);
 const ATTEMPTS: u64 = 5;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LONGEST: Duration = Duration::from_secs(60);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where a group begins that does not exist yet.
+/// The first entry of a group that does not exist yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begin {
-    /// With the oldest entry of the stream.
+    /// The oldest entry of the stream.
     #[default]
     Oldest,
-    /// With what is added from then on.
+    /// The first entry that is added after the group was created.
     Newest,
-    /// Behind this entry.
+    /// The entry after this one.
     Behind(Id),
 }
 
-/// What becomes of entries that have had all their attempts.
+/// What happens to entries without attempts left.
 #[derive(Clone, Debug)]
 enum Spent {
     Keep,
@@ -80,7 +81,7 @@ enum Spent {
 type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 type Until = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What was asked for.
+/// The options of a consumer.
 #[derive(Clone)]
 struct Plan {
     stream: Bytes,
@@ -101,7 +102,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Entries that may be pending for this member.
+    /// The maximum number of entries that are pending for this member.
     fn room(&self) -> usize {
         self.parallel.saturating_add(self.ahead.unwrap_or(self.parallel))
     }
@@ -129,16 +130,16 @@ impl Plan {
         }
     }
 
-    /// How long an entry rests after a failure: twice as long each time.
+    /// The pause of an entry after a failure: twice as long each time.
     fn rest(&self, deliveries: u64) -> Duration {
         let doublings = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX).min(31);
         self.retry_first.saturating_mul(1 << doublings).min(self.retry_longest)
     }
 }
 
-/// A member of a consumer group; [`Client::consumer`] makes it, and [`run`](Consumer::run) sets it to work.
+/// A member of a consumer group. [`Client::consumer`] returns it, and [`run`](Consumer::run) starts the work.
 ///
-/// See the [module](self) for what holds.
+/// The [module](self) lists the guarantees.
 #[must_use = "a consumer does nothing before `run`"]
 pub struct Consumer {
     db: Client,
@@ -157,7 +158,8 @@ impl fmt::Debug for Consumer {
 }
 
 impl Client {
-    /// A member of a consumer group of a stream, with everything still to be said.
+    /// Returns a member of a consumer group of this stream. Set at least the [group](Consumer::group) and the
+    /// [member](Consumer::member), then call [`run`](Consumer::run).
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -202,127 +204,130 @@ impl Client {
 }
 
 impl Consumer {
-    /// The group. It is made, and the stream with it, if it does not exist; also if the stream is deleted while the
-    /// consumer is at work. Needed.
+    /// Sets the group. Required. The consumer creates the group, and the stream, if it does not exist, and again if the
+    /// stream is deleted while the consumer runs.
     pub fn group(mut self, group: impl Into<Bytes>) -> Consumer {
         self.plan.group = group.into();
         self
     }
 
-    /// The member's name. Needed. No two at work at the same time may have the same one, else they handle each
-    /// other's entries; but one that begins again should have the one it had, so that it finds what it left.
+    /// Sets the member's name. Required. Two members that run at the same time must have different names; otherwise
+    /// they handle each other's entries. A member that restarts should use the same name as before, so that it finds
+    /// its pending entries.
     pub fn member(mut self, member: impl Into<Bytes>) -> Consumer {
         self.plan.member = member.into();
         self
     }
 
-    /// Where the group begins if it has to be made. Default: [`Begin::Oldest`].
+    /// Sets where the group begins if the consumer creates it. Default: [`Begin::Oldest`].
     pub fn begin(mut self, begin: Begin) -> Consumer {
         self.plan.begin = begin;
         self
     }
 
-    /// Entries that have been pending for so long are taken over. Default: 30 s; at least 100 ms. All
-    /// members of a group should have the same. While an entry is being handled its time does not run.
+    /// Sets the idle time after which pending entries of other members are taken over. Default: 30 s; at least 100 ms.
+    /// All members of a group should use the same value. The time does not run while an entry is being handled.
     pub fn claim_idle(mut self, idle: Duration) -> Consumer {
         self.plan.claim_idle = idle;
         self
     }
 
-    /// Handlers at work at the same time, at most. Default: 16.
+    /// Sets the maximum number of handlers that run at the same time. Default: 16.
     pub fn parallel(mut self, handlers: usize) -> Consumer {
         self.plan.parallel = handlers;
         self
     }
 
-    /// Entries that are read ahead, beyond those being handled. Default: as many as handlers. With
-    /// [`in_order_by`](Consumer::in_order_by) more of them keep one slow key from holding up the others.
+    /// Sets how many entries are read in advance, beyond those being handled. Default: the number of handlers. With
+    /// [`in_order_by`](Consumer::in_order_by), a larger number keeps one slow key from delaying the others.
     pub fn ahead(mut self, entries: usize) -> Consumer {
         self.plan.ahead = Some(entries);
         self
     }
 
-    /// How often an entry is delivered before it is given up. Default: 5. The server counts, so the count holds if
-    /// the member begins again or another one takes over; an entry with which processes end is given up, too.
+    /// Sets how often an entry is delivered before the consumer gives it up. Default: 5. The server counts the
+    /// deliveries, so the count survives a restart and a takeover. So an entry that crashes the process is given up as
+    /// well.
     pub fn attempts(mut self, attempts: u64) -> Consumer {
         self.plan.attempts = attempts;
         self
     }
 
-    /// How long an entry rests after its first failure, twice as long after each further one, and the longest.
-    /// Default: 1 s, and 60 s. It keeps its place meanwhile.
+    /// Sets the pause of an entry after its first failure, which doubles after each further one, and the longest pause.
+    /// Default: 1 s and 60 s. Meanwhile the entry counts as pending.
     pub fn retry(mut self, first: Duration, longest: Duration) -> Consumer {
         (self.plan.retry_first, self.plan.retry_longest) = (first, longest);
         self
     }
 
-    /// Entries that are given up go to this stream, with their fields and why: `dead:stream`, `dead:group`,
-    /// `dead:member`, `dead:id`, `dead:deliveries`, `dead:error`. That and the confirmation are one script, so that an
-    /// entry is not lost, nor in that stream twice. In a cluster both streams have to be in one slot:
+    /// Moves entries that are given up to this stream, with their fields and the reason: `dead:stream`, `dead:group`,
+    /// `dead:member`, `dead:id`, `dead:deliveries`, `dead:error`. One script adds the entry and acknowledges the
+    /// original, so an entry is neither lost nor added twice. In a cluster both streams must be in one slot:
     /// `{orders}` and `{orders}:dead`.
     ///
-    /// Without it, and without [`discard`](Consumer::discard), they stay pending: nothing is lost, nobody handles them
-    /// again, [`Event::Dead`] tells of them whenever somebody comes across one, and XPENDING shows them.
+    /// Without a dead-letter stream, and without [`discard`](Consumer::discard), these entries stay pending. They are
+    /// not lost and not handled again. [`Event::Dead`] reports them whenever a member encounters one, and XPENDING
+    /// lists them.
     pub fn dead_letter(mut self, stream: impl Into<Bytes>) -> Consumer {
         self.plan.spent = Spent::DeadLetter(stream.into());
         self
     }
 
-    /// Entries that are given up are confirmed, and only [`Event::Dead`] tells of them.
+    /// Acknowledges entries that are given up. Only [`Event::Dead`] reports them.
     pub fn discard(mut self) -> Consumer {
         self.plan.spent = Spent::Discard;
         self
     }
 
-    /// Entries with the same value in this field are handled one after the other, in the order of the stream, while
-    /// others go on. One that fails holds up those behind it until it is done or given up. Entries without the field
-    /// are in no order.
+    /// Handles entries with the same value in this field one after the other, in the order of the stream. Entries with
+    /// other values continue in parallel. A failed entry delays later ones with its value until it is handled or given
+    /// up. Entries without the field have no order.
     ///
-    /// **This holds within one member**: the server spreads entries over the members of a group without looking at
-    /// them. An order that has to hold in a group of several members needs a stream for each.
+    /// **The order holds within one member only**: the server distributes entries over the members of a group without
+    /// looking at their fields. For an order across several members, use one stream per member.
     pub fn in_order_by(mut self, field: impl Into<Bytes>) -> Consumer {
         self.plan.key = Some(field.into());
         self
     }
 
-    /// Hears of everything that happens: for logs and metrics. It is called between two steps of the consumer, so it
-    /// should be quick; if it panics, `run` does.
+    /// Sets a callback for all events, for logs and metrics. It is called between two steps of the consumer, so it
+    /// should return quickly. If it panics, `run` panics.
     pub fn observe(mut self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Consumer {
         self.plan.observer = Some(Arc::new(observer));
         self
     }
 
-    /// When this is done, the consumer stops: it reads no more, begins nothing more, lets the handlers that are at work
-    /// come to their end, and confirms what they did. What it had read and not begun is given back: others may
-    /// take it at once. Without it, `run` ends only with an error.
+    /// Stops the consumer when this future completes (clean shutdown). The consumer reads and starts no more entries,
+    /// waits for the running handlers and acknowledges their entries. Entries that were read and not started are
+    /// returned, so that other members can take them at once. Without it, `run` ends only with an error.
     pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Consumer {
         self.until = Some(Box::pin(stop));
         self
     }
 
-    /// How long handlers may still take when the consumer stops. Then they are dropped where they wait, and their
-    /// entries are given back. Default: 10 s.
+    /// Sets how long running handlers may take when the consumer stops. After that, their futures are dropped and their
+    /// entries are returned. Default: 10 s.
     pub fn stop_within(mut self, limit: Duration) -> Consumer {
         self.plan.stop_within = limit;
         self
     }
 
-    /// When the consumer has stopped, the member is removed from the group, if nothing is pending for it. For names
-    /// that do not come back.
+    /// Removes the member from the group when the consumer has stopped, if no entries are pending for it. Use it for
+    /// names that are not used again.
     pub fn leave(mut self) -> Consumer {
         self.plan.leaves = true;
         self
     }
 
-    /// Works, until [`until`](Consumer::until) is done: has each entry handled by a task of its own on this tokio
-    /// runtime. `Ok` confirms the entry; after an `Err`, or a panic, it is handled again later.
+    /// Runs the consumer until [`until`](Consumer::until) completes. Each entry is handled on its own task of this
+    /// tokio runtime. `Ok` acknowledges the entry; after an `Err` or a panic, the entry is handled again later.
     ///
-    /// Lost connections and servers that refuse for a while are waited for. If this future is dropped, handlers
-    /// are dropped where they wait, and their entries stay pending.
+    /// The consumer waits through lost connections and temporary errors of the server. If this future is dropped, the
+    /// handlers' futures are dropped, and their entries stay pending.
     ///
     /// # Errors
-    /// What does not pass by itself: not allowed, no stream, closed, or a [`Kind::Invalid`] of what was asked for. The
-    /// consumer stops before, as it does when it is told to.
+    /// Permanent errors: a missing permission, a key that is not a stream, a closed client, or [`Kind::Invalid`] for
+    /// invalid options. Before `run` returns the error, the consumer stops as with [`until`](Consumer::until).
     pub async fn run<F, Fut, E>(self, handler: F) -> Result<Summary>
     where
         F: Fn(Message) -> Fut + Send + Sync + 'static,

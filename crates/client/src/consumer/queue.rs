@@ -1,5 +1,5 @@
-//! In which order entries are handled: as they came; those of one key one after the other; those that failed when
-//! their time has come.
+//! The order in which entries are handled: as they arrived, entries of one key one after another, and failed entries
+//! after their pause.
 
 use super::message::Id;
 use bytes::Bytes;

@@ -1,9 +1,9 @@
-//! Where entries come from: first what is pending for this member, then, by turns, what others have left and what is
-//! new.
+//! Reads entries: first those pending for this member, then, alternately, those that other members abandoned and new
+//! ones.
 //!
-//! One step at a time, and each asks for no more than there is room for. New entries are waited for on a connection
-//! of its own. Whenever a step fails, the server may have delivered what never arrived: so the next one looks
-//! again at what is pending.
+//! It takes one step at a time, and each step requests no more entries than there is room for. It waits for new entries
+//! on its own connection. If a step fails, the server may have delivered entries that never arrived, so the next step
+//! reads the pending entries again.
 
 use super::message::{Delivered, Fields, Id, Message, Page};
 use super::{Begin, Plan};

@@ -1,4 +1,4 @@
-//! The loop of a consumer.
+//! The main loop of a consumer.
 //!
 //! ```text
 //!   source ──> held ──> queue ──> handlers (tasks) ──Ok──> confirmations, one command at a time ──> gone
@@ -6,11 +6,11 @@
 //!                └─ room ──┴── while they are held the server is told that somebody works at them
 //! ```
 //!
-//! 1. An entry is held from when it comes until the server has confirmed what became of it. As many are asked for as
-//!    there is room, so `held` never exceeds it.
-//! 2. One step of the source, one confirmation and one note that entries are still worked at are under way at a time;
-//!    what comes meanwhile goes with the next.
-//! 3. Everything that is under way is a task of `handlers` or of `errands`, and is dropped with this.
+//! 1. An entry is held from its arrival until the server has confirmed its result. The source requests only as many
+//!    entries as there is room for, so `held` never exceeds the room.
+//! 2. At most one step of the source, one acknowledgment and one report of entries in progress run at a time. Results
+//!    that arrive meanwhile go out with the next one.
+//! 3. All of these are tasks of `handlers` or `errands`, and are dropped with this value.
 
 use super::event::{Event, Fate, Summary};
 use super::ledger::{self, IDS_MAX};

@@ -1,5 +1,4 @@
-//! What a connection has to do with things outside of it, while its driver reads and writes: whether sentinels
-//! say that the primary is another one, and whether its login has changed.
+//! External events that concern an open connection: a failover reported by Sentinel, and a change of the login.
 
 use super::cell::{Shared, Submitted};
 use super::connect::{Origin, Setup};

@@ -1,5 +1,5 @@
-//! What callers and the driver of a lane share: the bytes that are to be sent, who waits for their replies,
-//! and whether the connection is there. One lock, held for the time of a copy.
+//! The state that callers and the driver of a lane share: bytes to send, the callers that wait for replies, and whether
+//! the connection is open. One lock, held for the time of a copy.
 
 use super::for_room::{ForRoom, WAITING_MAX};
 use super::io::Writer;
@@ -24,14 +24,14 @@ const ENTRIES_TWOFOLD_MAX: usize = 1024;
 /// What a request costs beside its bytes: its entry, its slot, and what the allocator adds to that.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
 
-/// What a caller does when the budget is spent.
+/// What happens to a command when the [budget](crate::Budget) is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// It waits for others' replies.
+    /// The command waits until other commands have their replies.
     #[default]
     Wait,
-    /// It gets [`Kind::Overloaded`] at once.
+    /// The command fails with [`Kind::Overloaded`] at once.
     Refuse,
 }
 

@@ -1,5 +1,5 @@
-//! Opening a connection and making it what it has to be: protocol, login, database, name. All of it goes out
-//! with one write, so that a new connection costs one round trip.
+//! Opens a connection and sets its protocol, login, database and name. All of these go out in one write, so that a new
+//! connection costs one round trip.
 
 use super::attend::auth;
 use super::io::{self, ReadSide, Writer};

@@ -1,9 +1,9 @@
-//! The task behind a lane: it connects, writes what callers have queued, gives each reply to who waits for it,
-//! and connects anew when the connection is lost.
+//! The task of a lane: it connects, writes the queued requests, passes each reply to its caller, and reconnects after a
+//! lost connection.
 //!
-//! In one turn it reads what has come, answers a wave of callers, and lets them run before it looks at what is
-//! to be written: so the next requests of all whom it woke go out with one write, while the server still works
-//! on those of the other waves.
+//! In one turn it reads the received bytes, wakes a wave of callers with their replies, and lets these callers run
+//! before it looks for requests to write. So the next requests of all woken callers go out in one write, while the
+//! server still executes requests of the other waves.
 
 use super::attend::{self, attend};
 use super::cell::{Shared, closed};

@@ -1,4 +1,4 @@
-//! Who waits until a budget has room: each task once, however often it asks.
+//! The tasks that wait until a budget has room: each task once, however often it is polled.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,8 +1,8 @@
-//! The driver's side of a lane's queue: the bytes that are being sent, and who waits for the replies to what was
-//! sent. It takes both from the [cell](super::cell) or from a [pool](super::pool), and gives back what was not sent
-//! when the connection is lost.
+//! The driver's side of a lane's queue: the bytes that are being sent, and the callers that wait for replies to sent
+//! requests. It takes both from the [cell](super::cell) or from a [pool](super::pool), and returns requests that were
+//! not sent when the connection is lost.
 //!
-//! Nothing here waits or knows a runtime, so that loom can try every interleaving of it (`model.rs`).
+//! Nothing here blocks or knows a runtime, so that loom can explore every interleaving (`model.rs`).
 
 use super::cell::{Entry, Shared, timeout};
 use super::io::Writer;

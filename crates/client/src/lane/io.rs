@@ -1,5 +1,5 @@
-//! The kinds of socket: a reading and a writing side. Any thread may write, so that a caller need not wake the
-//! driver.
+//! The kinds of socket, each with a reading and a writing side. Any thread may write, so that a caller need not wake
+//! the driver.
 
 #[cfg(feature = "tls")]
 use super::tls::{self, Tls, TlsReader};

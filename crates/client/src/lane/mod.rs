@@ -8,25 +8,25 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`slot`] | where one caller waits for one reply |
-//! | [`cell`] | what callers and the driver share |
-//! | [`in_flight`] | the driver's side of it: what is being sent, and who waits for what was sent |
-//! | [`driver`] | the task that writes, reads, and connects anew |
-//! | [`connect`] | opening a connection and making it what it has to be |
-//! | [`attend`] | what goes on outside and concerns a connection: another primary, another login |
+//! | [`slot`] | the place where one caller waits for one reply |
+//! | [`cell`] | the state that callers and the driver share |
+//! | [`in_flight`] | the driver's side of the queue: bytes being sent, callers that wait for replies |
+//! | [`driver`] | the task that writes, reads and reconnects |
+//! | [`connect`] | opens and sets up a connection |
+//! | [`attend`] | external events that concern a connection: a failover, a new login |
 //! | [`io`] | the kinds of socket |
-//! | [`for_room`] | who waits until a budget has room |
+//! | [`for_room`] | tasks that wait until a budget has room |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
 //! | `model` | callers, drivers and servers in every interleaving |
-//! | `tls` | one of them: records and the handshake |
+//! | `tls` | the TLS socket: records and the handshake |
 //!
 //! Rules:
 //!
-//! 1. Replies come in the order of the requests, so the entries in the cell and behind it in the driver are
-//!    in the order of their bytes. Bytes and entry are added under one lock.
-//! 2. Who leaves before the reply is there leaves the entry behind. The reply is read and dropped.
-//! 3. Only one at a time writes to the socket: the driver, or the caller that found the lane idle.
-//! 4. What is not sent yet stays in the cell when the connection is lost, and goes by the next one.
+//! 1. Replies arrive in the order of the requests, so the entries, first in the cell and then in the driver, are in the
+//!    order of their bytes. Bytes and entry are added under one lock.
+//! 2. A caller that leaves before its reply arrives leaves its entry in the queue. The reply is read and dropped.
+//! 3. Only one writer uses the socket at a time: the driver, or the caller that found the lane idle.
+//! 4. Requests that were not sent when the connection is lost stay in the cell, and go out on the next connection.
 
 mod attend;
 pub(crate) mod cell;
@@ -63,11 +63,11 @@ impl Lane {
         Lane { shared }
     }
 
-    /// Puts requests into the queue, in one piece: nothing of another caller's comes between. Their replies
-    /// will be in the slot, which wakes `waker`. O(bytes).
+    /// Puts requests into the queue in one piece, without requests of another caller in between. The replies arrive in
+    /// the slot, which wakes `waker`. O(bytes).
     ///
     /// # Errors
-    /// A lane counts one reply for each request, so it refuses requests that would make this count wrong.
+    /// A lane counts one reply for each request, so it rejects requests that would make this count wrong.
     #[inline]
     pub(crate) fn submit(
         &self,
@@ -84,27 +84,27 @@ impl Lane {
         self.shared.submit(requests, timeout, waker)
     }
 
-    /// What callers and the driver share.
+    /// The state that callers and the driver share.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Nothing more goes by it; who waits gets an error.
+    /// Closes the lane. Waiting callers get an error.
     pub(crate) fn close(&self) {
         self.shared.close();
     }
 
-    /// Nothing more goes by it, and what was not sent goes elsewhere; what was sent is still answered.
+    /// Retires the lane: requests that were not sent go elsewhere; sent ones still get their replies.
     pub(crate) fn retire(&self) {
         self.shared.retire();
     }
 
-    /// There was no connection when last one was tried.
+    /// Whether the last attempt to connect failed.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.is_down()
     }
 
-    /// What it has counted.
+    /// The counters of the lane.
     pub(crate) fn counts(&self) -> Counts {
         self.shared.counts()
     }

@@ -1,7 +1,6 @@
-//! A lane in loom's hands: callers, the driver's side of the queue and a server, in every interleaving with up to
-//! two preemptions. What runs is `cell.rs`, `pool.rs`, `slot.rs` and `in_flight.rs` themselves; the socket, the
-//! server behind it and the runtime are those below. There is no clock that wakes anybody: who is not woken waits
-//! for ever, and loom says so.
+//! A loom model of a lane: callers, the driver's side of the queue and a server, in every interleaving with up to two
+//! preemptions. The model runs the real `cell.rs`, `pool.rs`, `slot.rs` and `in_flight.rs`; this file simulates the
+//! socket, the server and the runtime. There is no clock: a task that is not woken waits forever, and loom reports it.
 //!
 //! Run with `RUSTFLAGS="--cfg brisk_loom" cargo test --release -p brisk --lib model`, or `cargo xtask nightly loom`.
 

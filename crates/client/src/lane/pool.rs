@@ -1,15 +1,14 @@
-//! The queue of a pool: what waits for a connection, and the connections that wait for work.
+//! The queue of a pool: requests that wait for a connection, and connections that wait for work.
 //!
-//! The lanes of a pool take from here, each one piece at a time: a command, a batch or a transaction. The next one
-//! goes by it when the reply to the one before was read, whether or not somebody still waited for that. So a
-//! piece never stands behind another on a connection, at the price of a round trip for each.
+//! Each lane of a pool takes one piece at a time from the queue: a command, a batch or a transaction. It takes the next
+//! one when the reply to the previous one was read, whether or not a caller still waited for that reply. So a piece
+//! never waits for another one on its connection, at the price of one round trip each.
 //!
-//! Order: pieces are taken in the order in which they came. What a lost connection had not sent goes back to the
-//! front.
+//! Order: pieces are taken in the order in which they were queued. Pieces that a lost connection had not sent return to
+//! the front.
 //!
-//! A lane that has nothing to do is in `resting`. Whoever brings a piece takes one out and wakes it. A lane that
-//! leaves (its connection is lost) while pieces wait wakes another, since it may have been the one that was woken
-//! for them.
+//! An idle lane is in `resting`. A caller that queues a piece takes a lane out of `resting` and wakes it. A lane that
+//! loses its connection while pieces wait wakes another lane, since it may have been the one that was woken for them.
 //!
 //! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
 //! no entry dropped, while it is held.

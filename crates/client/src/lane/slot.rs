@@ -1,7 +1,7 @@
-//! Where one caller waits for one answer.
+//! The place where one caller waits for one reply.
 //!
-//! Slots are used again: a thread keeps some, so that waiting allocates nothing. A slot goes back only when
-//! nobody else holds it, so an answer that comes late finds the slot of its own caller or none.
+//! Slots are reused: a thread keeps some, so that waiting allocates no memory. A slot is returned only when no one else
+//! holds it, so a late reply finds the slot of its own caller or none.
 
 use super::Answer;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -34,7 +34,7 @@ enum State {
 }
 
 impl Slot {
-    /// One whose answer wakes `waker`.
+    /// Takes a slot whose reply wakes `waker`.
     #[inline]
     pub(crate) fn take(waker: &Waker) -> Arc<Slot> {
         let kept = KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
@@ -48,7 +48,7 @@ impl Slot {
         }
     }
 
-    /// Gives it back, if nobody else holds it.
+    /// Returns the slot to the thread, if no one else holds it.
     #[inline]
     pub(crate) fn give_back(mut slot: Arc<Slot>) {
         if Arc::get_mut(&mut slot).is_none() {
@@ -64,7 +64,7 @@ impl Slot {
         });
     }
 
-    /// Puts the answer there, unless there is one already; whom to wake.
+    /// Stores the reply, unless there is one already. Returns the waker to wake.
     #[inline]
     #[must_use]
     pub(crate) fn answer(&self, answer: Answer) -> Option<Waker> {
@@ -78,7 +78,7 @@ impl Slot {
         }
     }
 
-    /// The answer, once; else `waker` is woken when it comes.
+    /// Returns the reply, once; otherwise `waker` is woken when it arrives.
     #[inline]
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
         let mut state = self.lock();

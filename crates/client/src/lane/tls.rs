@@ -1,20 +1,20 @@
 //! TLS over a socket, in a lane: any thread writes, the driver reads.
 //!
-//! A session of rustls does no I/O. It stands under a lock that both sides share, for the time of enciphering or
-//! deciphering what one read or write carries; nobody holds it while he waits.
+//! A rustls session does no I/O. Both sides share it under a lock, which they hold while they encrypt or decrypt the
+//! bytes of one write or read. No thread holds the lock while it waits.
 //!
 //! ```text
 //!   try_write, any thread:  bytes ──> session ──> records ──> socket
 //!   poll_read, the driver:  socket ──> session ──> buffer      (and what the session has to answer)
 //! ```
 //!
-//! 1. Plain bytes are taken only when all records before them are with the system, and no more than
-//!    [`RECORDS_BYTES_MAX`]: so little is enciphered that cannot be sent.
-//! 2. What was taken counts as sent, whatever becomes of its records: nobody could say whether the server has
-//!    some of them. An error of the socket is told with the next call.
-//! 3. Whoever leaves records behind wakes the driver, whose next `poll_read` sends them as soon as the socket takes
-//!    them. It reads whether or not it can write.
-//! 4. The end without a notice (`close_notify`) is an error: who cut it may have cut a reply.
+//! 1. Plain bytes are accepted only when the operating system has taken all earlier records, and at most
+//!    [`RECORDS_BYTES_MAX`] of them. So little is encrypted that cannot be sent.
+//! 2. Accepted bytes count as sent, whatever happens to their records, since it is unknown whether the server received
+//!    some of them. A socket error is reported by the next call.
+//! 3. A writer that leaves unsent records wakes the driver, whose next `poll_read` sends them as soon as the socket
+//!    accepts them. The driver reads whether or not it can write.
+//! 4. An end of the stream without `close_notify` is an error: a truncation could have cut a reply.
 
 use crate::poison::lock;
 use bytes::BytesMut;

@@ -1,4 +1,4 @@
-//! The course of a command, and what is told of it if somebody wants to know.
+//! The state of a command that is observed, and the calls of its observers.
 
 use super::{Call, Outcome, Token, Watched};
 use crate::command::{State, Target, Way};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// How far a command has come, and who is told of that.
+/// The state of a command, and its observers.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
     state: State,
@@ -69,7 +69,7 @@ struct Watch {
     commands: usize,
     begun: Instant,
     waits_for_room: bool,
-    /// One of each observer; none once they were told the outcome.
+    /// One token of each observer; none after the outcome was reported.
     tokens: Vec<Token>,
 }
 

@@ -1,11 +1,12 @@
-//! Figures for the crate `metrics`, named as OpenTelemetry names them where it has a name.
+//! Metrics for the crate `metrics`, with OpenTelemetry's names where it defines one.
 
 use super::{Call, Connected, Endpoint, Observer, Outcome, Token};
 use crate::error::Error;
 use metrics::{Label, counter, gauge, histogram};
 use std::time::Duration;
 
-/// Figures of commands and connections: an [`Observer`] for [`Builder::observer`](crate::Builder::observer).
+/// Records metrics of commands and connections: an [`Observer`] for [`Builder::observer`](crate::Builder::observer).
+/// Requires the Cargo feature `metrics`.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -14,22 +15,22 @@ use std::time::Duration;
 /// # }
 /// ```
 ///
-/// | figure | of which kind |
+/// | metric | type |
 /// |---|---|
 /// | `db.client.operation.duration` | histogram, in seconds |
 /// | `db.client.connection.count` | gauge |
-/// | `brisk.client.commands.pending` | gauge: commands that have begun and have no outcome |
-/// | `brisk.client.queue.full` | counter: commands for which there was no room at first |
+/// | `brisk.client.commands.pending` | gauge: commands that have started and not finished |
+/// | `brisk.client.queue.full` | counter: commands that had to wait for room in the queue |
 /// | `brisk.client.disconnections` | counter, with `error.type` |
-/// | `brisk.client.connection.failures` | counter: attempts to connect anew that failed |
+/// | `brisk.client.connection.failures` | counter: failed attempts to reconnect |
 ///
-/// Labels: `db.system.name`, `server.address`, `server.port`; of a duration also `db.operation.name`,
+/// Labels: `db.system.name`, `server.address`, `server.port`; durations also have `db.operation.name`,
 /// `db.namespace`, `error.type` and `db.response.status_code`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Metrics(());
 
 impl Metrics {
-    /// With the names that are listed above.
+    /// Returns an observer that records the metrics listed above.
     #[must_use]
     pub fn new() -> Metrics {
         Metrics(())

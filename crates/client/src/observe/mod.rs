@@ -1,15 +1,15 @@
-//! Watching a client at work: an [`Observer`] is told of commands, from their beginning to their outcome, and of
-//! connections.
+//! Observability: an [`Observer`] receives the start and the outcome of each command, and the changes of connections.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | this file | what is told, and to whom |
-//! | `course` | a command that is watched |
-//! | `statistics` | what a client counts in any case |
-//! | `trace` | spans and events for the crate `tracing`, with its feature |
-//! | `meter` | figures for the crate `metrics`, with its feature |
+//! | this file | the trait and the types of its arguments |
+//! | `course` | a command that is observed |
+//! | `statistics` | the counters of every client |
+//! | `trace` | spans and events for the crate `tracing`, with the feature of that name |
+//! | `meter` | metrics for the crate `metrics`, with the feature of that name |
 //!
-//! Keys and values are told to nobody. Without an observer a command costs a comparison more, and no clock is read.
+//! Observers never receive keys or values. Without an observer, a command costs one extra comparison, and no clock is
+//! read.
 
 pub(crate) mod course;
 #[cfg(feature = "metrics")]
@@ -36,10 +36,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who is told what a client does. Every method does nothing unless it is written.
+/// Receives events about the commands and connections of a client. Every method has an empty default.
 ///
-/// Methods are called where things happen, those about commands by the callers' tasks and those about
-/// connections by the task that serves one: they are to be quick, must not wait, and must not panic.
+/// Methods about commands are called on the caller's task, methods about connections on the task of the connection.
+/// They must return quickly, and must not block or panic.
 ///
 /// ```no_run
 /// use brisk::{Call, Observer, Outcome, Token};
@@ -62,41 +62,41 @@ use std::time::Duration;
 /// # }
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// A command, or several in one piece, begins: it is polled for the first time. What is returned is given
-    /// to [`Observer::command_finished`].
+    /// A command, batch or transaction starts: it is polled for the first time. The returned token is passed to
+    /// [`Observer::command_finished`].
     fn command_started(&self, _call: &Call<'_>) -> Token {
         Token::default()
     }
 
-    /// It has its outcome, once for each that has begun, however often it was sent. `time` begins when it began, so it
-    /// holds the wait for room in the queue and for a connection.
+    /// A command finished. Called once for each start, however often the command was sent. `time` runs from the start,
+    /// so it includes waiting for room in the queue and for a connection.
     fn command_finished(&self, _call: &Call<'_>, _: Token, _time: Duration, _outcome: Outcome<'_>) {
     }
 
-    /// There was no room in the queue for it, and it waits until there is.
+    /// The queue is full, and the command waits for room.
     fn queue_full(&self, _call: &Call<'_>) {}
 
-    /// There is a connection, the first one or a new one.
+    /// A connection was opened, the first one or a new one.
     fn connected(&self, _endpoint: &Endpoint, _connection: &Connected) {}
 
-    /// A connection has ended: it was lost, or closed by the client ([`Kind::Closed`]).
+    /// A connection was lost, or closed by the client ([`Kind::Closed`]).
     fn disconnected(&self, _endpoint: &Endpoint, _why: &Error) {}
 
-    /// A connection could not be made anew. The next attempt is in `wait` at the latest.
+    /// An attempt to reconnect failed. The next attempt follows after `wait` at the latest.
     fn reconnecting(&self, _endpoint: &Endpoint, _why: &Error, _wait: Duration) {}
 }
 
-/// What an [`Observer`] keeps with a command from its beginning to its end.
+/// A value that an [`Observer`] keeps for a command from its start to its end.
 #[derive(Default)]
 pub struct Token(Option<Box<dyn Any + Send + Sync>>);
 
 impl Token {
-    /// Keeps this.
+    /// Returns a token with this value.
     pub fn new(kept: impl Any + Send + Sync) -> Token {
         Token(Some(Box::new(kept)))
     }
 
-    /// What was kept, if it is of this type.
+    /// Returns the value, if it is of this type.
     #[must_use]
     pub fn into<T: Any>(self) -> Option<T> {
         self.0?.downcast().ok().map(|kept| *kept)
@@ -109,7 +109,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A server, as the client was told of it.
+/// A server, as named in the options of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     address: Address,
@@ -117,13 +117,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Where it is.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The host, or the path of the socket.
+    /// Returns the host, or the path of the Unix socket.
     #[must_use]
     pub fn host(&self) -> std::borrow::Cow<'_, str> {
         match &self.address {
@@ -132,7 +132,7 @@ impl Endpoint {
         }
     }
 
-    /// The port, if it has one.
+    /// Returns the port; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.address {
@@ -141,7 +141,7 @@ impl Endpoint {
         }
     }
 
-    /// The database that connections begin with.
+    /// Returns the database that is selected when a connection opens.
     #[must_use]
     pub fn db(&self) -> u32 {
         self.db
@@ -154,7 +154,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A command that is under way, or several in one piece.
+/// A command, batch or transaction in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     name: &'a str,
@@ -163,41 +163,40 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The name of the command, as OpenTelemetry wants it: `GET`, `CONFIG GET`; of several `PIPELINE` or `MULTI`, and
-    /// behind it their name, if all have the same.
+    /// Returns the name of the command in OpenTelemetry's format: `GET`, `CONFIG GET`. For a batch it is `PIPELINE`,
+    /// for a transaction `MULTI`, followed by the name of the commands if all have the same name.
     #[must_use]
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// How many commands, without MULTI and EXEC.
+    /// Returns the number of commands, not counting MULTI and EXEC.
     #[must_use]
     pub fn commands(&self) -> usize {
         self.commands
     }
 
-    /// The server to which it goes.
+    /// Returns the server.
     #[must_use]
     pub fn endpoint(&self) -> &'a Endpoint {
         self.endpoint
     }
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
-    /// The server answered, and not with an error.
+    /// The reply arrived and is not an error. It is not yet known whether it can be converted to the requested type.
     Ok,
-    /// There is no reply, or it is an error; of several, the first error. Whether a reply fits the type that the
-    /// caller asked for is not known yet.
+    /// No reply arrived, or the reply is an error. For several commands, it is the first error.
     Failed(&'a Error),
-    /// The caller did not wait: the future was dropped.
+    /// The future was dropped before the reply arrived.
     Dropped,
 }
 
 impl<'a> Outcome<'a> {
-    /// What OpenTelemetry calls `error.type`: a short word, one of few. `None` if all went well.
+    /// Returns OpenTelemetry's `error.type`: one of a few short words. `None` if the command succeeded.
     #[must_use]
     pub fn error_type(&self) -> Option<&'a str> {
         match self {
@@ -207,7 +206,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// The code of the server's error, if it is one: `WRONGTYPE`.
+    /// Returns the code of the server's error reply, if there is one, for example `WRONGTYPE`.
     #[must_use]
     pub fn status_code(&self) -> Option<&'a str> {
         match self {
@@ -217,7 +216,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// A script may answer with any text: what does not look like a code is none.
+/// A script may reply with any error text: a longer first word is not a code.
 const CODE_BYTES_MAX: usize = 32;
 
 fn error_type(error: &Error) -> &str {
@@ -241,17 +240,17 @@ fn error_type(error: &Error) -> &str {
     }
 }
 
-/// A connection that is there.
+/// An open connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Connected {
-    /// The address that was connected to; none if it is a Unix socket.
+    /// The address of the peer; `None` for a Unix socket.
     pub peer: Option<SocketAddr>,
-    /// The protocol's version, 2 or 3.
+    /// The version of the protocol, 2 or 3.
     pub protocol: u8,
 }
 
-/// Those who are told, in the order in which they were named.
+/// The observers, in the order in which they were added.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
@@ -260,7 +259,7 @@ impl Observers {
         self.0.push(Arc::new(observer));
     }
 
-    /// With what they are told of; `None` if there are none.
+    /// The observers together with the server; `None` if there are no observers.
     pub(crate) fn watch(self, address: &Address, db: u32) -> Option<Arc<Watched>> {
         let endpoint = Endpoint { address: address.clone(), db };
         (!self.0.is_empty()).then(|| Arc::new(Watched { observers: self, endpoint }))
@@ -273,7 +272,7 @@ impl fmt::Debug for Observers {
     }
 }
 
-/// A server, and who wants to know of it.
+/// A server and its observers.
 #[derive(Debug)]
 pub(crate) struct Watched {
     observers: Observers,
@@ -286,7 +285,7 @@ impl Watched {
     }
 }
 
-/// A connection, of which is told that it is there, and once that it is no more: also if its task just ends.
+/// A connection that was reported as open. Its end is reported once, even if its task is dropped.
 pub(crate) struct Seen<'a>(Option<&'a Watched>);
 
 impl<'a> Seen<'a> {
@@ -322,7 +321,7 @@ impl Drop for Seen<'_> {
     }
 }
 
-/// Tells that there is no connection, and when the next attempt is.
+/// Reports a failed attempt to connect, and when the next one follows.
 pub(crate) fn reconnecting(setup: &Setup, why: &Error, wait: Duration) {
     if let Some(watched) = setup.watched.as_deref() {
         watched.each(|observer| observer.reconnecting(&watched.endpoint, why, wait));

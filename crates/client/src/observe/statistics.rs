@@ -1,9 +1,9 @@
-//! What a client counts in any case: numbers that its tasks keep beside what they touch anyway.
+//! The counters of a client. They are always on: its tasks keep them next to data that they use anyway.
 
 use crate::client::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a lane counts. Each number has one writer at a time: the lane's task, or who has the lock of its cell.
+/// The counters of a lane. Each has one writer at a time: the lane's task, or the holder of the lock of its cell.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) commands: Tally,
@@ -16,12 +16,12 @@ pub(crate) struct Tallies {
     pub(crate) failed_connections: Tally,
 }
 
-/// A number that grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(AtomicU64);
 
 impl Tally {
-    /// Not to be called by two at a time.
+    /// Two threads must not call it at the same time.
     #[inline]
     pub(crate) fn add(&self, more: usize) {
         let sum = self.0.load(Ordering::Relaxed).wrapping_add(more as u64);
@@ -33,31 +33,31 @@ impl Tally {
     }
 }
 
-/// What happened on a connection, or on several, since the client was made; and what is so now.
+/// Counters of one or several connections since the client was created, and their current state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Commands that were queued, each attempt for itself.
+    /// Commands that were queued. Each attempt counts.
     pub commands: u64,
-    /// Their bytes.
+    /// Bytes of these commands.
     pub sent_bytes: u64,
     /// Replies.
     pub replies: u64,
-    /// Those of them that were errors.
+    /// Error replies, which also count as replies.
     pub errors: u64,
-    /// Bytes that came, push messages included.
+    /// Bytes received, including push messages.
     pub received_bytes: u64,
-    /// Commands whose time was over.
+    /// Commands that timed out.
     pub timeouts: u64,
-    /// Connections that were made, the first one included: one less than how often it was made anew.
+    /// Connections that were opened, including the first one. A lane has reconnected one time less.
     pub connections: u64,
-    /// Attempts to make one that failed.
+    /// Failed attempts to open a connection.
     pub failed_connections: u64,
-    /// Commands whose replies have not come, about.
+    /// The approximate number of commands without a reply.
     pub pending: u64,
-    /// Bytes of requests whose replies have not come, with what is known of each beside: what the budget bounds.
+    /// Bytes of requests without a reply, including the overhead of each: the quantity that the budget limits.
     pub pending_bytes: u64,
-    /// Whether there is a connection; of several lanes, how many have one.
+    /// 1 if the lane is connected, otherwise 0; for several lanes, the number of connected ones.
     pub connected: u64,
 }
 
@@ -97,20 +97,20 @@ impl std::ops::Add for Counts {
     }
 }
 
-/// What the lanes of a client have counted; [`Client::statistics`] makes it. Sessions and listeners are not in it.
+/// The counters of a client's lanes; [`Client::statistics`] returns them. Sessions and subscribers are not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     lanes: Vec<Counts>,
 }
 
 impl Statistics {
-    /// Each lane's.
+    /// Returns the counters of each lane.
     #[must_use]
     pub fn lanes(&self) -> &[Counts] {
         &self.lanes
     }
 
-    /// All together.
+    /// Returns the sum over all lanes.
     #[must_use]
     pub fn total(&self) -> Counts {
         self.lanes.iter().copied().fold(Counts::default(), |sum, lane| sum + lane)
@@ -118,8 +118,8 @@ impl Statistics {
 }
 
 impl Client {
-    /// What happened since the client was made. Numbers are read one by one, while others go on: they may
-    /// differ by what happened meanwhile. O(lanes), and a lock of each for a moment.
+    /// Returns the counters since the client was created. They are read one after another while commands run, so they
+    /// may be slightly inconsistent. O(lanes); takes the lock of each lane briefly.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) {

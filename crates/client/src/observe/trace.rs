@@ -1,4 +1,4 @@
-//! Spans and events for the crate `tracing`, named as OpenTelemetry names what clients of Redis do.
+//! Spans and events for the crate `tracing`, with OpenTelemetry's names for Redis clients.
 
 use super::{Call, Connected, Endpoint, Observer, Outcome, Token};
 use crate::error::{Error, Kind};
@@ -6,8 +6,8 @@ use std::time::Duration;
 use tracing::field::Empty;
 use tracing::{Span, debug, info, info_span, warn};
 
-/// A span for each command, and an event for what happens to connections: an [`Observer`] for
-/// [`Builder::observer`](crate::Builder::observer).
+/// Opens a span for each command, and emits an event for each change of a connection: an [`Observer`] for
+/// [`Builder::observer`](crate::Builder::observer). Requires the Cargo feature `tracing`.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -17,28 +17,28 @@ use tracing::{Span, debug, info, info_span, warn};
 /// # }
 /// ```
 ///
-/// Spans are called `command` (for OpenTelemetry by the command's name), are of the target `brisk` and of the level
-/// INFO, and are children of the caller's span. They have these fields, and never keys, values or texts of errors:
+/// Spans have the name `command` (in OpenTelemetry, the command's name), the target `brisk` and the level INFO. They
+/// are children of the caller's span. They have the following fields, and never contain keys, values or error texts:
 ///
-/// | field | what |
+/// | field | content |
 /// |---|---|
 /// | `otel.name`, `otel.kind` | the command's name, `client` |
 /// | `db.system.name` | `redis` |
 /// | `db.operation.name` | `GET`, `CONFIG GET`, `PIPELINE`, `MULTI SET` |
-/// | `db.operation.batch.size` | how many commands, if several |
-/// | `db.namespace` | the database that the connection began with |
-/// | `server.address`, `server.port` | as the client was told |
-/// | `db.response.status_code` | the code of the server's error, such as `WRONGTYPE` |
+/// | `db.operation.batch.size` | the number of commands, if several |
+/// | `db.namespace` | the database that is selected when a connection opens |
+/// | `server.address`, `server.port` | the server, as named in the options of the client |
+/// | `db.response.status_code` | the code of the server's error reply, for example `WRONGTYPE` |
 /// | `error.type` | that code, or `timeout`, `disconnected`, `overloaded`, `cancelled` … |
 /// | `otel.status_code` | `ERROR` if there is an `error.type` |
 ///
 /// Events are `connected` (with `network.peer.address` and `network.peer.port`), `disconnected`, `reconnecting` and
-/// `queue full`, which is for finding faults, since under load there is one for each command.
+/// `queue full`. The last one is for troubleshooting, since under load it occurs for each command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tracing(());
 
 impl Tracing {
-    /// With the names that are listed above.
+    /// Returns an observer that creates the spans and events listed above.
     #[must_use]
     pub fn new() -> Tracing {
         Tracing(())

@@ -1,4 +1,4 @@
-//! A Bloom filter in the bits of a string.
+//! A Bloom filter stored in a string.
 
 use super::bytes_of;
 use crate::arg::ToArg;
@@ -14,15 +14,15 @@ const AT_ONCE: usize = 4096;
 const BITS_MAX: f64 = (1_u64 << 32) as f64;
 const HASHES_MAX: f64 = 64.0;
 
-/// A set that many programs share and that takes some ten bits for each item, whatever its length: what
-/// it does not have it knows for sure; of what it has not it says in a given share of cases that it
-/// may. Items cannot be taken out. C5.
+/// A Bloom filter: a set that takes about ten bits per item (at an error rate of 1 %), whatever the length of the
+/// items. Programs can share it. If it reports an item as absent, the item was not added. It reports an absent item as
+/// present with a chosen probability. Items cannot be removed.
 ///
-/// It is a string of bits; an item sets some of them, by BITFIELD, all items of a call in one round
-/// trip. Two calls at the same time lose nothing.
+/// The filter is a string of bits. Each item sets some bits with BITFIELD; all items of a call take one round trip.
+/// Concurrent calls lose nothing.
 ///
-/// How an item becomes bits is part of what is promised: h = FNV-1a (64 bits) of its bytes, a = mix(h),
-/// b = mix(a) | 1, where mix is the finalizer of SplitMix64; its bits are those at (a + i·b) mod bits, for i from 0.
+/// The mapping of items to bits is stable: h = FNV-1a (64 bits) of the item's bytes, a = mix(h), b = mix(a) | 1, where
+/// mix is the finalizer of SplitMix64. The bits are at (a + i·b) mod bits, for i from 0.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -42,12 +42,12 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// A filter for this number of items. Once it holds that many, it reports an absent item as present with
+    /// Returns a filter for this number of items. Once it holds that many, it reports an absent item as present with
     /// this probability. All programs that share the filter must use the same parameters.
     ///
     /// # Errors
-    /// [`Kind::Invalid`] if the probability is not between 0 and 1, there are no items, or more than 2^32 bits
-    /// would be needed.
+    /// [`Kind::Invalid`] if the probability is not between 0 and 1, if the number of items is 0, or if the filter would
+    /// need more than 2^32 bits.
     pub fn new(db: &Client, key: impl ToArg, items: u64, false_positives: f64) -> Result<Bloom> {
         if items == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
             let text = "a Bloom filter has items, and a probability between 0 and 1";
@@ -62,13 +62,13 @@ impl Bloom {
         Ok(Bloom { db: db.clone(), key: bytes_of(key), bits: bits as u64, hashes: hashes as u32 })
     }
 
-    /// How many bits it has.
+    /// Returns the number of bits.
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// How many of them an item sets.
+    /// Returns the number of bits that each item sets.
     #[must_use]
     pub fn hashes(&self) -> u32 {
         self.hashes
@@ -82,7 +82,7 @@ impl Bloom {
         (0..u64::from(self.hashes)).map(move |at| first.wrapping_add(at.wrapping_mul(step)) % bits)
     }
 
-    /// One BITFIELD for an item, of this operation for each of its bits.
+    /// One BITFIELD for an item, with this operation for each of its bits.
     fn command(&self, name: &str, traits: Traits, op: &[&str], item: impl ToArg) -> Ask {
         let mut request = Request::new(name, traits);
         request.key(&self.key);
@@ -94,36 +94,36 @@ impl Bloom {
         Command::new(request)
     }
 
-    /// Adds an item; whether it was not there before for sure.
+    /// Adds an item. Returns true if the item is certainly new.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn add(&self, item: impl ToArg) -> Result<bool> {
         Ok(self.add_all([item]).await?.first().copied().unwrap_or(false))
     }
 
-    /// Adds items in one round trip (for 4,096 each); of each, whether it was not there before for sure.
+    /// Adds items, in one round trip per 4,096 items. Returns true for each item that is certainly new.
     ///
     /// # Errors
-    /// The server's. Some may have been added then.
+    /// The server's error. Some items may have been added.
     pub async fn add_all(&self, items: impl IntoIterator<Item = impl ToArg>) -> Result<Vec<bool>> {
         let set = |item| self.command("BITFIELD", Traits::default(), &["SET", "1"], item);
         let before = self.ask_all(items.into_iter().map(set)).await?;
         Ok(before.into_iter().map(|bits| bits.contains(&0)).collect())
     }
 
-    /// Whether it may have an item; if not, it has not for sure.
+    /// Returns whether the item may be in the filter. False means that it certainly is not.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn contains(&self, item: impl ToArg) -> Result<bool> {
         Ok(self.contains_all([item]).await?.first().copied().unwrap_or(false))
     }
 
-    /// Whether it may have these items, in one round trip (for 4,096 each).
+    /// Returns, for each item, whether it may be in the filter, in one round trip per 4,096 items.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn contains_all(
         &self,
         items: impl IntoIterator<Item = impl ToArg>,
@@ -144,10 +144,10 @@ impl Bloom {
         Ok(replies)
     }
 
-    /// About how many items were added, told from the share of bits that are set. O(bits) for the server.
+    /// Estimates the number of items from the share of bits that are set. O(bits) on the server.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn estimated_len(&self) -> Result<u64> {
         let set = commands::bitcount(&self.key).on(&self.db).await? as f64;
         let bits = self.bits as f64;
@@ -156,16 +156,16 @@ impl Bloom {
         Ok((-bits / f64::from(self.hashes) * clear.ln()).round() as u64)
     }
 
-    /// Forgets everything.
+    /// Removes all items.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn clear(&self) -> Result<()> {
         commands::del(&self.key).on(&self.db).await.map(|_| ())
     }
 }
 
-/// What an item's bits are, or were.
+/// The present or former values of an item's bits.
 type Ask = Command<(), Vec<i64>>;
 
 fn fnv(bytes: &[u8]) -> u64 {

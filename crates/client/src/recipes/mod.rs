@@ -1,14 +1,14 @@
-//! Structures that are made of simpler ones, as people make them by hand.
+//! Data structures built from simpler ones.
 //!
-//! | recipe | what it is |
+//! | recipe | purpose |
 //! |---|---|
-//! | [`ShardedMap`] | one huge map in many small hashes, each of which the server stores compactly |
-//! | [`ShardedSet`] | the same for a set |
-//! | [`shard_key`] | the rule by which both choose |
-//! | [`Bloom`] | a set that only knows what it does not have, in a few bits for each item |
+//! | [`ShardedMap`] | stores a large map in many small hashes, which the server stores compactly |
+//! | [`ShardedSet`] | stores a large set of integers in many small sets |
+//! | [`shard_key`] | the rule that assigns an element to a shard |
+//! | [`Bloom`] | a Bloom filter: answers "not in the set" reliably, with a few bits per item |
 //!
-//! They use no more of the server than anybody could, so other programs can share the data: what they
-//! write, and by which rule, is part of what they promise.
+//! They use ordinary commands, so other programs can share the data. The format and the rules are stable: they are part
+//! of the public interface.
 
 mod bloom;
 mod shard;
@@ -22,7 +22,7 @@ pub use sharded_set::ShardedSet;
 
 use crate::arg::{ToArg, Words};
 
-/// A word's bytes.
+/// The bytes of an argument.
 fn bytes_of(arg: impl ToArg) -> Vec<u8> {
     let mut out = Vec::new();
     arg.write(&mut Words { out: &mut out, count: 0, failure: None });

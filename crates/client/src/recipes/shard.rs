@@ -1,18 +1,17 @@
-//! Which of many small containers an element goes to.
+//! The rule that assigns elements to shards.
 
 use super::bytes_of;
 use crate::arg::ToArg;
 use crate::error::{Error, Kind, Result};
 
-/// More containers than this are a mistake.
+/// A larger number of shards is rejected as a mistake.
 const SHARDS_MAX: u64 = 1 << 32;
 
-/// The key of the small container that an element of a huge one goes to. O(bytes).
+/// Returns the key of the shard of an element. O(bytes).
 ///
-/// A key that is a whole number goes with its neighbours: number / `shard_size`. Any other key goes to
-/// the CRC32 (that of zlib) of its bytes, modulo 2 · `total_elements` / `shard_size`: twice as many
-/// containers as would be full, since chance does not fill them evenly. The key is `base:` and that
-/// number.
+/// An integer key has the shard number key / `shard_size`, so neighbors share a shard. Any other key has the shard
+/// number CRC32 (as in zlib) of its bytes, modulo 2 · `total_elements` / `shard_size`. That is twice the number of full
+/// shards, since hashing does not fill them evenly. The key of a shard is `base:` and its number.
 ///
 /// ```
 /// use brisk::recipes::shard_key;
@@ -25,7 +24,7 @@ pub fn shard_key(base: &str, key: impl ToArg, total_elements: u64, shard_size: u
     format!("{base}:{}", rule.shard(&bytes_of(key)))
 }
 
-/// How elements are spread.
+/// The parameters of the rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     total_elements: u64,
@@ -42,12 +41,12 @@ impl Rule {
         Ok(rule)
     }
 
-    /// How many there are.
+    /// The number of shards.
     pub(super) fn shards(&self) -> u64 {
         (self.total_elements.saturating_mul(2) / self.shard_size).max(1)
     }
 
-    /// The one of an element, as the rule has it, however large its number is.
+    /// The shard of an element by the rule, however large its number is.
     fn shard(&self, key: &[u8]) -> u64 {
         match number(key) {
             Some(number) => number / self.shard_size,
@@ -55,7 +54,7 @@ impl Rule {
         }
     }
 
-    /// The one of an element, if it is one of those that are looked through.
+    /// The shard of an element, if iterations reach that shard.
     pub(super) fn shard_within(&self, key: &[u8]) -> Result<u64> {
         let shard = self.shard(key);
         if shard < self.shards() {
@@ -67,7 +66,7 @@ impl Rule {
     }
 }
 
-/// Digits alone are a number; one that does not fit is as large as can be.
+/// The number, if the bytes are digits only. A number that is too large becomes the maximum.
 fn number(key: &[u8]) -> Option<u64> {
     if key.is_empty() || !key.iter().all(u8::is_ascii_digit) {
         return None;
@@ -77,7 +76,7 @@ fn number(key: &[u8]) -> Option<u64> {
     Some(key.iter().fold(0, add))
 }
 
-/// CRC-32 as in zlib. O(bytes), eight steps for each.
+/// CRC-32 as in zlib. O(bytes), with eight steps per byte.
 fn crc32(bytes: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0xEDB8_8320;
     let step = |crc: u32, _| (crc >> 1) ^ (POLYNOMIAL & 0_u32.wrapping_sub(crc & 1));

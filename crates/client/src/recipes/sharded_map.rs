@@ -1,4 +1,4 @@
-//! One huge map in many small hashes.
+//! A large map, stored in many small hashes.
 
 use super::bytes_of;
 use super::shard::Rule;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 /// Commands of one batch.
 pub(super) const AT_ONCE: usize = 1000;
 
-/// One huge map in many small hashes. M4.
+/// A large map, stored in many small hashes (shards) to save memory.
 ///
-/// A server stores a small hash as one string of bytes, which takes a fraction of the memory of as many keys. A million
-/// users of some bytes each as `user:N` are 72 MB in Redis, and 10 MB in hashes of 1,000.
+/// A server stores a small hash as a listpack, which takes a fraction of the memory of as many keys. A million users of
+/// a few bytes each, stored as `user:N`, take 72 MB in Redis, and 10 MB in hashes of 1,000.
 ///
-/// - Choose `shard_size` no larger than the server's `hash-max-listpack-entries` (512 in Redis 7, and often raised to
-///   1,024 for this), and values no longer than `hash-max-listpack-value`. Keys that are no numbers fill a shard by
-///   half, on average. A larger shard is stored like any hash, and the gain is gone.
-/// - `total_elements` and `shard_size` decide where everything is: they cannot be changed while there is data.
-/// - An element has no time to live of its own.
-/// - Elements of one shard are in one slot of a cluster; the map is in many.
+/// - Choose a `shard_size` of at most the server's `hash-max-listpack-entries` (512 in Redis 7, often raised to 1,024
+///   for this purpose), and values of at most `hash-max-listpack-value`. A larger shard is stored as a hash table, and
+///   saves nothing. Keys that are not integers fill half of each shard on average.
+/// - `total_elements` and `shard_size` determine the shard of each element. Do not change them while there is data.
+/// - Elements have no TTL of their own.
+/// - The elements of one shard are in one slot of a cluster. The shards are spread over many slots.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -40,10 +40,11 @@ pub struct ShardedMap {
 }
 
 impl ShardedMap {
-    /// A map of about `total_elements`, with about `shard_size` in a hash, whose keys are `base:0`, `base:1` …
+    /// Returns a map of about `total_elements`, with about `shard_size` elements per hash. The keys of the hashes are
+    /// `base:0`, `base:1` …
     ///
     /// # Errors
-    /// [`Kind::Invalid`](crate::Kind::Invalid) if a shard has no room, or there would be more than 2^32.
+    /// [`Kind::Invalid`](crate::Kind::Invalid) if `shard_size` is 0, or if there would be more than 2^32 shards.
     pub fn new(
         db: &Client,
         base: impl Into<String>,
@@ -54,12 +55,11 @@ impl ShardedMap {
         Ok(ShardedMap { db: db.clone(), base: base.into(), rule })
     }
 
-    /// The hash in which an element is, or would be.
+    /// Returns the key of the hash that has, or would have, this element.
     ///
     /// # Errors
-    /// [`Kind::Invalid`](crate::Kind::Invalid) for a number from 2 · `total_elements` on: it would lie
-    /// beyond the shards that [`len`](Self::len) and [`scan`](Self::scan) look through. So for all that
-    /// take a key.
+    /// [`Kind::Invalid`](crate::Kind::Invalid) for an integer key of 2 · `total_elements` or more: its shard would be
+    /// beyond those that [`len`](Self::len) and [`scan`](Self::scan) read. This applies to all methods that take a key.
     pub fn shard_key(&self, key: impl ToArg) -> Result<String> {
         Ok(self.key_of(self.rule.shard_within(&bytes_of(key))?))
     }
@@ -68,50 +68,50 @@ impl ShardedMap {
         format!("{}:{shard}", self.base)
     }
 
-    /// How many hashes there may be.
+    /// Returns the maximum number of hashes.
     #[must_use]
     pub fn shards(&self) -> u64 {
         self.rule.shards()
     }
 
-    /// The value of an element.
+    /// Returns the value of an element.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's.
+    /// As [`shard_key`](Self::shard_key); the server's error.
     pub async fn get<T: FromReply>(&self, key: impl ToArg) -> Result<Option<T>> {
         self.db.hget(self.shard_key(&key)?, &key).await
     }
 
-    /// Sets a value; whether the element is new.
+    /// Sets a value. Returns whether the element is new.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's.
+    /// As [`shard_key`](Self::shard_key); the server's error.
     pub async fn set(&self, key: impl ToArg, value: impl ToArg) -> Result<bool> {
         Ok(self.db.hset(self.shard_key(&key)?, (&key, &value)).await? == 1)
     }
 
-    /// Removes an element; whether it was there.
+    /// Removes an element. Returns whether it existed.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's.
+    /// As [`shard_key`](Self::shard_key); the server's error.
     pub async fn remove(&self, key: impl ToArg) -> Result<bool> {
         let field = bytes_of(&key);
         Ok(self.db.hdel(self.shard_key(&key)?, field).await? == 1)
     }
 
-    /// Adds to a value, which is 0 if it is not there; what it is then.
+    /// Adds to a value and returns the result. A missing value counts as 0.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's, if the value is no whole number.
+    /// As [`shard_key`](Self::shard_key); the server's error, for example if the value is not an integer.
     pub async fn incr(&self, key: impl ToArg, by: i64) -> Result<i64> {
         self.db.hincrby(self.shard_key(&key)?, &key, by).await
     }
 
-    /// The values of several elements, in the order of the keys: one HMGET for each hash that is concerned, all of them
-    /// in one round trip (of 1,000 hashes each).
+    /// Returns the values of several elements, in the order of the keys. Sends one HMGET for each affected hash, in one
+    /// round trip per 1,000 hashes.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's.
+    /// As [`shard_key`](Self::shard_key); the server's error.
     pub async fn mget<T: FromReply>(
         &self,
         keys: impl IntoIterator<Item = impl ToArg>,
@@ -135,11 +135,11 @@ impl ShardedMap {
         Ok(values)
     }
 
-    /// Sets several values: one HSET for each hash that is concerned, all of them in one round trip (of 1,000 hashes
-    /// each), but not as a whole: others may see some of them set.
+    /// Sets several values. Sends one HSET for each affected hash, in one round trip per 1,000 hashes. It is not
+    /// atomic: other clients may see a part of the changes.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key), and then nothing is set; the server's.
+    /// As [`shard_key`](Self::shard_key); then nothing is set. The server's error.
     pub async fn mset(
         &self,
         pairs: impl IntoIterator<Item = (impl ToArg, impl ToArg)>,
@@ -156,7 +156,7 @@ impl ShardedMap {
         Ok(())
     }
 
-    /// Which elements are in which shard, by their places.
+    /// The positions of the elements, grouped by shard.
     fn by_shard(&self, keys: &[Vec<u8>]) -> Result<Vec<(u64, Vec<usize>)>> {
         let mut shards: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (place, key) in keys.iter().enumerate() {
@@ -165,10 +165,10 @@ impl ShardedMap {
         Ok(shards.into_iter().collect())
     }
 
-    /// How many elements there are: asks every shard, a thousand in a round trip. O(shards).
+    /// Returns the number of elements. Queries every shard, 1,000 per round trip. O(shards).
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn len(&self) -> Result<u64> {
         let mut len = 0;
         for from in (0..self.shards()).step_by(AT_ONCE) {
@@ -179,15 +179,15 @@ impl ShardedMap {
         Ok(len)
     }
 
-    /// Whether there is no element. As [`len`](Self::len).
+    /// Returns whether the map is empty. Costs as much as [`len`](Self::len).
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }
 
-    /// All elements, shard by shard.
+    /// Iterates over all elements, shard by shard.
     ///
     /// ```no_run
     /// # async fn example(map: brisk::recipes::ShardedMap) -> brisk::Result<()> {
@@ -206,7 +206,7 @@ impl ShardedMap {
     }
 }
 
-/// The elements of a map; [`ShardedMap::scan`] gives them.
+/// An iteration over the elements of a map; [`ShardedMap::scan`] returns it.
 #[derive(Debug)]
 pub struct Pages<'a, K, V> {
     map: &'a ShardedMap,
@@ -218,13 +218,13 @@ pub struct Pages<'a, K, V> {
 const SHARDS_OF_A_PAGE: u64 = 16;
 
 impl<K: FromReply, V: FromReply> Pages<'_, K, V> {
-    /// Those of the next shards, as they are now; never an empty page. `None` after the last one.
+    /// Returns the elements of the next shards, as they are now; never an empty page. `None` after the last one.
     ///
-    /// An element that is there from the beginning to the end is given once. After an error the same page comes
-    /// again.
+    /// An element that exists during the whole iteration is returned once. After an error, the next call returns the
+    /// same page.
     ///
     /// # Errors
-    /// The server's; [`Kind::UnexpectedReply`](crate::Kind::UnexpectedReply) if an element is of another type.
+    /// The server's error; [`Kind::UnexpectedReply`](crate::Kind::UnexpectedReply) if an element is of another type.
     pub async fn next(&mut self) -> Result<Option<Vec<(K, V)>>> {
         while self.next < self.map.shards() {
             let to = self.map.shards().min(self.next + SHARDS_OF_A_PAGE);

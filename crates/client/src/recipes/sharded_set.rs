@@ -1,4 +1,4 @@
-//! One huge set in many small ones.
+//! A large set of integers, stored in many small sets.
 
 use super::bytes_of;
 use super::shard::Rule;
@@ -8,12 +8,12 @@ use crate::client::Client;
 use crate::commands;
 use crate::error::Result;
 
-/// One huge set of whole numbers in many small sets, which servers store compactly while they hold nothing but numbers.
-/// M4.
+/// A large set of integers, stored in many small sets (shards) to save memory. Servers store a small set compactly as
+/// long as all its members are integers.
 ///
-/// Choose `shard_size` no larger than the server's `set-max-intset-entries` (512). Numbers of one shard would be
-/// neighbours, and one shard full while another is empty; so members are spread as text is, by the CRC32 of an `X` and
-/// their digits. What else is said of [`ShardedMap`](super::ShardedMap) holds here, too.
+/// Choose a `shard_size` of at most the server's `set-max-intset-entries` (512). Members are spread like text, by the
+/// CRC32 of an `X` and their digits; otherwise neighbors would share a shard, so that one shard could be full while
+/// another is empty. The other notes on [`ShardedMap`](super::ShardedMap) apply as well.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -31,10 +31,11 @@ pub struct ShardedSet {
 }
 
 impl ShardedSet {
-    /// A set of about `total_elements`, with about `shard_size` in a small one, whose keys are `base:0`, `base:1` …
+    /// Returns a set of about `total_elements`, with about `shard_size` members per shard. The keys of the shards are
+    /// `base:0`, `base:1` …
     ///
     /// # Errors
-    /// [`Kind::Invalid`](crate::Kind::Invalid) if a shard has no room, or there would be more than 2^32.
+    /// [`Kind::Invalid`](crate::Kind::Invalid) if `shard_size` is 0, or if there would be more than 2^32 shards.
     pub fn new(
         db: &Client,
         base: impl Into<String>,
@@ -45,7 +46,7 @@ impl ShardedSet {
         Ok(ShardedSet { db: db.clone(), base: base.into(), rule })
     }
 
-    /// The small set in which a member is, or would be.
+    /// Returns the key of the shard that has, or would have, this member.
     #[must_use]
     pub fn shard_key(&self, member: impl ToArg) -> String {
         let mut key = vec![b'X'];
@@ -55,36 +56,36 @@ impl ShardedSet {
         format!("{}:{shard}", self.base)
     }
 
-    /// Adds a member; whether it is new.
+    /// Adds a member. Returns whether it is new.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn insert(&self, member: impl ToArg) -> Result<bool> {
         let key = self.shard_key(&member);
         Ok(self.db.sadd(key, bytes_of(&member)).await? == 1)
     }
 
-    /// Removes a member; whether it was there.
+    /// Removes a member. Returns whether it existed.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn remove(&self, member: impl ToArg) -> Result<bool> {
         let key = self.shard_key(&member);
         Ok(self.db.srem(key, bytes_of(&member)).await? == 1)
     }
 
-    /// Whether it has a member.
+    /// Returns whether the set has a member.
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn contains(&self, member: impl ToArg) -> Result<bool> {
         self.db.sismember(self.shard_key(&member), &member).await
     }
 
-    /// How many members there are: asks every shard, a thousand in a round trip. O(shards).
+    /// Returns the number of members. Queries every shard, 1,000 per round trip. O(shards).
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn len(&self) -> Result<u64> {
         let mut len = 0;
         for from in (0..self.rule.shards()).step_by(AT_ONCE) {
@@ -96,10 +97,10 @@ impl ShardedSet {
         Ok(len)
     }
 
-    /// Whether there is no member. As [`len`](Self::len).
+    /// Returns whether the set is empty. Costs as much as [`len`](Self::len).
     ///
     /// # Errors
-    /// The server's.
+    /// The server's error.
     pub async fn is_empty(&self) -> Result<bool> {
         Ok(self.len().await? == 0)
     }

@@ -1,13 +1,13 @@
-//! Replies: the bytes as they came, and what the caller wants to have of them.
+//! Replies: the received bytes, and their conversion to values.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`Reply`] | the bytes of a reply, not looked at yet |
-//! | [`FromReply`] | making a value of them |
-//! | `scalars`, `collections` | the values that are known |
+//! | [`Reply`] | the bytes of a reply, not parsed yet |
+//! | [`FromReply`] | conversion to a value |
+//! | `scalars`, `collections` | the implementations for standard types |
 //!
-//! Nothing is built in between: a `Vec<String>` is filled from the bytes that the socket gave. [`bytes::Bytes`]
-//! are parts of the buffer into which the socket was read, without a copy, and keep that buffer alive.
+//! There is no intermediate tree: a `Vec<String>` is filled from the received bytes. A [`bytes::Bytes`] is a part of
+//! the receive buffer, without a copy, and keeps that buffer alive.
 
 mod collections;
 mod scalars;
@@ -17,10 +17,10 @@ use brisk_resp::reply::read::{Part, ReplyReader};
 use brisk_resp::reply::value::Value;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Up to here a reply is copied out of the buffer: that costs less than sharing it, and keeps no buffer alive.
+/// A reply up to this size is copied out of the buffer: that costs less than sharing it, and keeps no buffer alive.
 const SMALL_BYTES_MAX: usize = 38;
 
-/// The bytes of a whole reply, or of several.
+/// The bytes of a whole reply, or of several replies, to be converted later.
 #[derive(Clone, Debug)]
 pub struct Reply(Held);
 
@@ -30,7 +30,7 @@ enum Held {
     Shared(Bytes),
 }
 
-/// No reply at all.
+/// An empty buffer without a reply.
 impl Default for Reply {
     fn default() -> Reply {
         Reply(Held::Small { len: 0, bytes: [0; SMALL_BYTES_MAX] })
@@ -38,7 +38,7 @@ impl Default for Reply {
 }
 
 impl Reply {
-    /// Copies a short one; `None` if it is not.
+    /// Copies a short reply; `None` if it is not short.
     #[inline]
     pub(crate) fn small(reply: &[u8]) -> Option<Reply> {
         let len = reply.len();
@@ -54,7 +54,7 @@ impl Reply {
         Reply(Held::Shared(reply))
     }
 
-    /// Takes the first bytes out of what was read.
+    /// Takes the first `len` bytes out of the buffer.
     #[inline]
     pub(crate) fn cut(buffer: &mut BytesMut, len: usize) -> Reply {
         match buffer.get(..len).and_then(Reply::small) {
@@ -66,12 +66,12 @@ impl Reply {
         }
     }
 
-    /// Whether it is held without memory elsewhere.
+    /// Whether the reply is held without a shared buffer.
     pub(crate) fn is_small(&self) -> bool {
         matches!(self.0, Held::Small { .. })
     }
 
-    /// As it came.
+    /// Returns the bytes as received.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
@@ -80,7 +80,7 @@ impl Reply {
         }
     }
 
-    /// A cursor at its beginning.
+    /// Returns a cursor at the beginning of the reply.
     #[must_use]
     pub fn reader(&self) -> Reader<'_> {
         let owner = match &self.0 {
@@ -90,10 +90,10 @@ impl Reply {
         Reader { parts: ReplyReader::new(self.as_bytes()), owner }
     }
 
-    /// Makes a value of the first reply.
+    /// Converts the first reply to a value.
     ///
     /// # Errors
-    /// The server's error; [`Kind::UnexpectedReply`] if it is of another type.
+    /// The server's error; [`Kind::UnexpectedReply`] if the reply is of another type.
     #[inline]
     pub fn read<T: FromReply>(&self) -> Result<T> {
         T::from_reply(&mut self.reader())
@@ -108,7 +108,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next part; a server's error is one.
+    /// Returns the next part, and advances. An error reply is returned as `Err`.
     ///
     /// # Errors
     /// The server's error; [`Kind::Protocol`] if nothing is left.
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next part, which stays the next one; a server's error is a part like others.
+    /// Returns the next part without advancing. An error reply is returned as a part.
     ///
     /// # Errors
     /// [`Kind::Protocol`] if nothing is left.
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(self.parts.peek()?)
     }
 
-    /// Passes over one value with all that it contains.
+    /// Skips one value, including nested values.
     ///
     /// # Errors
     /// [`Kind::Protocol`] if nothing is left.
@@ -136,21 +136,21 @@ impl<'a> Reader<'a> {
         Ok(self.parts.skip()?)
     }
 
-    /// The next value with all that it contains.
+    /// Returns the next value, including nested values.
     ///
     /// # Errors
-    /// [`Kind::Protocol`] if nothing is left, or for what is nested deeper than 128 times.
+    /// [`Kind::Protocol`] if nothing is left, or if values are nested more than 128 levels deep.
     pub fn value(&mut self) -> Result<Value> {
         Ok(self.parts.value()?)
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.parts.is_at_end()
     }
 
-    /// The bytes of a part of this reply, without a copy if it is a long one.
+    /// The bytes of a part of this reply, without a copy if the reply is in a shared buffer.
     pub(crate) fn share(&self, part: &[u8]) -> Bytes {
         match self.owner {
             Some(owner) if !part.is_empty() => owner.slice_ref(part),
@@ -159,18 +159,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a reply can be made into.
+/// A type that a reply can be converted to.
 ///
-/// Implemented for numbers, `bool`, strings, [`Bytes`], `()`, [`Value`], for `Option` (nothing is `None`),
-/// `Result` (a server's error within a reply), lists, sets, maps and tuples. RESP2 and RESP3 give the same values.
+/// It is implemented for numbers, `bool`, strings, [`Bytes`], `()`, [`Value`], `Option` (a null reply is `None`),
+/// `Result` (an error within a reply), lists, sets, maps and tuples. RESP2 and RESP3 give the same values.
 pub trait FromReply: Sized {
     /// Reads one value.
     ///
     /// # Errors
-    /// The server's error; [`Kind::UnexpectedReply`] if it is of another type.
+    /// The server's error; [`Kind::UnexpectedReply`] if the reply is of another type.
     fn from_reply(reader: &mut Reader<'_>) -> Result<Self>;
 
-    /// Reads `count` values that stand one after the other.
+    /// Reads `count` consecutive values.
     #[doc(hidden)]
     fn many(reader: &mut Reader<'_>, count: usize, is_map: bool) -> Result<Vec<Self>> {
         let count = if is_map { count.saturating_mul(2) } else { count };
@@ -187,14 +187,14 @@ pub trait FromReply: Sized {
         *part == Part::Null
     }
 
-    /// What a field of a struct is if the hash has none.
+    /// The value of a struct's field if the hash does not have it.
     #[doc(hidden)]
     fn absent() -> Option<Self> {
         None
     }
 }
 
-/// Room is made for no more values than this before they are seen.
+/// Memory is reserved for no more values than this before they are read.
 pub(crate) const COLLECT_MAX: usize = 4096;
 
 impl FromReply for Value {

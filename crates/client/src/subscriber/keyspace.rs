@@ -1,5 +1,5 @@
-//! What the server tells of its keys: `__keyspace@0__:key` says what happened to a key, `__keyevent@0__:event`
-//! to which key it did.
+//! Keyspace notifications: a message on `__keyspace@0__:key` names the event, a message on `__keyevent@0__:event` names
+//! the key.
 
 use super::orders::Confirmation;
 use super::{Message, Subscriber};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 const KEYSPACE: &[u8] = b"__keyspace@";
 const KEYEVENT: &[u8] = b"__keyevent@";
 
-/// Something happened to a key; [`Message::keyspace_event`] gives it.
+/// A keyspace notification; [`Message::keyspace_event`] returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct KeyspaceEvent {
@@ -16,13 +16,13 @@ pub struct KeyspaceEvent {
     pub db: u32,
     /// The key.
     pub key: Bytes,
-    /// What happened, in the server's words: `set`, `del`, `expired`, `hset` …
+    /// The event, as the server names it: `set`, `del`, `expired`, `hset` …
     pub event: String,
 }
 
 impl Message {
-    /// What the message says of a key, if it is one that the server has published about its keys. Anybody who may
-    /// publish can publish the same.
+    /// Returns the keyspace notification in this message, if it is one. Any client with the permission to publish can
+    /// publish a message that looks the same.
     #[must_use]
     pub fn keyspace_event(&self) -> Option<KeyspaceEvent> {
         let is_of_key = self.channel.starts_with(KEYSPACE);
@@ -46,12 +46,12 @@ impl Message {
 }
 
 impl Subscriber {
-    /// Listens to what happens to keys of a database that match a pattern; each message is a
-    /// [`KeyspaceEvent`].
+    /// Subscribes to the events of keys in a database that match a pattern. Each message is a [`KeyspaceEvent`].
     ///
-    /// The server says nothing of it unless its setting `notify-keyspace-events` has `K`, and letters for the kinds
-    /// of events (`KA` is nearly all). It tells an expired key when it removes it, which may be later than it expired;
-    /// what happens while the connection is lost is not told. Each node of a cluster tells only of its own keys.
+    /// The server publishes them only if its directive `notify-keyspace-events` contains `K` and letters for the kinds
+    /// of events (`KA` is nearly all). It publishes `expired` when it removes the key, which may be after the expiry
+    /// time. Events that happen while the connection is lost are missing. Each node of a cluster publishes events of
+    /// its own keys only.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -69,8 +69,8 @@ impl Subscriber {
         self.psubscribe([channel(KEYSPACE, db, pattern.as_ref())])
     }
 
-    /// Listens to one kind of event, such as `expired`, or to those that match a pattern, whatever the key. As
-    /// [`Subscriber::keyspace_events`]; the letter of the setting is `E`.
+    /// Subscribes to one kind of event of all keys, for example `expired`, or to the events that match a pattern. As
+    /// [`Subscriber::keyspace_events`], except that the letter in the directive is `E`.
     pub fn key_events(&self, db: u32, event: impl AsRef<[u8]>) -> Confirmation<'_> {
         self.psubscribe([channel(KEYEVENT, db, event.as_ref())])
     }

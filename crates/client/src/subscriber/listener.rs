@@ -1,5 +1,5 @@
-//! The task behind a listener: it tells the server what is wanted, hears what it says, and connects anew when
-//! the connection is lost.
+//! The task of a subscriber: it sends subscriptions to the server, receives messages, and reconnects after a lost
+//! connection.
 
 use super::orders::{Answer, Asked, Way};
 use super::{Event, KEPT_BYTES_MAX, Message, Shared, size};

@@ -1,14 +1,14 @@
-//! Listening to channels, on a connection of its own.
+//! Publish and subscribe, on a separate connection.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`Subscriber`] | what callers have |
-//! | `listener` | the task behind it: it tells the server what is wanted, hears, and connects anew |
-//! | `orders` | what the server was told, who waits for its answers, and what is wanted |
-//! | `keyspace` | what the server tells of its keys |
+//! | [`Subscriber`] | the API |
+//! | `listener` | the subscriber's task: subscribes, receives messages, reconnects |
+//! | `orders` | requested and confirmed subscriptions, and the callers that wait for confirmations |
+//! | `keyspace` | keyspace notifications |
 //!
-//! What a listener cannot know by itself it is told: that messages may have been lost because the connection
-//! was ([`Event::Gap`]), or because it was slower than they came ([`Event::Overflow`]).
+//! A subscriber receives an event if messages may be missing: [`Event::Gap`] after a lost connection, and
+//! [`Event::Overflow`] if it was too slow.
 
 mod keyspace;
 mod listener;
@@ -34,30 +34,29 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// Bytes of messages that wait for the listener.
+/// Bytes of messages that are kept for a slow subscriber.
 const KEPT_BYTES_MAX: usize = 8 << 20;
-/// What a message takes beside its bytes, about.
+/// Approximate overhead of a message, in addition to its bytes.
 const MESSAGE_BYTES: usize = 64;
 
-/// What a listener hears.
+/// An event that a [`Subscriber`] receives.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// A message.
     Message(Message),
-    /// The connection was lost and is there again, with all subscriptions: what was published in between is
-    /// not known.
+    /// The connection was lost and is open again, with all subscriptions. Messages published in between are missing.
     Gap,
-    /// So many messages were dropped, the oldest, because the listener did not take them.
+    /// The oldest messages were dropped, because the subscriber did not read them in time.
     Overflow {
-        /// How many.
+        /// The number of dropped messages.
         lost: u64,
     },
-    /// A channel or pattern that was listened to is refused on a new connection, and not listened to any more.
+    /// The server rejected a subscription on a new connection, so that the subscription has ended.
     Refused {
-        /// Which.
+        /// The channel or pattern.
         channel: Bytes,
-        /// What the server says.
+        /// The server's error.
         error: Error,
     },
 }
@@ -65,49 +64,49 @@ pub enum Event {
 /// A message that was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Where it was published.
+    /// The channel.
     pub channel: Bytes,
-    /// The pattern by which it was heard, if it was by one.
+    /// The pattern of the subscription, if it is a pattern subscription.
     pub pattern: Option<Bytes>,
-    /// The message.
+    /// The payload.
     pub payload: Bytes,
 }
 
-/// A listener; [`Client::subscriber`] makes it. Dropped, it ends its connection; it also ends with
-/// [`Client::close`].
+/// A connection that receives published messages; [`Client::subscriber`] opens it. It reconnects and resubscribes by
+/// itself. Dropping the subscriber, or [`Client::close`], closes the connection.
 #[derive(Debug)]
 pub struct Subscriber {
     shared: Arc<Shared>,
     /// The thread that runs the connection, if it is a single one.
     home: Home,
-    /// Time for the server's answers.
+    /// The time limit for confirmations.
     timeout: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to be sent, or the listener is gone.
+    /// There is something to send, or the subscriber was dropped.
     changed: Notify,
-    /// Somebody waits, for no longer than he may.
+    /// A caller waits for a confirmation, with a time limit.
     waits: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     orders: Orders,
-    /// A gap is to be told of when everything is subscribed again.
+    /// A `Gap` is due when all subscriptions are confirmed again.
     has_gap: bool,
     events: VecDeque<Event>,
     bytes: usize,
     lost: u64,
     listener: Option<Waker>,
-    /// Why nothing is heard any more.
+    /// Why the subscriber has ended.
     over: Option<&'static str>,
 }
 
 impl State {
-    /// Nothing is heard any more. Whom to wake.
+    /// Ends the subscriber. Returns the wakers to wake.
     #[must_use]
     fn end(&mut self, why: &'static str) -> Vec<Waker> {
         self.over.get_or_insert(why);
@@ -116,7 +115,7 @@ impl State {
         wakers
     }
 
-    /// If everything is confirmed a gap is over. Whom to wake.
+    /// Adds the due `Gap` if all subscriptions are confirmed. Returns the waker to wake.
     #[must_use]
     fn end_gap(&mut self) -> Option<Waker> {
         if !self.has_gap || !self.orders.are_confirmed() {
@@ -152,7 +151,7 @@ fn size(event: &Event) -> usize {
 }
 
 impl Client {
-    /// A listener with a connection of its own, made now. It listens to nothing yet.
+    /// Opens a connection that receives published messages. It has no subscriptions yet.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -168,14 +167,14 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server is not there, or refuses; the client is closed.
+    /// The server cannot be reached, or rejects the connection; the client is closed.
     pub async fn subscriber(&self) -> Result<Subscriber> {
         self.listen_at(None).await
     }
 
-    /// The same, in a cluster with the node that has this sharded channel, and others of its slot: those of other
-    /// slots are refused. If the slot moves the listener goes with it, and tells of a [gap](Event::Gap). Plain channels
-    /// and patterns are heard at any node.
+    /// As [`Client::subscriber`], in a cluster with the node that serves this sharded channel. It accepts sharded
+    /// channels of the same slot; the node rejects those of other slots. If the slot moves, the subscriber follows it
+    /// and reports a [gap](Event::Gap). Plain channels and patterns can be subscribed on any node.
     ///
     /// # Errors
     /// As [`Client::subscriber`].
@@ -193,7 +192,7 @@ impl Client {
         Ok(subscriber)
     }
 
-    /// As [`Client::subscriber`], for programs without a runtime.
+    /// As [`Client::subscriber`], blocking this thread; it needs no runtime.
     ///
     /// # Errors
     /// As [`Client::subscriber`].
@@ -203,7 +202,7 @@ impl Client {
 }
 
 impl Subscriber {
-    /// One that listens where this leads to, on a task of that runtime.
+    /// Opens a subscriber for this setup, with its task on this runtime.
     pub(crate) async fn at(
         setup: Arc<Setup>,
         handle: &Handle,
@@ -219,7 +218,7 @@ impl Subscriber {
         handle: &Handle,
         timeout: Option<Duration>,
     ) -> Result<Subscriber> {
-        // Before the task: who leaves while it connects ends it.
+        // Made before the task, so that dropping this future while the task connects ends the task.
         let home = listener.setup.home;
         home.check()?;
         let subscriber = Subscriber { shared: Arc::clone(&listener.shared), home, timeout };
@@ -232,8 +231,8 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Listens to these channels too. Awaited, or [waited for](Confirmation::wait), it
-    /// returns when the server has confirmed it.
+    /// Subscribes to these channels. Await the result, or [block](Confirmation::wait) on it, until the server has
+    /// confirmed the subscription.
     pub fn subscribe<K: Into<Bytes>>(
         &self,
         channels: impl IntoIterator<Item = K>,
@@ -241,7 +240,7 @@ impl Subscriber {
         self.order(Way::Channel, channels, false)
     }
 
-    /// Listens to all channels that match these patterns too.
+    /// Subscribes to all channels that match these patterns.
     pub fn psubscribe<K: Into<Bytes>>(
         &self,
         patterns: impl IntoIterator<Item = K>,
@@ -249,7 +248,7 @@ impl Subscriber {
         self.order(Way::Pattern, patterns, false)
     }
 
-    /// Listens to these sharded channels too.
+    /// Subscribes to these sharded channels.
     pub fn ssubscribe<K: Into<Bytes>>(
         &self,
         channels: impl IntoIterator<Item = K>,
@@ -257,7 +256,7 @@ impl Subscriber {
         self.order(Way::Shard, channels, false)
     }
 
-    /// Listens to these channels no more.
+    /// Ends the subscriptions to these channels.
     pub fn unsubscribe<K: Into<Bytes>>(
         &self,
         channels: impl IntoIterator<Item = K>,
@@ -265,7 +264,7 @@ impl Subscriber {
         self.order(Way::Channel, channels, true)
     }
 
-    /// Listens to these patterns no more.
+    /// Ends the subscriptions to these patterns.
     pub fn punsubscribe<K: Into<Bytes>>(
         &self,
         patterns: impl IntoIterator<Item = K>,
@@ -273,7 +272,7 @@ impl Subscriber {
         self.order(Way::Pattern, patterns, true)
     }
 
-    /// Listens to these sharded channels no more.
+    /// Ends the subscriptions to these sharded channels.
     pub fn sunsubscribe<K: Into<Bytes>>(
         &self,
         channels: impl IntoIterator<Item = K>,
@@ -291,13 +290,12 @@ impl Subscriber {
         Confirmation::new(&self.shared, self.home, way, names, ends, self.timeout)
     }
 
-    /// The next event; `None` only when the client is closed or the runtime has ended.
+    /// Returns the next event; `None` only when the client is closed or the runtime has ended.
     pub async fn next(&mut self) -> Option<Event> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The poll form of [`Subscriber::next`], for a `Stream` of any library (this crate depends on
-    /// none):
+    /// The poll form of [`Subscriber::next`], for a `Stream` of another library (this crate depends on none):
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {

@@ -1,8 +1,7 @@
-//! What the server was told, who waits for its answers, and what is wanted.
+//! Subscription requests: the sent ones, the callers that wait for confirmation, and the wanted subscriptions.
 //!
-//! The server answers in the order in which it was told, each name by itself, so an answer is that of the first
-//! order it has not answered: a refusal goes to the call whose order it was, or, if nobody waits any more, to
-//! nobody.
+//! The server replies in the order of the requests, separately for each name. So a reply belongs to the first request
+//! without a reply. An error goes to the call that made the request, and is dropped if that call no longer waits.
 
 use super::Shared;
 use crate::error::{Error, Kind, Phase, Result};
@@ -210,14 +209,14 @@ struct New {
     ends: bool,
 }
 
-/// That the server has confirmed what was to be listened to, or no more. Nothing is told to it before this is
-/// polled, or waited for.
+/// The confirmation of a change of subscriptions. Nothing is sent before it is polled or [waited for](Self::wait).
 ///
-/// Its time is the client's. When that is over, or the future is dropped, the order stays: it is carried out when
-/// that is possible. A name that the server refuses is not listened to, and not asked for again; the others
-/// of the same call are.
+/// The client's time limit applies. If the time is over, or the future is dropped, the change remains queued and is
+/// sent when possible. If the server rejects one name of a call, that subscription is dropped, and the others of the
+/// call continue.
 ///
-/// Gives the first refusal, [`Kind::Timeout`], [`Kind::Closed`], or [`Kind::Overloaded`] if a million names wait.
+/// The error is the first rejection of the server, [`Kind::Timeout`], [`Kind::Closed`], or [`Kind::Overloaded`] if a
+/// million names are waiting.
 #[must_use = "nothing is told to the server unless it is awaited or waited for"]
 #[derive(Debug)]
 pub struct Confirmation<'a> {
@@ -240,16 +239,16 @@ impl<'a> Confirmation<'a> {
         Confirmation { shared, home, new: New { way, names, ends }, timeout, call: None }
     }
 
-    /// Time until the server has to have answered, instead of the client's.
+    /// Sets the time limit for the server's confirmation, instead of the client's.
     pub fn timeout(mut self, timeout: Duration) -> Confirmation<'a> {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Waits on this thread, without a runtime.
+    /// Blocks this thread until the server has confirmed; it needs no runtime.
     ///
     /// # Errors
-    /// As awaiting it.
+    /// As when awaited.
     pub fn wait(self) -> Result<()> {
         block_on(self)
     }

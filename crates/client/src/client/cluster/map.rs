@@ -1,4 +1,4 @@
-//! Which node a slot's commands go to: the map, its shards and their members.
+//! The map from slots to nodes: shards and their members.
 
 use super::topology::{Peer, Topology};
 use crate::address::Address;

@@ -1,18 +1,19 @@
-//! A cluster: which node a command goes to, and what becomes of one that was sent to the wrong one.
+//! A cluster: the node of each command, and redirections.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`source`] | who tells of the nodes: also of a primary and its replicas without a cluster |
-//! | [`topology`] | what a node tells of the cluster |
+//! | [`source`] | the source of the map: a cluster, Sentinel, or a primary and its replicas |
+//! | [`topology`] | parses a node's description of the cluster |
 //! | [`map`] | the nodes of the slots, and the lanes to them |
-//! | [`read_from`] | which of a primary and its replicas answers a read |
-//! | [`redirect`] | answers that send a command on |
-//! | [`split`] | commands whose keys are of several slots |
-//! | [`spread`] | what goes to several nodes at once |
-//! | [`refresh`] | the task that keeps the map right |
+//! | [`read_from`] | the choice between a primary and its replicas for reads |
+//! | [`redirect`] | replies that send a command to another node |
+//! | [`split`] | commands with keys of several slots |
+//! | [`spread`] | requests that go to several nodes at once |
+//! | [`refresh`] | the task that keeps the map up to date |
 //!
-//! A node's lanes are made when it is first needed, and connect by themselves: nobody waits for a node but who
-//! needs it. What waits for a node that is none any more, or has another role, goes where the new map says.
+//! The lanes of a node are made when the node is first needed, and connect in the background, so a command waits only
+//! for nodes that it needs. If a node leaves the cluster or changes its role, the requests that wait for it go where
+//! the new map says.
 
 pub(crate) mod map;
 pub(crate) mod read_from;

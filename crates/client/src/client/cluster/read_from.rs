@@ -1,29 +1,30 @@
-//! Which of a primary and its replicas answers what only reads.
+//! The choice between a primary and its replicas for commands that only read.
 
 use super::map::{Member, Shard};
 use std::sync::Arc;
 
-/// Who answers commands that only read, where a primary has replicas.
+/// The nodes that receive commands that only read, if a primary has replicas.
 ///
-/// A replica is behind its primary: what was just written may not be there. Only commands with a key go to
-/// replicas. One that is lost, that is loading or has lost its primary is passed over.
+/// A replica lags behind its primary, so it may not have a recent write yet. Only commands with a key go to replicas.
+/// A replica is skipped while it is unreachable, is loading its dataset, or has lost its primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadFrom {
     /// The primary, as for writes.
     #[default]
     Primary,
-    /// The replicas in turn; the primary, if none is there.
+    /// The replicas in turn; the primary if no replica is reachable.
     PreferReplica,
-    /// The replicas in turn, never the primary: without a replica there is no answer.
+    /// The replicas in turn, never the primary: without a reachable replica, commands fail.
     Replica,
-    /// Replicas in the client's [zone](crate::Builder::zone), then the primary if it is there, then as
-    /// [`ReadFrom::PreferReplica`]. Zones are known where servers tell them (`availability-zone`).
+    /// Replicas in the client's [zone](crate::Builder::zone), then the primary if it is in that zone, then as
+    /// [`ReadFrom::PreferReplica`]. Zones are known only if the nodes report them in CLUSTER SLOTS
+    /// (`availability-zone`). Brisk does not report them.
     Nearest,
 }
 
 impl ReadFrom {
-    /// Who is to answer, in turn; `None` if there is nobody who may. O(replicas).
+    /// The member to use for this turn; `None` if none is permitted. O(replicas).
     pub(crate) fn choose<'a>(
         self,
         shard: &'a Shard,

@@ -1,4 +1,4 @@
-//! Answers that say "not here" or "not now": the command was not executed, and goes on to where it will be.
+//! Replies that mean "not here" or "not now": the command was not executed. It is sent to another node, or again later.
 
 use super::map::Member;
 use crate::command::{Unity, Way};

@@ -1,6 +1,6 @@
-//! Keeping the map right: one task asks a node which slots are whose, from time to time, and soon after
-//! something hints that it has changed; without a cluster the primary or sentinels are asked. It has a
-//! connection of its own, so that no command waits for it and it for no command.
+//! Keeps the map up to date: one task reads the slots from a node periodically, and soon after a sign of a change.
+//! Without a cluster it queries the primary or the sentinels. The task has its own connection, so that it and the
+//! commands do not wait for each other.
 
 use super::Cluster;
 use super::source::{Role, Source, by_roles, by_sentinels};

@@ -1,7 +1,7 @@
-//! Who tells which nodes there are: the nodes of a cluster, a primary, or sentinels.
+//! The source of the map: the nodes of a cluster, a primary, or sentinels.
 //!
-//! A primary with its replicas, without a cluster, is served as a cluster of one shard that has all slots. What
-//! differs stands here: how it is found, how its nodes are connected to, and that keys may be mixed.
+//! A primary with its replicas, without a cluster, is treated as a cluster of one shard that has all slots. The
+//! differences are in this file: how the nodes are discovered and connected, and that a command may use any keys.
 
 use super::NODES_MAX;
 use super::refresh::{Found, Outlook, Scout};

@@ -1,4 +1,4 @@
-//! Commands whose keys are of several slots: six are split by slot, and their replies made one again.
+//! Commands with keys of several slots: six commands are split by slot, and their replies are merged.
 
 use crate::error::{Error, IN_PART};
 use crate::request::Request;

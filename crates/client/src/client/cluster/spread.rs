@@ -1,8 +1,8 @@
-//! What goes to several nodes: a batch, or a command whose keys are of several slots.
+//! Requests that go to several nodes: a batch, or a command with keys of several slots.
 //!
-//! Each request becomes one *leaf*, or one for each slot of its keys. Leaves of one node go there in one piece (a
-//! *part*); parts are under way at the same time. A leaf that is refused alone goes on alone. When all leaves
-//! have their replies these are put together, in the order of the requests.
+//! Each request becomes one *leaf*, or one leaf for each slot of its keys. The leaves of one node are sent in one piece
+//! (a *part*); all parts are in progress at the same time. A leaf that is redirected continues alone. When all leaves
+//! have their replies, the replies are combined in the order of the requests.
 
 use super::Cluster;
 use super::redirect::{self, Trip};

@@ -1,4 +1,4 @@
-//! Which node serves which slots, as a node says it: the reply to CLUSTER SLOTS, read with distrust.
+//! Parses and validates a node's reply to CLUSTER SLOTS: which node serves which slots.
 
 use super::NODES_MAX;
 use crate::address::Address;
