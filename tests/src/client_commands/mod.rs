@@ -211,15 +211,15 @@ fn methods_file(owner: &Owner, calls: &Calls<'_>, of: &str, group: &str) -> Opti
 fn types_file() -> String {
     let mut text = "use crate::arg::{ToArg, Words};\n\n".to_owned();
     write::write_types(&mut text);
-    head(&["Words of which one has to be chosen."]) + &text
+    head(&["Arguments with a fixed set of values."]) + &text
 }
 
 fn root_file(parts: &[String]) -> String {
     let mut text = head(&[
-        "The commands, as functions that make one of nobody: for a batch, or to be sent by \
-         [somebody](crate::Command::on).",
-        "What must be there is a parameter; what may be is a method of the command, see [`options`]. Numbers \
-         of keys are never told, they are counted.",
+        "Free functions that build a command without a client: for a batch, or for a client that sends it \
+         ([`on`](crate::Command::on)).",
+        "Required arguments are parameters. Optional arguments are methods of the command, see [`options`]. The \
+         number of keys is not a parameter: it is counted.",
     ]);
     let groups = parts.iter().filter(|part| *part != "types");
     for part in groups.clone() {
@@ -260,14 +260,14 @@ fn special(calls: &Calls<'_>) -> String {
         format!("\n/// {about}\npub(crate) const {name}: &[&str] = &{words:?};\n")
     };
     // XREAD and its like wait only if they are told to.
-    list("They change what a connection is; sorted.", "BINDING", |call| call.traits.binds)
-        + &list("They wait for other clients; sorted.", "BLOCKING", |call| {
+    list("Commands that change the state of their connection; sorted.", "BINDING", |call| call.traits.binds)
+        + &list("Commands that may block until another client acts; sorted.", "BLOCKING", |call| {
             call.traits.blocks && !call.words.starts_with('X')
         })
 }
 
 fn options_root(parts: &[String]) -> String {
-    let mut text = head(&["What may be said with a command: a type for each that has options."]);
+    let mut text = head(&["Optional arguments of commands: a type for each command that has any."]);
     parts.iter().for_each(|part| text += &format!("mod {part};\n"));
     parts.iter().for_each(|part| text += &format!("pub use {part}::*;\n"));
     text

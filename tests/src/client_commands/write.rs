@@ -115,13 +115,13 @@ impl Call<'_> {
         vec![summary, format!("`{}`", self.syntax)]
     }
 
-    /// A function of nobody's command.
+    /// A free function that builds the command.
     pub(super) fn write_function(&self, out: &mut String) {
         let mut about = self.about();
         let errors = match self.generics() {
-            "" => "Errors: the server's.",
-            "<T>" => "Errors: the server's; `UnexpectedReply` if `T` does not fit.",
-            _ => "Errors: the server's; `UnexpectedReply` if `K` or `T` does not fit.",
+            "" => "Errors: those of the server.",
+            "<T>" => "Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.",
+            _ => "Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply.",
         };
         let complexity = sentence(self.spec.complexity);
         about.push(format!("{complexity} Since Redis {}. {errors}", self.spec.since));
