@@ -260,10 +260,11 @@ fn special(calls: &Calls<'_>) -> String {
         format!("\n/// {about}\npub(crate) const {name}: &[&str] = &{words:?};\n")
     };
     // XREAD and its like wait only if they are told to.
-    list("Commands that change the state of their connection; sorted.", "BINDING", |call| call.traits.binds)
-        + &list("Commands that may block until another client acts; sorted.", "BLOCKING", |call| {
-            call.traits.blocks && !call.words.starts_with('X')
-        })
+    list("Commands that change the state of their connection; sorted.", "BINDING", |call| {
+        call.traits.binds
+    }) + &list("Commands that may block until another client acts; sorted.", "BLOCKING", |call| {
+        call.traits.blocks && !call.words.starts_with('X')
+    })
 }
 
 fn options_root(parts: &[String]) -> String {

@@ -120,8 +120,12 @@ impl Call<'_> {
         let mut about = self.about();
         let errors = match self.generics() {
             "" => "Errors: those of the server.",
-            "<T>" => "Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.",
-            _ => "Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply.",
+            "<T>" => {
+                "Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply."
+            }
+            _ => {
+                "Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply."
+            }
         };
         let complexity = sentence(self.spec.complexity);
         about.push(format!("{complexity} Since Redis {}. {errors}", self.spec.since));
