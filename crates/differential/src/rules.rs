@@ -198,8 +198,7 @@ const LEX: &str = "members of different scores are in no order of texts, and wha
 const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
 const JUDGED: &str = "later versions judge arguments before they look at the key";
 const NAMED: &str = "7.2 names the command and the ID that it takes";
-const LAG: &str =
-    "Redis 7.0 subtracts an ENTRIESREAD above the number of entries and shows a negative lag";
+const LAG: &str = "later versions count only entries that are left to read";
 const STRICTER: &str = "7.2 asks for an identifier above those deleted";
 const BELOW_DELETED: &str =
     "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
