@@ -6,11 +6,14 @@ use brisk_testkit::reply::frame_len;
 use brisk_testkit::words::{encode, line};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A reply that takes longer counts as missing. The slowest calls of a stream take milliseconds, but a machine with
 /// much else to do was seen to take 5 s.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The time in which a server notices that the listeners of an earlier stream are gone.
+const LISTENERS_GO_MAX: Duration = Duration::from_secs(20);
 
 /// A connection, and what has arrived on it.
 #[derive(Debug)]
@@ -37,6 +40,7 @@ impl Peer {
     /// and switches to `resp`.
     pub fn fresh(address: &str, resp: u8, thresholds: Thresholds) -> Result<Peer> {
         let mut peer = Peer::connect(address)?;
+        peer.wait_for_silence()?;
         let reset = settings::reset(thresholds);
         for words in [vec![&b"FLUSHALL"[..]], reset, vec![b"SLOWLOG", b"RESET"]] {
             let reply = peer.ask(&words)?;
@@ -56,6 +60,23 @@ impl Peer {
             }
         }
         Ok(peer)
+    }
+
+    /// Waits until the server has noticed that earlier listeners are gone: on a busy machine PUBLISH would still count
+    /// them.
+    fn wait_for_silence(&mut self) -> Result<()> {
+        let is_silent = |peer: &mut Peer| -> Result<bool> {
+            Ok(peer.ask(&["PUBSUB", "NUMPAT"])? == b":0\r\n"
+                && peer.ask(&["PUBSUB", "CHANNELS"])? == b"*0\r\n"
+                && peer.ask(&["PUBSUB", "SHARDCHANNELS"])? == b"*0\r\n")
+        };
+        let until = Instant::now() + LISTENERS_GO_MAX;
+        while !is_silent(self)? {
+            if Instant::now() > until {
+                bail!("listeners of an earlier stream are still connected");
+            }
+        }
+        Ok(())
     }
 
     /// Sends one command and waits for its reply.
