@@ -18,7 +18,7 @@ use crate::document::{Registration, Shard, Topology};
 use crate::id::{Epoch, NodeId, ShardId, Term};
 use crate::map::{EndpointKind, client_port, endpoint};
 use crate::slots::{SlotRange, SlotRanges};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts about a node that the document does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +32,16 @@ pub struct NodeLife {
     pub offset: u64,
     /// The last report from it, in milliseconds since 1970.
     pub last_report_ms: u64,
+}
+
+/// How a node is, in the terms of the flags in CLUSTER NODES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeHealth {
+    Alive,
+    /// It has no lease, but has not failed yet: `fail?`.
+    Suspected,
+    /// `fail`.
+    Failed,
 }
 
 /// Why a command about another node was rejected. `Display` is the error reply of Redis.
@@ -50,6 +60,8 @@ pub struct ClusterView<'v> {
     pub own: &'v Registration,
     /// Nodes that are missing count as dead; this node is always alive.
     pub lives: &'v BTreeMap<NodeId, NodeLife>,
+    /// The members that have failed. Other members without a lease are suspected.
+    pub failed: &'v BTreeSet<NodeId>,
     pub endpoint: EndpointKind,
     /// The client uses TLS.
     pub is_tls: bool,
@@ -106,7 +118,9 @@ pub struct ClusterInfo {
     pub slots_assigned: usize,
     /// Slots whose primary is alive.
     pub slots_ok: usize,
-    /// Slots whose primary is dead.
+    /// Slots whose primary has no lease, but has not failed yet.
+    pub slots_pfail: usize,
+    /// Slots whose primary has failed.
     pub slots_fail: usize,
     pub known_nodes: usize,
     /// Shards that own slots.
@@ -131,6 +145,16 @@ impl<'v> ClusterView<'v> {
     fn life(&self, node: NodeId) -> NodeLife {
         let known = self.lives.get(&node).copied().unwrap_or_default();
         NodeLife { is_alive: known.is_alive || node == self.own.id, ..known }
+    }
+
+    fn health(&self, node: NodeId) -> NodeHealth {
+        if self.failed.contains(&node) {
+            NodeHealth::Failed
+        } else if self.life(node).is_alive {
+            NodeHealth::Alive
+        } else {
+            NodeHealth::Suspected
+        }
     }
 
     /// CLUSTER SLOTS. O(ranges · replicas).
@@ -192,8 +216,8 @@ impl<'v> ClusterView<'v> {
                 hostname: Some(member.host.clone()).filter(|host| !host.is_empty()),
                 role: if is_primary { "master" } else { "replica" },
                 replication_offset: life.offset,
-                health: match life {
-                    NodeLife { is_alive: false, .. } => "fail",
+                health: match self.health(id) {
+                    NodeHealth::Failed => "fail",
                     _ if !is_primary && life.is_loading => "loading",
                     _ => "online",
                 },
@@ -227,15 +251,18 @@ impl<'v> ClusterView<'v> {
         let is_member = self.visible().is_some();
         let topology = self.visible().unwrap_or(&alone);
         let with_slots = || topology.shards.iter().filter(|shard| !shard.slots.is_empty());
-        let alive = with_slots().filter(|shard| self.life(shard.primary).is_alive);
-        let slots_ok = alive.map(|shard| shard.slots.count()).sum();
+        let slots_of = |health| {
+            let shards = with_slots().filter(move |shard| self.health(shard.primary) == health);
+            shards.map(|shard| shard.slots.count()).sum()
+        };
         let slots_assigned = topology.slots_assigned();
         let own = topology.shard_of(self.own.id);
         ClusterInfo {
             is_ok: is_member && !is_down,
             slots_assigned,
-            slots_ok,
-            slots_fail: slots_assigned - slots_ok,
+            slots_ok: slots_of(NodeHealth::Alive),
+            slots_pfail: slots_of(NodeHealth::Suspected),
+            slots_fail: slots_of(NodeHealth::Failed),
             known_nodes: topology.members.len(),
             // A node that has not met others shows 1, as Redis does.
             size: if is_member { with_slots().count() } else { 1 },
@@ -268,7 +295,7 @@ impl ClusterInfo {
             ("cluster_state", if self.is_ok { "ok" } else { "fail" }.to_owned()),
             ("cluster_slots_assigned", self.slots_assigned.to_string()),
             ("cluster_slots_ok", self.slots_ok.to_string()),
-            ("cluster_slots_pfail", "0".to_owned()),
+            ("cluster_slots_pfail", self.slots_pfail.to_string()),
             ("cluster_slots_fail", self.slots_fail.to_string()),
             ("cluster_known_nodes", self.known_nodes.to_string()),
             ("cluster_size", self.size.to_string()),

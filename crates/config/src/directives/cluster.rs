@@ -225,7 +225,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "yes",
         field!(cluster.cluster_require_full_coverage),
     )
-    .about("Reject commands on keys while a slot has no owner."),
+    .about("Reject commands on keys while a slot has no owner, or its owner has failed."),
     Directive::switch(
         "cluster-allow-reads-when-down",
         "no",

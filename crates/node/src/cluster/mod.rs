@@ -39,10 +39,11 @@ use brisk_cluster::document::{Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
 use brisk_cluster::view::NodeLife;
+use brisk_structures::poison::EvenPoisoned as _;
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The deadline of a node that never held a lease: it serves nothing.
 const NEVER: u64 = 0;
@@ -73,6 +74,8 @@ impl Cluster {
 #[derive(Debug)]
 pub struct ClusterState {
     in_force: ArcSwap<InForce>,
+    /// Replacements of `in_force` happen one after another.
+    replacing: Mutex<()>,
     /// Counts installations. A worker whose copy has another number takes the new one before its next command.
     generation: AtomicU64,
     /// The lease deadline in milliseconds of [`boot_ms`]: from then on this node serves nothing.
@@ -127,13 +130,21 @@ pub struct InForce {
     /// The document; `None` before the first one.
     pub topology: Option<Arc<Topology>>,
     pub map: SlotMap,
+    /// The members that have failed.
+    pub failed: Arc<BTreeSet<NodeId>>,
 }
 
 impl ClusterState {
     fn new(own: Registration) -> ClusterState {
         let map = SlotMap::new(None, own.run());
         ClusterState {
-            in_force: ArcSwap::from_pointee(InForce { own, topology: None, map }),
+            in_force: ArcSwap::from_pointee(InForce {
+                own,
+                topology: None,
+                map,
+                failed: Arc::default(),
+            }),
+            replacing: Mutex::default(),
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
@@ -161,8 +172,26 @@ impl ClusterState {
 
     /// Puts a checked document in force. The caller has quiesced all other workers. O(slots + shards).
     pub fn install(&self, own: Registration, topology: Option<Arc<Topology>>) {
-        let map = SlotMap::new(topology.as_deref(), own.run());
-        self.in_force.store(Arc::new(InForce { own, topology, map }));
+        let _replacing = self.replacing.lock().even_poisoned();
+        let failed = Arc::clone(&self.in_force().failed);
+        let mut map = SlotMap::new(topology.as_deref(), own.run());
+        map.set_failed(&failed);
+        self.replace(InForce { own, topology, map, failed });
+    }
+
+    /// Takes over which members have failed. The caller has quiesced all other workers, so that no script sees the
+    /// cluster go down between two of its commands. O(slots + shards).
+    pub fn set_failed(&self, failed: BTreeSet<NodeId>) {
+        let _replacing = self.replacing.lock().even_poisoned();
+        let before = self.in_force();
+        let (failed, mut map) = (Arc::new(failed), before.map.clone());
+        map.set_failed(&failed);
+        let (own, topology) = (before.own.clone(), before.topology.clone());
+        self.replace(InForce { own, topology, map, failed });
+    }
+
+    fn replace(&self, next: InForce) {
+        self.in_force.store(Arc::new(next));
         self.generation.fetch_add(1, Ordering::Release);
     }
 

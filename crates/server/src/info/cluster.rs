@@ -41,6 +41,7 @@ impl<'s> NodeView<'s> {
             topology: self.in_force.topology.as_deref(),
             own: &self.in_force.own,
             lives: &self.lives,
+            failed: &self.in_force.failed,
             endpoint: self.endpoint,
             is_tls: self.is_tls,
         }

@@ -39,6 +39,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
             coord.office.look();
             follower.publish_lives(&coord.statuses);
         }
+        follower.note_failures();
     }
 }
 

@@ -13,7 +13,7 @@ use super::status::LastContact;
 use brisk_cluster::document::{
     DocumentError, InstallError, Registration, Shard, Topology, check_installation,
 };
-use brisk_cluster::failover::{LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
+use brisk_cluster::failover::{FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
 use brisk_cluster::id::{ChangeId, NodeId};
 use brisk_cluster::map::{EndpointKind, MapRole};
 use brisk_cluster::view::{ClusterView, NodeLife};
@@ -63,9 +63,9 @@ pub(super) struct TopologyFollower {
     pub(super) ttl: LeaseTtl,
     pub(super) signal: TopologySignal,
     own: Mutex<Registration>,
-    document: Mutex<DocumentState>,
+    pub(super) document: Mutex<DocumentState>,
     /// The nodes with a lease, as the watch reports them.
-    registered: Mutex<BTreeMap<NodeId, Registration>>,
+    pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
     /// The lease, for the end of the process.
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
@@ -81,13 +81,14 @@ pub(super) struct TopologyFollower {
     is_vacant: AtomicBool,
     /// CLUSTER RESET HARD has changed the id of this node.
     has_new_id: AtomicBool,
+    pub(super) failures: Mutex<FailureDetector>,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
 }
 
 /// The document that was examined last.
 #[derive(Debug, Default)]
-struct DocumentState {
+pub(super) struct DocumentState {
     /// The coordinator's revision of the document in force.
     revision: Revision,
     refused: Option<(Revision, InstallError)>,
@@ -117,11 +118,9 @@ impl TopologyFollower {
     /// A file is damaged.
     pub(super) fn begin(parts: FollowerParts) -> Result<Arc<TopologyFollower>, String> {
         let FollowerParts { shared, state, coordinator, setting, name, files, ttl, own } = parts;
-        let started_ms = boot_ms();
+        let (started_ms, ttl_ms) = (boot_ms(), ttl.seconds().saturating_mul(1000));
         let horizon = match setting {
-            CoordinatorSetting::Etcd { .. } => {
-                LeaseHorizon::at_start(started_ms, ttl.seconds().saturating_mul(1000))
-            }
+            CoordinatorSetting::Etcd { .. } => LeaseHorizon::at_start(started_ms, ttl_ms),
             CoordinatorSetting::Local(_) | CoordinatorSetting::Static(_) => LeaseHorizon::default(),
         };
         let follower = TopologyFollower {
@@ -144,6 +143,7 @@ impl TopologyFollower {
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
+            failures: Mutex::new(FailureDetector::new(ttl_ms)),
             contact: Mutex::default(),
         };
         // The file of `static:` is the truth by itself, and an operator may replace it by any other.
@@ -482,6 +482,7 @@ impl TopologyFollower {
             topology: in_force.topology.as_deref(),
             own: &in_force.own,
             lives: &lives,
+            failed: &in_force.failed,
             endpoint: EndpointKind::Ip,
             is_tls: false,
         };

@@ -20,6 +20,7 @@
 //! | `writer` | commits changes of the document |
 //! | `watch` | the thread that follows the coordinator's events |
 //! | `status` | the report of this node, and the lives of others |
+//! | `failures` | which members have failed |
 //! | `query` | requests to other nodes |
 //! | `controller` | carries out the decisions about failovers |
 //! | `deadline` | the lease deadline |
@@ -32,6 +33,7 @@ mod availability;
 mod controller;
 mod coord;
 mod deadline;
+mod failures;
 mod files;
 mod fixed;
 mod follower;

@@ -1,0 +1,146 @@
+//! A cluster with a failed node: next to a cluster of real nodes, and as only Brisk behaves.
+
+use brisk_testkit::cluster::Cluster;
+use brisk_testkit::{BriskCluster, Conn, Server, wait_until};
+
+/// Keys of the first, the second and the last third of the slots.
+const KEYS: [&str; 3] = ["b", "c", "a"];
+
+/// A field of CLUSTER INFO.
+fn info(conn: &mut Conn, name: &str) -> String {
+    let info = conn.cmd("CLUSTER INFO").text();
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn wait_for_info(conn: &mut Conn, name: &str, value: &str) {
+    wait_until("a field of CLUSTER INFO", || info(conn, name) == value);
+}
+
+/// The flags and the state of the link of each node, and the health by CLUSTER SHARDS, in the order of the slots.
+fn nodes(conn: &mut Conn) -> String {
+    let nodes = conn.cmd("CLUSTER NODES").text();
+    let shards = conn.cmd("CLUSTER SHARDS");
+    let mut lines: Vec<(u32, String)> = nodes
+        .lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let slots = fields.get(8).and_then(|slots| slots.split('-').next());
+            let first = slots.and_then(|first| first.parse().ok());
+            let shards = shards.elements();
+            let texts = shards.iter().map(ToString::to_string);
+            let shard =
+                texts.into_iter().find(|shard| shard.contains(fields[0])).unwrap_or_default();
+            let health = if shard.contains("fail") { "fail" } else { "online" };
+            let flags = fields[2].trim_start_matches("myself,");
+            (first.unwrap_or_default(), format!("{flags} {} {health}", fields[7]))
+        })
+        .collect();
+    lines.sort();
+    lines.into_iter().map(|line| line.1).collect::<Vec<_>>().join("; ")
+}
+
+/// The error or the reply; a redirect without its address.
+fn outcome(conn: &mut Conn, line: &str) -> String {
+    let reply = conn.cmd(line).to_string();
+    let end = reply.rfind(' ').filter(|_| reply.contains("MOVED")).unwrap_or(reply.len());
+    reply[..end].to_owned()
+}
+
+/// A node of a cluster whose primary of the last third of the slots dies: a connection, and one that is blocked.
+struct Survivor {
+    conn: Conn,
+    blocked: Conn,
+}
+
+impl Survivor {
+    fn begin(server: &Server) -> Survivor {
+        let mut blocked = server.connect();
+        blocked.send(&format!("BLPOP {} 0", KEYS[0]));
+        server.wait_for_info("blocked_clients", |count| count == "1");
+        Survivor { conn: server.connect(), blocked }
+    }
+
+    /// Records what a client sees after the death.
+    fn observe(mut self, seen: &mut Vec<String>) -> Conn {
+        let conn = &mut self.conn;
+        wait_for_info(conn, "cluster_state", "fail");
+        seen.push(self.blocked.reply().to_string());
+        // The last third has one slot more at the real node.
+        let [assigned, ok, pfail, fail] = ["assigned", "ok", "pfail", "fail"].map(|name| {
+            let count = info(conn, &format!("cluster_slots_{name}"));
+            count.parse::<u32>().expect("a number of slots")
+        });
+        assert!(fail == 5461 || fail == 5462, "{fail}");
+        seen.push(format!("{assigned} {} {pfail}", ok + fail));
+        seen.push(nodes(conn));
+        let commands = ["GET b", "SET b v", "GET a", "MGET b a", "SPUBLISH b m", "PUBLISH b m"];
+        seen.extend(commands.map(|line| outcome(conn, line)));
+        conn.cmd("CONFIG SET cluster-allow-reads-when-down yes");
+        wait_until("reads to be allowed", || !conn.cmd("GET b").is_error());
+        seen.extend(commands.map(|line| outcome(conn, line)));
+        conn.cmd("CONFIG SET cluster-allow-reads-when-down no cluster-require-full-coverage no");
+        wait_for_info(conn, "cluster_state", "ok");
+        assert_eq!(info(conn, "cluster_slots_fail"), fail.to_string());
+        seen.extend(commands.map(|line| outcome(conn, line)));
+        conn.cmd("CONFIG SET cluster-require-full-coverage yes");
+        self.conn
+    }
+}
+
+/// Records what a client sees once the dead node has come back.
+fn observe_return(conn: &mut Conn, seen: &mut Vec<String>) {
+    wait_for_info(conn, "cluster_slots_ok", "16384");
+    wait_for_info(conn, "cluster_state", "ok");
+    wait_until("the node to have no flag", || !nodes(conn).contains("fail"));
+    seen.push(nodes(conn));
+    seen.extend(["GET b", "SET b v", "GET a"].map(|line| outcome(conn, line)));
+}
+
+#[test]
+fn a_failed_primary_takes_the_cluster_down_as_on_redis() {
+    let mut expected = Vec::new();
+    let mut real = Cluster::start(3, 0);
+    let survivor = Survivor::begin(real.node(0));
+    real.kill_for_now(2);
+    let mut conn = survivor.observe(&mut expected);
+    real.restart(2);
+    observe_return(&mut conn, &mut expected);
+
+    let mut seen = Vec::new();
+    let settings = [("cluster-node-timeout", "2000")];
+    let mut cluster = BriskCluster::start_with(3, 0, &settings);
+    let [own, lost] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
+    let survivor = Survivor::begin(cluster.node(own));
+    cluster.kill(lost);
+    let mut conn = survivor.observe(&mut seen);
+    let log = cluster.node(own).log();
+    assert!(log.contains("has failed: it has no lease; 5461 slots are not served"), "{log}");
+    cluster.restart(lost);
+    observe_return(&mut conn, &mut seen);
+    assert_eq!(seen, expected);
+}
+
+/// Redis replies CLUSTERDOWN for about a second.
+#[test]
+fn a_failover_does_not_interrupt_the_other_shard() {
+    // Failovers take less than the time after which a node has failed, however slow this machine is.
+    let mut cluster = BriskCluster::start_with(2, 1, &[("cluster-node-timeout", "30000")]);
+    let [own, lost] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
+    let mut conn = cluster.connect(own);
+    let before = conn.cmd("GET a").to_string();
+    assert!(before.contains("MOVED"), "{before}");
+    let mut blocked = cluster.connect(own);
+    blocked.send("BLPOP b 0");
+    cluster.kill(lost);
+    wait_until("a replica to be promoted", || {
+        assert_eq!(conn.cmd("GET b").to_string(), "(nil)");
+        assert_eq!(info(&mut conn, "cluster_state"), "ok");
+        let state = (info(&mut conn, "cluster_slots_fail"), nodes(&mut conn));
+        assert!(state.0 == "0" && !state.1.contains("fail "), "{state:?}");
+        conn.cmd("GET a").to_string() != before
+    });
+    assert_eq!(cluster.connect(own).cmd("LPUSH b v").to_string(), "(integer) 1");
+    assert_eq!(blocked.reply().elements().len(), 2);
+}
