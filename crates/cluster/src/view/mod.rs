@@ -14,7 +14,7 @@ mod tests;
 
 pub use nodes::{NODES_FILE_BYTES_MAX, NodesFileError, own_id};
 
-use crate::document::{Registration, Shard, Topology};
+use crate::document::{Member, Registration, Shard, Topology};
 use crate::id::{Epoch, NodeId, ShardId, Term};
 use crate::map::{EndpointKind, client_port, endpoint};
 use crate::slots::{SlotRange, SlotRanges};
@@ -32,6 +32,14 @@ pub struct NodeLife {
     pub offset: u64,
     /// The last report from it, in milliseconds since 1970.
     pub last_report_ms: u64,
+}
+
+/// The epochs that a node had as a member. A node that has left the cluster shows them on, as in Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastEpochs {
+    pub document: Epoch,
+    /// The term of its shard.
+    pub term: Term,
 }
 
 /// How a node is, in the terms of the flags in CLUSTER NODES.
@@ -62,6 +70,7 @@ pub struct ClusterView<'v> {
     pub lives: &'v BTreeMap<NodeId, NodeLife>,
     /// The members that have failed. Other members without a lease are suspected.
     pub failed: &'v BTreeSet<NodeId>,
+    pub last_epochs: LastEpochs,
     pub endpoint: EndpointKind,
     /// The client uses TLS.
     pub is_tls: bool,
@@ -157,6 +166,14 @@ impl<'v> ClusterView<'v> {
         }
     }
 
+    /// A member as this node shows it: its own settings count before the document has them.
+    fn member<'t>(&self, topology: &'t Topology, node: NodeId) -> Option<&'t Member>
+    where
+        'v: 't,
+    {
+        if node == self.own.id { Some(&self.own.member) } else { topology.members.get(&node) }
+    }
+
     /// CLUSTER SLOTS. O(ranges · replicas).
     #[must_use]
     pub fn slots(&self) -> Vec<SlotsEntry> {
@@ -179,7 +196,7 @@ impl<'v> ClusterView<'v> {
     }
 
     fn slots_node(&self, topology: &Topology, id: NodeId) -> Option<SlotsNode> {
-        let member = topology.members.get(&id)?;
+        let member = self.member(topology, id)?;
         let is_unknown = self.endpoint == EndpointKind::Unknown;
         let mut metadata = Vec::new();
         if self.endpoint != EndpointKind::Ip {
@@ -204,7 +221,7 @@ impl<'v> ClusterView<'v> {
 
     fn shards_entry(&self, topology: &Topology, shard: &Shard) -> ShardsEntry {
         let nodes = shard.nodes().filter_map(|id| {
-            let member = topology.members.get(&id)?;
+            let member = self.member(topology, id)?;
             let life = self.life(id);
             let is_primary = shard.primary == id;
             Some(ShardsNode {
@@ -229,10 +246,11 @@ impl<'v> ClusterView<'v> {
     /// The document of a node that is in none: the node alone, without slots.
     fn alone(&self) -> Topology {
         let change = crate::id::ChangeId { writer: self.own.run(), number: 0 };
-        let mut alone = Topology::empty("", change);
+        let mut alone =
+            Topology { epoch: self.last_epochs.document, ..Topology::empty("", change) };
         alone.members.insert(self.own.id, self.own.member.clone());
         let mut shard = Shard::founded(self.my_shard_id(), self.own.run());
-        shard.term = Term::default();
+        shard.term = self.last_epochs.term;
         alone.shards.push(shard);
         alone
     }
@@ -264,8 +282,7 @@ impl<'v> ClusterView<'v> {
             slots_pfail: slots_of(NodeHealth::Suspected),
             slots_fail: slots_of(NodeHealth::Failed),
             known_nodes: topology.members.len(),
-            // A node that has not met others shows 1, as Redis does.
-            size: if is_member { with_slots().count() } else { 1 },
+            size: with_slots().count(),
             current_epoch: topology.epoch,
             my_epoch: own.map(|shard| shard.term).unwrap_or_default(),
             isr: own

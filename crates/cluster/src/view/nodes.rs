@@ -57,13 +57,13 @@ impl ClusterView<'_> {
     /// The content of `nodes.conf`, in Redis's format. O(nodes + ranges).
     #[must_use]
     pub fn nodes_file(&self) -> String {
-        let epoch = self.visible().map(|topology| topology.epoch).unwrap_or_default();
+        let epoch = self.visible().map_or(self.last_epochs.document, |topology| topology.epoch);
         format!("{}vars currentEpoch {epoch} lastVoteEpoch 0\n", self.nodes())
     }
 
     /// `id ip:port@bus[,host] flags primary ping pong epoch link [slots…]`.
     fn write_line(&self, text: &mut String, topology: &Topology, shard: &Shard, id: NodeId) {
-        let member = topology.members.get(&id).cloned().unwrap_or_default();
+        let member = self.member(topology, id).cloned().unwrap_or_default();
         let (life, health, is_primary) = (self.life(id), self.health(id), shard.primary == id);
         let (ip, port, bus) = (&member.ip, client_port(&member, self.is_tls), member.bus_port());
         let host = if member.host.is_empty() { "" } else { "," };

@@ -35,7 +35,15 @@ fn view<'v>(
     own: &'v Registration,
     lives: &'v BTreeMap<NodeId, NodeLife>,
 ) -> ClusterView<'v> {
-    ClusterView { topology, own, lives, failed: &NONE, endpoint: EndpointKind::Ip, is_tls: false }
+    ClusterView {
+        topology,
+        own,
+        lives,
+        failed: &NONE,
+        last_epochs: LastEpochs::default(),
+        endpoint: EndpointKind::Ip,
+        is_tls: false,
+    }
 }
 
 fn with_host() -> Topology {
@@ -172,7 +180,7 @@ fn a_node_that_is_no_member_shows_only_itself() {
             .map(|(name, value)| format!("{name}:{value}"))
             .collect();
         let redis = "cluster_state:fail cluster_slots_assigned:0 cluster_slots_ok:0 \
-            cluster_slots_pfail:0 cluster_slots_fail:0 cluster_known_nodes:1 cluster_size:1 \
+            cluster_slots_pfail:0 cluster_slots_fail:0 cluster_known_nodes:1 cluster_size:0 \
             cluster_current_epoch:0 cluster_my_epoch:0 cluster_stats_messages_sent:0 \
             cluster_stats_messages_received:0 total_cluster_links_buffer_limit_exceeded:0";
         assert_eq!(info.join(" "), redis);
@@ -202,4 +210,30 @@ fn a_member_without_a_lease_is_suspected_until_it_has_failed() {
     }
     // Clients still get its address: it may come back.
     assert_eq!(fails.slots()[2].nodes[0].id, node(3));
+}
+
+#[test]
+fn a_node_shows_its_own_settings_before_the_document_has_them() {
+    let (topology, lives, mut own) = (three_shards(), lives(), own(1));
+    own.member.ip = "10.0.0.9".into();
+    own.member.port = 99;
+    own.member.host = "host-1.example.com".into();
+    let view = view(Some(&topology), &own, &lives);
+    assert!(view.nodes().contains(" 10.0.0.9:99@10099,host-1.example.com myself,master "));
+    let slots = &view.slots()[0].nodes[0];
+    assert_eq!((slots.endpoint.as_deref(), slots.port), (Some("10.0.0.9"), 99));
+    assert_eq!(slots.metadata, [("hostname", "host-1.example.com".to_owned())]);
+    let shards = &view.shards()[0].nodes[0];
+    assert_eq!((shards.ip.as_str(), shards.port), ("10.0.0.9", Some(99)));
+}
+
+#[test]
+fn a_node_that_has_left_shows_the_epochs_that_it_had() {
+    let (lives, own) = (lives(), own(9));
+    let last_epochs = LastEpochs { document: Epoch(41), term: Term(7) };
+    let view = ClusterView { last_epochs, ..view(None, &own, &lives) };
+    let info = view.info(false);
+    assert_eq!((info.current_epoch, info.my_epoch, info.size), (Epoch(41), Term(7), 0));
+    assert!(view.nodes().ends_with(" myself,master - 0 0 7 connected\n"), "{}", view.nodes());
+    assert!(view.nodes_file().ends_with("vars currentEpoch 41 lastVoteEpoch 0\n"));
 }

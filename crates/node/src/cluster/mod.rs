@@ -38,7 +38,7 @@ use arc_swap::ArcSwap;
 use brisk_cluster::document::{Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
-use brisk_cluster::view::NodeLife;
+use brisk_cluster::view::{LastEpochs, NodeLife};
 use brisk_structures::poison::EvenPoisoned as _;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,18 +132,30 @@ pub struct InForce {
     pub map: SlotMap,
     /// The members that have failed.
     pub failed: Arc<BTreeSet<NodeId>>,
+    pub last_epochs: LastEpochs,
+}
+
+impl InForce {
+    /// The version after this one, for this registration and document.
+    fn next(&self, own: Registration, topology: Option<Arc<Topology>>) -> InForce {
+        let mut map = SlotMap::new(topology.as_deref(), own.run());
+        map.set_failed(&self.failed);
+        let last_epochs = match map.own_shard() {
+            Some((_, term)) => LastEpochs { document: map.epoch(), term },
+            None if own.id == self.own.id => self.last_epochs,
+            None => LastEpochs::default(),
+        };
+        InForce { own, topology, map, failed: Arc::clone(&self.failed), last_epochs }
+    }
 }
 
 impl ClusterState {
     fn new(own: Registration) -> ClusterState {
         let map = SlotMap::new(None, own.run());
+        let (failed, last_epochs) = (Arc::default(), LastEpochs::default());
+        let in_force = InForce { own, topology: None, map, failed, last_epochs };
         ClusterState {
-            in_force: ArcSwap::from_pointee(InForce {
-                own,
-                topology: None,
-                map,
-                failed: Arc::default(),
-            }),
+            in_force: ArcSwap::from_pointee(in_force),
             replacing: Mutex::default(),
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
@@ -171,12 +183,10 @@ impl ClusterState {
     }
 
     /// Puts a checked document in force. The caller has quiesced all other workers. O(slots + shards).
-    pub fn install(&self, own: Registration, topology: Option<Arc<Topology>>) {
+    pub fn install(&self, topology: Option<Arc<Topology>>) {
         let _replacing = self.replacing.lock().even_poisoned();
-        let failed = Arc::clone(&self.in_force().failed);
-        let mut map = SlotMap::new(topology.as_deref(), own.run());
-        map.set_failed(&failed);
-        self.replace(InForce { own, topology, map, failed });
+        let before = self.in_force();
+        self.replace(before.next(before.own.clone(), topology));
     }
 
     /// Takes over which members have failed. The caller has quiesced all other workers, so that no script sees the
@@ -187,7 +197,22 @@ impl ClusterState {
         let (failed, mut map) = (Arc::new(failed), before.map.clone());
         map.set_failed(&failed);
         let (own, topology) = (before.own.clone(), before.topology.clone());
-        self.replace(InForce { own, topology, map, failed });
+        let last_epochs = before.last_epochs;
+        self.replace(InForce { own, topology, map, failed, last_epochs });
+    }
+
+    /// Changes this node's registration. The caller has quiesced all other workers if the id changes. Returns true if
+    /// the registration is another now. O(slots + shards).
+    pub fn change_own(&self, change: impl FnOnce(&mut Registration)) -> bool {
+        let _replacing = self.replacing.lock().even_poisoned();
+        let before = self.in_force();
+        let mut own = before.own.clone();
+        change(&mut own);
+        let has_changed = own != before.own;
+        if has_changed {
+            self.replace(before.next(own, before.topology.clone()));
+        }
+        has_changed
     }
 
     fn replace(&self, next: InForce) {

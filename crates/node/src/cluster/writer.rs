@@ -51,6 +51,9 @@ pub trait TopologyWriter: Debug + Send + Sync {
     /// # Errors
     /// See [`CommitError`].
     fn renew_id(&self) -> Result<(), CommitError>;
+
+    /// Takes changed settings into the registration of this node. Other nodes see them later. Does not wait.
+    fn take_settings(&self);
 }
 
 /// Reports the status of this node to other nodes.

@@ -42,6 +42,7 @@ impl<'s> NodeView<'s> {
             own: &self.in_force.own,
             lives: &self.lives,
             failed: &self.in_force.failed,
+            last_epochs: self.in_force.last_epochs,
             endpoint: self.endpoint,
             is_tls: self.is_tls,
         }
