@@ -144,3 +144,64 @@ fn a_failover_does_not_interrupt_the_other_shard() {
     assert_eq!(cluster.connect(own).cmd("LPUSH b v").to_string(), "(integer) 1");
     assert_eq!(blocked.reply().elements().len(), 2);
 }
+
+/// A replica that cannot log in at its primary gets no copy.
+#[test]
+fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
+    let settings = [("cluster-node-timeout", "2000"), ("appendonly", "yes")];
+    let mut cluster = BriskCluster::start_with(2, 0, &settings);
+    let [other, primary] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
+    assert_eq!(cluster.connect(primary).cmd("SET a v").to_string(), "OK");
+    let wrong = [("masteruser", "nobody"), ("masterauth", "wrong")];
+    let replica = cluster.add(&[&settings[..], &wrong].concat());
+    let mut conn = cluster.connect(replica);
+    let meet = format!("CLUSTER MEET 127.0.0.1 {}", cluster.node(primary).port());
+    assert_eq!(conn.cmd(&meet).to_string(), "OK");
+    let id = cluster.connect(primary).cmd("CLUSTER MYID").text();
+    assert_eq!(conn.cmd(&format!("CLUSTER REPLICATE {id}")).to_string(), "OK");
+    wait_until("the replica to be refused", || cluster.node(replica).log().contains("AUTH"));
+    let refusal = "(error) ERR This replica has no full copy of its master's dataset";
+    for how in ["FORCE", "TAKEOVER"] {
+        assert_eq!(conn.cmd(&format!("CLUSTER FAILOVER {how}")).to_string(), refusal);
+    }
+    // Nor does the controller promote it.
+    cluster.kill(primary);
+    let mut survivor = cluster.connect(other);
+    wait_for_info(&mut survivor, "cluster_state", "fail");
+    wait_until("the controller to give the reason", || {
+        let says = |at| cluster.node(at).log().contains("was never connected to its primary");
+        [other, replica].into_iter().any(says)
+    });
+    assert_eq!(
+        (conn.info("role"), conn.cmd("DBSIZE").to_string()),
+        ("slave".into(), "(integer) 0".into())
+    );
+    assert_eq!(conn.cmd("CLUSTER FAILOVER TAKEOVER").to_string(), refusal);
+    cluster.restart(primary);
+    wait_for_info(&mut survivor, "cluster_state", "ok");
+    wait_until("the primary to serve its data again", || {
+        cluster.connect(primary).cmd("GET a").to_string() == "\"v\""
+    });
+    // With a copy it is promoted, also after a restart with the data from disk.
+    let words = ["CONFIG", "SET", "masteruser", "", "masterauth", ""];
+    assert_eq!(conn.call(&words).to_string(), "OK");
+    wait_until("the replica to have a copy", || {
+        conn.info("master_link_status") == "up" && conn.cmd("DBSIZE").to_string() == "(integer) 1"
+    });
+    // An error means that one runs already.
+    conn.cmd("BGREWRITEAOF");
+    wait_until("the copy to be on the disk", || {
+        let info = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|name| conn.info(name));
+        info == ["0", "0"]
+    });
+    cluster.kill(primary);
+    cluster.kill(replica);
+    cluster.restart(replica);
+    let mut conn = cluster.connect(replica);
+    wait_until("the replica to be the primary", || {
+        conn.cmd("CLUSTER FAILOVER FORCE");
+        conn.info("role") == "master"
+    });
+    wait_for_info(&mut conn, "cluster_state", "ok");
+    assert_eq!(conn.cmd("GET a").text(), "v");
+}

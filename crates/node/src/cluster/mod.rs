@@ -321,6 +321,12 @@ impl ClusterState {
     pub fn status(&self) -> Option<Vec<u8>> {
         self.reporter.get().map(|reporter| reporter.status())
     }
+
+    /// Reports whether the dataset of this replica is a full copy of its shard's.
+    #[must_use]
+    pub fn has_full_copy(&self) -> bool {
+        self.reporter.get().is_some_and(|reporter| reporter.has_full_copy())
+    }
 }
 
 /// Milliseconds of `CLOCK_BOOTTIME`, which goes on while the machine is suspended.

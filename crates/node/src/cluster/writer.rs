@@ -60,4 +60,8 @@ pub trait TopologyWriter: Debug + Send + Sync {
 pub trait StatusReporter: Debug + Send + Sync {
     /// The present status as JSON. Does not wait.
     fn status(&self) -> Vec<u8>;
+
+    /// Reports whether the dataset of this replica is a full copy of its shard's: one has ended, and no later one has
+    /// begun. Does not wait.
+    fn has_full_copy(&self) -> bool;
 }

@@ -14,7 +14,7 @@ use brisk_cluster::document::{
     DocumentError, InstallError, Registration, Shard, Topology, check_installation,
 };
 use brisk_cluster::failover::{FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
-use brisk_cluster::id::{ChangeId, NodeId};
+use brisk_cluster::id::{ChangeId, NodeId, ShardId};
 use brisk_cluster::map::{EndpointKind, MapRole};
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_coordinate::error::CoordinatorError;
@@ -86,6 +86,8 @@ pub(super) struct TopologyFollower {
     /// CONFIG SET has changed the registration of this node.
     has_new_settings: AtomicBool,
     pub(super) failures: Mutex<FailureDetector>,
+    /// The shard of this node at the start of the process: a dataset from disk is a copy of that shard's.
+    pub(super) shard_at_start: Option<ShardId>,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
 }
@@ -128,7 +130,7 @@ impl TopologyFollower {
             CoordinatorSetting::Etcd { .. } => LeaseHorizon::at_start(started_ms, ttl_ms),
             CoordinatorSetting::Local(_) | CoordinatorSetting::Static(_) => LeaseHorizon::default(),
         };
-        let follower = TopologyFollower {
+        let mut follower = TopologyFollower {
             shared,
             state,
             coordinator,
@@ -150,6 +152,7 @@ impl TopologyFollower {
             routed_ip,
             has_new_settings: AtomicBool::new(false),
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
+            shard_at_start: None,
             contact: Mutex::default(),
         };
         // The file of `static:` is the truth by itself, and an operator may replace it by any other.
@@ -157,6 +160,7 @@ impl TopologyFollower {
             && let Some(last) = follower.files.last_topology()?
         {
             follower.put_in_force(Arc::new(last));
+            follower.shard_at_start = state.in_force().map.own_shard().map(|(shard, _)| shard);
         }
         follower.write_nodes_file();
         if let Err(error) = follower.install_newest() {
