@@ -1,6 +1,7 @@
 //! A cluster with a failed node: next to a cluster of real nodes, and as only Brisk behaves.
 
 use brisk_testkit::cluster::Cluster;
+use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::{BriskCluster, Conn, Server, wait_until};
 
 /// Keys of the first, the second and the last third of the slots.
@@ -143,6 +144,38 @@ fn a_failover_does_not_interrupt_the_other_shard() {
     });
     assert_eq!(cluster.connect(own).cmd("LPUSH b v").to_string(), "(integer) 1");
     assert_eq!(blocked.reply().elements().len(), 2);
+}
+
+/// After a pause of etcd, the leases of all nodes have ended until they register again.
+#[test]
+fn without_etcd_no_further_node_fails_and_a_failed_one_stays_so() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let coordinator = BriskCluster::coordinator_of(&etcd);
+    let settings = [("cluster-coordinator", &*coordinator), ("cluster-node-timeout", "2000")];
+    let mut cluster = BriskCluster::start_with(3, 0, &settings);
+    let [own, lost] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
+    cluster.kill(lost);
+    let mut conn = cluster.connect(own);
+    wait_for_info(&mut conn, "cluster_state", "fail");
+    conn.cmd("CONFIG SET cluster-require-full-coverage no");
+    let is_as_before = |conn: &mut Conn| {
+        assert_eq!(conn.cmd("SET b v").to_string(), "OK");
+        assert_eq!(info(conn, "cluster_slots_fail"), "5461");
+        info(conn, "cluster_coordinator_last_contact_ms").parse::<u64>().unwrap_or_default()
+    };
+    etcd.freeze(0);
+    wait_until("three node timeouts to pass", || is_as_before(&mut conn) > 6_000);
+    etcd.thaw(0);
+    wait_until("the lease to be renewed", || {
+        is_as_before(&mut conn);
+        info(&mut conn, "cluster_coordinator_state") == "ok"
+    });
+    wait_until("the other node to have a lease", || {
+        is_as_before(&mut conn);
+        info(&mut conn, "cluster_slots_ok") == "10923"
+    });
+    cluster.restart(lost);
+    wait_for_info(&mut conn, "cluster_slots_ok", "16384");
 }
 
 /// A replica that cannot log in at its primary gets no copy.
