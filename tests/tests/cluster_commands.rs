@@ -351,6 +351,10 @@ fn a_node_without_others_replies_as_a_real_one() {
         .start();
     let node = Node::start(ID, &empty_document(), &[]);
     let id = real.connect().cmd("CLUSTER MYID").text();
+    // Redis computes the state for the first time two seconds after its start.
+    wait_until("the real node to count the shards with slots", || {
+        field(&real.connect().cmd("CLUSTER INFO").text(), "cluster_size") == "0"
+    });
     for protocol in [2, 3] {
         let (mut theirs, mut own) = (real.connect(), node.connect());
         theirs.hello(protocol);

@@ -27,6 +27,8 @@ mod client_reply;
 mod client_typed;
 mod cluster_commands;
 mod cluster_disabled;
+mod cluster_down;
+mod cluster_own_facts;
 mod cluster_pubsub;
 mod cluster_routing;
 mod cluster_switch;

@@ -11,6 +11,7 @@ use crate::document::{Member, Shard, Topology};
 use crate::id::{Epoch, NodeId, NodeRun, ShardId, Term};
 use crate::slots::SlotId;
 use brisk_resp::slot::SLOTS;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The owner of a slot without one. Shards are numbered from 0 and are fewer.
@@ -148,7 +149,11 @@ pub struct SlotMap {
     own_shard_id: Option<ShardId>,
     term: Term,
     epoch: Epoch,
-    is_covered: bool,
+    /// The primaries of the shards with slots.
+    slot_owners: Vec<NodeId>,
+    /// Every slot has an owner.
+    is_assigned: bool,
+    has_failed_owner: bool,
 }
 
 impl SlotMap {
@@ -166,7 +171,9 @@ impl SlotMap {
             own_shard_id: None,
             term: Term::default(),
             epoch: topology.map(|topology| topology.epoch).unwrap_or_default(),
-            is_covered: false,
+            slot_owners: Vec::new(),
+            is_assigned: false,
+            has_failed_owner: false,
         };
         let topology = topology.filter(|topology| topology.members.contains_key(&own.node));
         let Some(topology) = topology else { return map };
@@ -184,8 +191,15 @@ impl SlotMap {
                 map.role = role(shard, own);
             }
         }
-        map.is_covered = topology.slots_assigned() == usize::from(SLOTS);
+        let with_slots = topology.shards.iter().filter(|shard| !shard.slots.is_empty());
+        map.slot_owners = with_slots.map(|shard| shard.primary).collect();
+        map.is_assigned = topology.slots_assigned() == usize::from(SLOTS);
         map
+    }
+
+    /// Takes over which members have failed. O(shards · log failed).
+    pub fn set_failed(&mut self, failed: &BTreeSet<NodeId>) {
+        self.has_failed_owner = self.slot_owners.iter().any(|owner| failed.contains(owner));
     }
 
     /// The gate of this turn.
@@ -242,7 +256,7 @@ impl SlotMap {
     pub fn is_down(&self, state: &RouteState) -> bool {
         state.is_fenced
             || self.role == MapRole::RestartedPrimary
-            || (state.requires_full_coverage && !self.is_covered)
+            || (state.requires_full_coverage && !self.is_covered())
     }
 
     /// The primary of the shard that owns the slot.
@@ -257,10 +271,10 @@ impl SlotMap {
         self.owners[slot.index()] == self.own_shard
     }
 
-    /// True if every slot has an owner.
+    /// True if every slot has an owner that has not failed.
     #[must_use]
     pub const fn is_covered(&self) -> bool {
-        self.is_covered
+        self.is_assigned && !self.has_failed_owner
     }
 
     #[must_use]
@@ -418,6 +432,23 @@ mod tests {
         for (map, request, state, expected) in cases {
             assert_eq!(text(map, *request, *state), *expected, "{request:?} {state:?}");
         }
+    }
+
+    #[test]
+    fn a_failed_owner_of_slots_takes_the_cluster_down_unless_coverage_is_not_required() {
+        let mut map = SlotMap::new(Some(&three_shards()), run(1));
+        let partial = RouteState { requires_full_coverage: false, ..UP };
+        map.set_failed(&BTreeSet::from([node(3)]));
+        assert!(map.is_down(&UP) && !map.is_down(&partial));
+        assert_eq!(text(&map, read(0), UP), DOWN);
+        assert_eq!(text(&map, read(16_287), UP), DOWN);
+        assert!(!map.is_served(map.gate(&UP), SlotId::new(0)));
+        assert_eq!(text(&map, read(0), partial), "serve");
+        assert_eq!(text(&map, read(16_287), partial), "MOVED 16287 127.0.0.1:7003");
+        // A replica, and a node that is no member, own no slots.
+        map.set_failed(&BTreeSet::from([node(4), node(9)]));
+        assert!(!map.is_down(&UP));
+        assert_eq!(text(&map, write(0), UP), "serve");
     }
 
     #[test]

@@ -95,6 +95,8 @@ pub enum ChangeError {
     InvalidConfigEpoch(i64),
     #[error("ERR You should send CLUSTER FAILOVER to a replica")]
     FailoverAtPrimary,
+    #[error("ERR This replica has no full copy of its master's dataset")]
+    FailoverWithoutCopy,
     #[error("ERR Please use SETSLOT only with masters.")]
     SetslotAtReplica,
     #[error("ERR I'm not the owner of hash slot {0}")]

@@ -6,6 +6,7 @@
 //! | `controller` | the state machine: leases that end, the storm guard, formation |
 //! | `candidates` | which replica is promoted, and if a restarted primary may resume |
 //! | `fencing` | when a primary may serve |
+//! | `detector` | which members have failed, for the state of the cluster |
 //!
 //! Safety rests on five rules:
 //! - A node serves only until its lease deadline by its own clock.
@@ -20,11 +21,13 @@
 
 mod candidates;
 mod controller;
+mod detector;
 mod fencing;
 #[cfg(test)]
 mod tests;
 
 pub use controller::{Controller, QUERY_MS_MAX, STORM_TTLS_MAX};
+pub use detector::{FailureDetector, SeenNodes, failure_delay_ms};
 pub use fencing::{
     CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SentAcks, ack_window_ms, margin_ms,
     may_serve, serves_from_ms,

@@ -14,11 +14,11 @@ mod tests;
 
 pub use nodes::{NODES_FILE_BYTES_MAX, NodesFileError, own_id};
 
-use crate::document::{Registration, Shard, Topology};
+use crate::document::{Member, Registration, Shard, Topology};
 use crate::id::{Epoch, NodeId, ShardId, Term};
 use crate::map::{EndpointKind, client_port, endpoint};
 use crate::slots::{SlotRange, SlotRanges};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts about a node that the document does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +32,24 @@ pub struct NodeLife {
     pub offset: u64,
     /// The last report from it, in milliseconds since 1970.
     pub last_report_ms: u64,
+}
+
+/// The epochs that a node had as a member. A node that has left the cluster shows them on, as in Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastEpochs {
+    pub document: Epoch,
+    /// The term of its shard.
+    pub term: Term,
+}
+
+/// How a node is, in the terms of the flags in CLUSTER NODES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeHealth {
+    Alive,
+    /// It has no lease, but has not failed yet: `fail?`.
+    Suspected,
+    /// `fail`.
+    Failed,
 }
 
 /// Why a command about another node was rejected. `Display` is the error reply of Redis.
@@ -50,6 +68,9 @@ pub struct ClusterView<'v> {
     pub own: &'v Registration,
     /// Nodes that are missing count as dead; this node is always alive.
     pub lives: &'v BTreeMap<NodeId, NodeLife>,
+    /// The members that have failed. Other members without a lease are suspected.
+    pub failed: &'v BTreeSet<NodeId>,
+    pub last_epochs: LastEpochs,
     pub endpoint: EndpointKind,
     /// The client uses TLS.
     pub is_tls: bool,
@@ -106,7 +127,9 @@ pub struct ClusterInfo {
     pub slots_assigned: usize,
     /// Slots whose primary is alive.
     pub slots_ok: usize,
-    /// Slots whose primary is dead.
+    /// Slots whose primary has no lease, but has not failed yet.
+    pub slots_pfail: usize,
+    /// Slots whose primary has failed.
     pub slots_fail: usize,
     pub known_nodes: usize,
     /// Shards that own slots.
@@ -133,6 +156,24 @@ impl<'v> ClusterView<'v> {
         NodeLife { is_alive: known.is_alive || node == self.own.id, ..known }
     }
 
+    fn health(&self, node: NodeId) -> NodeHealth {
+        if self.failed.contains(&node) {
+            NodeHealth::Failed
+        } else if self.life(node).is_alive {
+            NodeHealth::Alive
+        } else {
+            NodeHealth::Suspected
+        }
+    }
+
+    /// A member as this node shows it: its own settings count before the document has them.
+    fn member<'t>(&self, topology: &'t Topology, node: NodeId) -> Option<&'t Member>
+    where
+        'v: 't,
+    {
+        if node == self.own.id { Some(&self.own.member) } else { topology.members.get(&node) }
+    }
+
     /// CLUSTER SLOTS. O(ranges · replicas).
     #[must_use]
     pub fn slots(&self) -> Vec<SlotsEntry> {
@@ -155,7 +196,7 @@ impl<'v> ClusterView<'v> {
     }
 
     fn slots_node(&self, topology: &Topology, id: NodeId) -> Option<SlotsNode> {
-        let member = topology.members.get(&id)?;
+        let member = self.member(topology, id)?;
         let is_unknown = self.endpoint == EndpointKind::Unknown;
         let mut metadata = Vec::new();
         if self.endpoint != EndpointKind::Ip {
@@ -180,7 +221,7 @@ impl<'v> ClusterView<'v> {
 
     fn shards_entry(&self, topology: &Topology, shard: &Shard) -> ShardsEntry {
         let nodes = shard.nodes().filter_map(|id| {
-            let member = topology.members.get(&id)?;
+            let member = self.member(topology, id)?;
             let life = self.life(id);
             let is_primary = shard.primary == id;
             Some(ShardsNode {
@@ -192,8 +233,8 @@ impl<'v> ClusterView<'v> {
                 hostname: Some(member.host.clone()).filter(|host| !host.is_empty()),
                 role: if is_primary { "master" } else { "replica" },
                 replication_offset: life.offset,
-                health: match life {
-                    NodeLife { is_alive: false, .. } => "fail",
+                health: match self.health(id) {
+                    NodeHealth::Failed => "fail",
                     _ if !is_primary && life.is_loading => "loading",
                     _ => "online",
                 },
@@ -205,10 +246,11 @@ impl<'v> ClusterView<'v> {
     /// The document of a node that is in none: the node alone, without slots.
     fn alone(&self) -> Topology {
         let change = crate::id::ChangeId { writer: self.own.run(), number: 0 };
-        let mut alone = Topology::empty("", change);
+        let mut alone =
+            Topology { epoch: self.last_epochs.document, ..Topology::empty("", change) };
         alone.members.insert(self.own.id, self.own.member.clone());
         let mut shard = Shard::founded(self.my_shard_id(), self.own.run());
-        shard.term = Term::default();
+        shard.term = self.last_epochs.term;
         alone.shards.push(shard);
         alone
     }
@@ -227,18 +269,20 @@ impl<'v> ClusterView<'v> {
         let is_member = self.visible().is_some();
         let topology = self.visible().unwrap_or(&alone);
         let with_slots = || topology.shards.iter().filter(|shard| !shard.slots.is_empty());
-        let alive = with_slots().filter(|shard| self.life(shard.primary).is_alive);
-        let slots_ok = alive.map(|shard| shard.slots.count()).sum();
+        let slots_of = |health| {
+            let shards = with_slots().filter(move |shard| self.health(shard.primary) == health);
+            shards.map(|shard| shard.slots.count()).sum()
+        };
         let slots_assigned = topology.slots_assigned();
         let own = topology.shard_of(self.own.id);
         ClusterInfo {
             is_ok: is_member && !is_down,
             slots_assigned,
-            slots_ok,
-            slots_fail: slots_assigned - slots_ok,
+            slots_ok: slots_of(NodeHealth::Alive),
+            slots_pfail: slots_of(NodeHealth::Suspected),
+            slots_fail: slots_of(NodeHealth::Failed),
             known_nodes: topology.members.len(),
-            // A node that has not met others shows 1, as Redis does.
-            size: if is_member { with_slots().count() } else { 1 },
+            size: with_slots().count(),
             current_epoch: topology.epoch,
             my_epoch: own.map(|shard| shard.term).unwrap_or_default(),
             isr: own
@@ -268,7 +312,7 @@ impl ClusterInfo {
             ("cluster_state", if self.is_ok { "ok" } else { "fail" }.to_owned()),
             ("cluster_slots_assigned", self.slots_assigned.to_string()),
             ("cluster_slots_ok", self.slots_ok.to_string()),
-            ("cluster_slots_pfail", "0".to_owned()),
+            ("cluster_slots_pfail", self.slots_pfail.to_string()),
             ("cluster_slots_fail", self.slots_fail.to_string()),
             ("cluster_known_nodes", self.known_nodes.to_string()),
             ("cluster_size", self.size.to_string()),

@@ -1,6 +1,6 @@
 //! CLUSTER NODES, CLUSTER REPLICAS and `nodes.conf`, which share the format of a line.
 
-use super::{ClusterView, ViewError};
+use super::{ClusterView, NodeHealth, ViewError};
 use crate::document::{Shard, Topology};
 use crate::id::{NodeId, Term};
 use crate::map::client_port;
@@ -57,14 +57,14 @@ impl ClusterView<'_> {
     /// The content of `nodes.conf`, in Redis's format. O(nodes + ranges).
     #[must_use]
     pub fn nodes_file(&self) -> String {
-        let epoch = self.visible().map(|topology| topology.epoch).unwrap_or_default();
+        let epoch = self.visible().map_or(self.last_epochs.document, |topology| topology.epoch);
         format!("{}vars currentEpoch {epoch} lastVoteEpoch 0\n", self.nodes())
     }
 
     /// `id ip:port@bus[,host] flags primary ping pong epoch link [slots…]`.
     fn write_line(&self, text: &mut String, topology: &Topology, shard: &Shard, id: NodeId) {
-        let member = topology.members.get(&id).cloned().unwrap_or_default();
-        let (life, is_primary) = (self.life(id), shard.primary == id);
+        let member = self.member(topology, id).cloned().unwrap_or_default();
+        let (life, health, is_primary) = (self.life(id), self.health(id), shard.primary == id);
         let (ip, port, bus) = (&member.ip, client_port(&member, self.is_tls), member.bus_port());
         let host = if member.host.is_empty() { "" } else { "," };
         // Writing to a string cannot fail.
@@ -73,14 +73,15 @@ impl ClusterView<'_> {
             (id == self.own.id, "myself"),
             (is_primary, "master"),
             (!is_primary, "slave"),
-            (!life.is_alive, "fail"),
+            (health == NodeHealth::Suspected, "fail?"),
+            (health == NodeHealth::Failed, "fail"),
             (life.no_failover, "nofailover"),
         ];
         let flags: Vec<&str> =
             flags.iter().filter(|(holds, _)| *holds).map(|flag| flag.1).collect();
         let primary = if is_primary { "-".to_owned() } else { shard.primary.to_string() };
         let Term(epoch) = shard.term;
-        let link = if life.is_alive { "connected" } else { "disconnected" };
+        let link = if health == NodeHealth::Alive { "connected" } else { "disconnected" };
         let (flags, pong) = (flags.join(","), life.last_report_ms);
         let _ = write!(text, "{flags} {primary} 0 {pong} {epoch} {link}");
         if is_primary && !shard.slots.is_empty() {

@@ -27,6 +27,25 @@ fn lives() -> BTreeMap<NodeId, NodeLife> {
     (1..5).map(|n| (node(n), life)).collect()
 }
 
+static NONE: BTreeSet<NodeId> = BTreeSet::new();
+
+/// The view of a client without TLS that prefers addresses.
+fn view<'v>(
+    topology: Option<&'v Topology>,
+    own: &'v Registration,
+    lives: &'v BTreeMap<NodeId, NodeLife>,
+) -> ClusterView<'v> {
+    ClusterView {
+        topology,
+        own,
+        lives,
+        failed: &NONE,
+        last_epochs: LastEpochs::default(),
+        endpoint: EndpointKind::Ip,
+        is_tls: false,
+    }
+}
+
 fn with_host() -> Topology {
     let mut topology = three_shards();
     topology.members.get_mut(&node(2)).unwrap().host = "host-2.example.com".into();
@@ -38,13 +57,8 @@ fn nodes_has_a_line_per_node_with_the_fields_of_redis() {
     let (topology, lives, own) = (with_host(), lives(), own(1));
     let mut dead = lives.clone();
     dead.insert(node(3), NodeLife { no_failover: true, ..NodeLife::default() });
-    let view = ClusterView {
-        topology: Some(&topology),
-        own: &own,
-        lives: &dead,
-        endpoint: EndpointKind::Ip,
-        is_tls: false,
-    };
+    let failed = BTreeSet::from([node(3)]);
+    let view = ClusterView { failed: &failed, ..view(Some(&topology), &own, &dead) };
     let id = node;
     let pong = 1_795_777_223_310_u64;
     let expected = [
@@ -88,16 +102,7 @@ fn the_own_id_is_read_from_a_file_of_redis() {
 #[test]
 fn slots_names_nodes_by_the_preferred_endpoint() {
     let (topology, lives, own) = (with_host(), lives(), own(1));
-    let of = |endpoint| {
-        let view = ClusterView {
-            topology: Some(&topology),
-            own: &own,
-            lives: &lives,
-            endpoint,
-            is_tls: false,
-        };
-        view.slots()
-    };
+    let of = |endpoint| ClusterView { endpoint, ..view(Some(&topology), &own, &lives) }.slots();
     let text = |value: &str| value.to_owned();
     let ip = of(EndpointKind::Ip);
     let shape: Vec<(String, usize)> =
@@ -128,13 +133,9 @@ fn a_replica_that_loads_or_is_dead_is_not_in_slots() {
     ] {
         let mut lives = lives();
         lives.insert(node(4), life);
-        let view = ClusterView {
-            topology: Some(&topology),
-            own: &own,
-            lives: &lives,
-            endpoint: EndpointKind::Ip,
-            is_tls: false,
-        };
+        let failed = BTreeSet::from([node(4)]);
+        let failed = if life.is_alive { &NONE } else { &failed };
+        let view = ClusterView { failed, ..view(Some(&topology), &own, &lives) };
         assert_eq!(view.slots()[0].nodes.len(), 1, "{life:?}");
         let health = if life.is_alive { "loading" } else { "fail" };
         assert_eq!(view.shards()[0].nodes[1].health, health, "{life:?}");
@@ -144,9 +145,8 @@ fn a_replica_that_loads_or_is_dead_is_not_in_slots() {
 #[test]
 fn shards_and_info_describe_the_document() {
     let (topology, lives, own) = (with_host(), lives(), own(4));
-    let endpoint = EndpointKind::Unknown;
-    let view =
-        ClusterView { topology: Some(&topology), own: &own, lives: &lives, endpoint, is_tls: true };
+    let view = view(Some(&topology), &own, &lives);
+    let view = ClusterView { endpoint: EndpointKind::Unknown, is_tls: true, ..view };
     let shards = view.shards();
     let of_host = &shards[1].nodes[0];
     assert_eq!(of_host.hostname.as_deref(), Some("host-2.example.com"));
@@ -165,8 +165,7 @@ fn shards_and_info_describe_the_document() {
 fn a_node_that_is_no_member_shows_only_itself() {
     let (topology, lives, own) = (three_shards(), lives(), own(9));
     for topology in [None, Some(&topology)] {
-        let endpoint = EndpointKind::Ip;
-        let view = ClusterView { topology, own: &own, lives: &lives, endpoint, is_tls: false };
+        let view = view(topology, &own, &lives);
         let line = format!("{} 127.0.0.1:7009@17009 myself,master - 0 0 0 connected\n", node(9));
         assert_eq!((view.nodes(), view.slots().len()), (line, 0));
         let shards = view.shards();
@@ -181,7 +180,7 @@ fn a_node_that_is_no_member_shows_only_itself() {
             .map(|(name, value)| format!("{name}:{value}"))
             .collect();
         let redis = "cluster_state:fail cluster_slots_assigned:0 cluster_slots_ok:0 \
-            cluster_slots_pfail:0 cluster_slots_fail:0 cluster_known_nodes:1 cluster_size:1 \
+            cluster_slots_pfail:0 cluster_slots_fail:0 cluster_known_nodes:1 cluster_size:0 \
             cluster_current_epoch:0 cluster_my_epoch:0 cluster_stats_messages_sent:0 \
             cluster_stats_messages_received:0 total_cluster_links_buffer_limit_exceeded:0";
         assert_eq!(info.join(" "), redis);
@@ -190,4 +189,51 @@ fn a_node_that_is_no_member_shows_only_itself() {
         assert_eq!(unknown.to_string(), format!("ERR Unknown node {}", node(1)));
         assert_eq!(view.replicas(&node(9).to_string()), Ok(Vec::new()));
     }
+}
+
+#[test]
+fn a_member_without_a_lease_is_suspected_until_it_has_failed() {
+    let (topology, mut lives, own) = (three_shards(), lives(), own(1));
+    lives.remove(&node(3));
+    let failed = BTreeSet::from([node(3)]);
+    let suspects = view(Some(&topology), &own, &lives);
+    let fails = ClusterView { failed: &failed, ..suspects };
+    for (view, flag, health, counts) in [
+        (suspects, "master,fail? -", "online", (10_923, 5461, 0)),
+        (fails, "master,fail -", "fail", (10_923, 0, 5461)),
+    ] {
+        let line = view.nodes().lines().last().unwrap_or_default().to_owned();
+        assert!(line.contains(flag) && line.contains(" disconnected "), "{line}");
+        assert_eq!(view.shards()[2].nodes[0].health, health);
+        let info = view.info(false);
+        assert_eq!((info.slots_ok, info.slots_pfail, info.slots_fail), counts);
+    }
+    // Clients still get its address: it may come back.
+    assert_eq!(fails.slots()[2].nodes[0].id, node(3));
+}
+
+#[test]
+fn a_node_shows_its_own_settings_before_the_document_has_them() {
+    let (topology, lives, mut own) = (three_shards(), lives(), own(1));
+    own.member.ip = "10.0.0.9".into();
+    own.member.port = 99;
+    own.member.host = "host-1.example.com".into();
+    let view = view(Some(&topology), &own, &lives);
+    assert!(view.nodes().contains(" 10.0.0.9:99@10099,host-1.example.com myself,master "));
+    let slots = &view.slots()[0].nodes[0];
+    assert_eq!((slots.endpoint.as_deref(), slots.port), (Some("10.0.0.9"), 99));
+    assert_eq!(slots.metadata, [("hostname", "host-1.example.com".to_owned())]);
+    let shards = &view.shards()[0].nodes[0];
+    assert_eq!((shards.ip.as_str(), shards.port), ("10.0.0.9", Some(99)));
+}
+
+#[test]
+fn a_node_that_has_left_shows_the_epochs_that_it_had() {
+    let (lives, own) = (lives(), own(9));
+    let last_epochs = LastEpochs { document: Epoch(41), term: Term(7) };
+    let view = ClusterView { last_epochs, ..view(None, &own, &lives) };
+    let info = view.info(false);
+    assert_eq!((info.current_epoch, info.my_epoch, info.size), (Epoch(41), Term(7), 0));
+    assert!(view.nodes().ends_with(" myself,master - 0 0 7 connected\n"), "{}", view.nodes());
+    assert!(view.nodes_file().ends_with("vars currentEpoch 41 lastVoteEpoch 0\n"));
 }

@@ -46,6 +46,8 @@ pub struct Cluster {
     pub cluster_allow_pubsubshard_when_down: bool,
     /// `cluster-link-sendbuf-limit`.
     pub cluster_link_sendbuf_limit: u64,
+    /// `cluster-ping-interval`.
+    pub cluster_ping_interval_ms: i64,
     /// `cluster-coordinator`.
     pub cluster_coordinator: Text,
     /// `cluster-coordinator-user`.
@@ -223,7 +225,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "yes",
         field!(cluster.cluster_require_full_coverage),
     )
-    .about("Reject commands on keys while a slot has no owner."),
+    .about("Reject commands on keys while a slot has no owner, or its owner has failed."),
     Directive::switch(
         "cluster-allow-reads-when-down",
         "no",
@@ -243,5 +245,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(cluster.cluster_link_sendbuf_limit),
     )
     .about("Accepted without effect: there is no cluster bus.")
+    .ignored(),
+    Directive::integer(
+        "cluster-ping-interval",
+        "1000",
+        (0, INT_MAX),
+        field!(cluster.cluster_ping_interval_ms),
+    )
+    .about("Milliseconds between the pings of Valkey's cluster bus. There is no bus.")
+    .hidden()
     .ignored(),
 ];

@@ -226,7 +226,7 @@ fn defaults_are_those_of_redis() {
 }
 
 /// Hidden directives of Valkey 8 that Redis lacks.
-const HIDDEN_IN_VALKEY: &[&str] = &["enable-debug-assert"];
+const HIDDEN_IN_VALKEY: &[&str] = &["enable-debug-assert", "cluster-ping-interval"];
 
 #[test]
 fn config_get_star_has_every_name_of_redis_and_hides_what_redis_hides() {

@@ -38,11 +38,12 @@ use arc_swap::ArcSwap;
 use brisk_cluster::document::{Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
-use brisk_cluster::view::NodeLife;
+use brisk_cluster::view::{LastEpochs, NodeLife};
+use brisk_structures::poison::EvenPoisoned as _;
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The deadline of a node that never held a lease: it serves nothing.
 const NEVER: u64 = 0;
@@ -73,6 +74,8 @@ impl Cluster {
 #[derive(Debug)]
 pub struct ClusterState {
     in_force: ArcSwap<InForce>,
+    /// Replacements of `in_force` happen one after another.
+    replacing: Mutex<()>,
     /// Counts installations. A worker whose copy has another number takes the new one before its next command.
     generation: AtomicU64,
     /// The lease deadline in milliseconds of [`boot_ms`]: from then on this node serves nothing.
@@ -127,13 +130,33 @@ pub struct InForce {
     /// The document; `None` before the first one.
     pub topology: Option<Arc<Topology>>,
     pub map: SlotMap,
+    /// The members that have failed.
+    pub failed: Arc<BTreeSet<NodeId>>,
+    pub last_epochs: LastEpochs,
+}
+
+impl InForce {
+    /// The version after this one, for this registration and document.
+    fn next(&self, own: Registration, topology: Option<Arc<Topology>>) -> InForce {
+        let mut map = SlotMap::new(topology.as_deref(), own.run());
+        map.set_failed(&self.failed);
+        let last_epochs = match map.own_shard() {
+            Some((_, term)) => LastEpochs { document: map.epoch(), term },
+            None if own.id == self.own.id => self.last_epochs,
+            None => LastEpochs::default(),
+        };
+        InForce { own, topology, map, failed: Arc::clone(&self.failed), last_epochs }
+    }
 }
 
 impl ClusterState {
     fn new(own: Registration) -> ClusterState {
         let map = SlotMap::new(None, own.run());
+        let (failed, last_epochs) = (Arc::default(), LastEpochs::default());
+        let in_force = InForce { own, topology: None, map, failed, last_epochs };
         ClusterState {
-            in_force: ArcSwap::from_pointee(InForce { own, topology: None, map }),
+            in_force: ArcSwap::from_pointee(in_force),
+            replacing: Mutex::default(),
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
@@ -160,9 +183,40 @@ impl ClusterState {
     }
 
     /// Puts a checked document in force. The caller has quiesced all other workers. O(slots + shards).
-    pub fn install(&self, own: Registration, topology: Option<Arc<Topology>>) {
-        let map = SlotMap::new(topology.as_deref(), own.run());
-        self.in_force.store(Arc::new(InForce { own, topology, map }));
+    pub fn install(&self, topology: Option<Arc<Topology>>) {
+        let _replacing = self.replacing.lock().even_poisoned();
+        let before = self.in_force();
+        self.replace(before.next(before.own.clone(), topology));
+    }
+
+    /// Takes over which members have failed. The caller has quiesced all other workers, so that no script sees the
+    /// cluster go down between two of its commands. O(slots + shards).
+    pub fn set_failed(&self, failed: BTreeSet<NodeId>) {
+        let _replacing = self.replacing.lock().even_poisoned();
+        let before = self.in_force();
+        let (failed, mut map) = (Arc::new(failed), before.map.clone());
+        map.set_failed(&failed);
+        let (own, topology) = (before.own.clone(), before.topology.clone());
+        let last_epochs = before.last_epochs;
+        self.replace(InForce { own, topology, map, failed, last_epochs });
+    }
+
+    /// Changes this node's registration. The caller has quiesced all other workers if the id changes. Returns true if
+    /// the registration is another now. O(slots + shards).
+    pub fn change_own(&self, change: impl FnOnce(&mut Registration)) -> bool {
+        let _replacing = self.replacing.lock().even_poisoned();
+        let before = self.in_force();
+        let mut own = before.own.clone();
+        change(&mut own);
+        let has_changed = own != before.own;
+        if has_changed {
+            self.replace(before.next(own, before.topology.clone()));
+        }
+        has_changed
+    }
+
+    fn replace(&self, next: InForce) {
+        self.in_force.store(Arc::new(next));
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -266,6 +320,12 @@ impl ClusterState {
     #[must_use]
     pub fn status(&self) -> Option<Vec<u8>> {
         self.reporter.get().map(|reporter| reporter.status())
+    }
+
+    /// Reports whether the dataset of this replica is a full copy of its shard's.
+    #[must_use]
+    pub fn has_full_copy(&self) -> bool {
+        self.reporter.get().is_some_and(|reporter| reporter.has_full_copy())
     }
 }
 

@@ -51,10 +51,17 @@ pub trait TopologyWriter: Debug + Send + Sync {
     /// # Errors
     /// See [`CommitError`].
     fn renew_id(&self) -> Result<(), CommitError>;
+
+    /// Takes changed settings into the registration of this node. Other nodes see them later. Does not wait.
+    fn take_settings(&self);
 }
 
 /// Reports the status of this node to other nodes.
 pub trait StatusReporter: Debug + Send + Sync {
     /// The present status as JSON. Does not wait.
     fn status(&self) -> Vec<u8>;
+
+    /// Reports whether the dataset of this replica is a full copy of its shard's: one has ended, and no later one has
+    /// begun. Does not wait.
+    fn has_full_copy(&self) -> bool;
 }

@@ -41,6 +41,8 @@ impl<'s> NodeView<'s> {
             topology: self.in_force.topology.as_deref(),
             own: &self.in_force.own,
             lives: &self.lives,
+            failed: &self.in_force.failed,
+            last_epochs: self.in_force.last_epochs,
             endpoint: self.endpoint,
             is_tls: self.is_tls,
         }

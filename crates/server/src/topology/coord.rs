@@ -39,6 +39,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
             coord.office.look();
             follower.publish_lives(&coord.statuses);
         }
+        follower.note_failures();
     }
 }
 
@@ -65,7 +66,10 @@ impl Coord {
         }
         let generation = self.follower.shared.settings.generation();
         let has_settings = std::mem::replace(&mut self.settings, generation) != generation;
-        if has_settings && self.follower.refresh_own() {
+        if has_settings {
+            self.follower.refresh_own();
+        }
+        if self.follower.take_new_settings() {
             self.lease.announce();
         }
         let is_reached = self.lease.keep();

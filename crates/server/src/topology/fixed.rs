@@ -1,10 +1,13 @@
-//! The run of this node in a document that never changes.
+//! The run and the address of this node in a document that never changes.
 
 use brisk_cluster::document::{Registration, Topology};
 
-/// Takes the run over that a document of `static:FILE` names for this node. No change can put a new run into the
-/// document, and no other node can become the primary, so any run may serve.
-pub(super) fn adopt_run(own: &mut Registration, topology: &Topology) {
+/// Takes over what a document of `static:FILE` names for this node: its address, and its run. No change can put a new
+/// run into the document, and no other node can become the primary, so any run may serve.
+pub(super) fn adopt_place(own: &mut Registration, topology: &Topology) {
+    if let Some(member) = topology.members.get(&own.id) {
+        own.member = member.clone();
+    }
     let run = topology.shard_of(own.id).and_then(|shard| shard.primary_run());
     if let Some(run) = run.filter(|run| run.node == own.id) {
         own.incarnation = run.incarnation;

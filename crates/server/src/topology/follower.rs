@@ -13,8 +13,8 @@ use super::status::LastContact;
 use brisk_cluster::document::{
     DocumentError, InstallError, Registration, Shard, Topology, check_installation,
 };
-use brisk_cluster::failover::{LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
-use brisk_cluster::id::{ChangeId, NodeId};
+use brisk_cluster::failover::{FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
+use brisk_cluster::id::{ChangeId, NodeId, ShardId};
 use brisk_cluster::map::{EndpointKind, MapRole};
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_coordinate::error::CoordinatorError;
@@ -30,6 +30,7 @@ use brisk_node::core::shared::Shared;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -48,7 +49,7 @@ pub(super) struct FollowerParts {
     pub(super) name: ClusterName,
     pub(super) files: TopologyFiles,
     pub(super) ttl: LeaseTtl,
-    pub(super) own: Registration,
+    pub(super) routed_ip: Option<IpAddr>,
 }
 
 /// The state that the threads of the topology share.
@@ -62,10 +63,9 @@ pub(super) struct TopologyFollower {
     /// The requested TTL of the lease.
     pub(super) ttl: LeaseTtl,
     pub(super) signal: TopologySignal,
-    own: Mutex<Registration>,
-    document: Mutex<DocumentState>,
+    pub(super) document: Mutex<DocumentState>,
     /// The nodes with a lease, as the watch reports them.
-    registered: Mutex<BTreeMap<NodeId, Registration>>,
+    pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
     /// The lease, for the end of the process.
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
@@ -81,13 +81,20 @@ pub(super) struct TopologyFollower {
     is_vacant: AtomicBool,
     /// CLUSTER RESET HARD has changed the id of this node.
     has_new_id: AtomicBool,
+    /// The address from which etcd is reached.
+    routed_ip: Option<IpAddr>,
+    /// CONFIG SET has changed the registration of this node.
+    has_new_settings: AtomicBool,
+    pub(super) failures: Mutex<FailureDetector>,
+    /// The shard of this node at the start of the process: a dataset from disk is a copy of that shard's.
+    pub(super) shard_at_start: Option<ShardId>,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
 }
 
 /// The document that was examined last.
 #[derive(Debug, Default)]
-struct DocumentState {
+pub(super) struct DocumentState {
     /// The coordinator's revision of the document in force.
     revision: Revision,
     refused: Option<(Revision, InstallError)>,
@@ -116,15 +123,14 @@ impl TopologyFollower {
     /// # Errors
     /// A file is damaged.
     pub(super) fn begin(parts: FollowerParts) -> Result<Arc<TopologyFollower>, String> {
-        let FollowerParts { shared, state, coordinator, setting, name, files, ttl, own } = parts;
-        let started_ms = boot_ms();
+        let FollowerParts { shared, state, coordinator, setting, name, files, ttl, routed_ip } =
+            parts;
+        let (started_ms, ttl_ms) = (boot_ms(), ttl.seconds().saturating_mul(1000));
         let horizon = match setting {
-            CoordinatorSetting::Etcd { .. } => {
-                LeaseHorizon::at_start(started_ms, ttl.seconds().saturating_mul(1000))
-            }
+            CoordinatorSetting::Etcd { .. } => LeaseHorizon::at_start(started_ms, ttl_ms),
             CoordinatorSetting::Local(_) | CoordinatorSetting::Static(_) => LeaseHorizon::default(),
         };
-        let follower = TopologyFollower {
+        let mut follower = TopologyFollower {
             shared,
             state,
             coordinator,
@@ -133,7 +139,6 @@ impl TopologyFollower {
             files,
             ttl,
             signal: TopologySignal::default(),
-            own: Mutex::new(own),
             document: Mutex::default(),
             registered: Mutex::default(),
             lease: Mutex::default(),
@@ -144,6 +149,10 @@ impl TopologyFollower {
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
+            routed_ip,
+            has_new_settings: AtomicBool::new(false),
+            failures: Mutex::new(FailureDetector::new(ttl_ms)),
+            shard_at_start: None,
             contact: Mutex::default(),
         };
         // The file of `static:` is the truth by itself, and an operator may replace it by any other.
@@ -151,6 +160,7 @@ impl TopologyFollower {
             && let Some(last) = follower.files.last_topology()?
         {
             follower.put_in_force(Arc::new(last));
+            follower.shard_at_start = state.in_force().map.own_shard().map(|(shard, _)| shard);
         }
         follower.write_nodes_file();
         if let Err(error) = follower.install_newest() {
@@ -193,37 +203,40 @@ impl TopologyFollower {
 
     /// The registration of this node.
     pub(super) fn own(&self) -> Registration {
-        self.own.lock().even_poisoned().clone()
+        self.state.in_force().own.clone()
     }
 
-    /// Takes changed settings into the registration. Returns true if it has changed.
-    pub(super) fn refresh_own(&self) -> bool {
+    /// Takes changed settings into the registration.
+    pub(super) fn refresh_own(&self) {
         let config = self.shared.config();
-        let mut own = self.own.lock().even_poisoned();
-        let member = identity::member(&config, &self.setting);
-        let no_failover = config.cluster.cluster_replica_no_failover;
-        let has_changed = own.member != member || own.no_failover != no_failover;
-        (own.member, own.no_failover) = (member, no_failover);
-        let new = own.clone();
-        drop(own);
+        let in_force = self.state.in_force();
+        // A fixed topology keeps its addresses.
+        let fixed = in_force.topology.as_deref().filter(|_| self.is_static());
+        let has_changed = self.state.change_own(|own| {
+            let fixed = fixed.and_then(|topology| topology.members.get(&own.id));
+            let announced = || identity::member(&config, self.routed_ip);
+            own.member = fixed.cloned().unwrap_or_else(announced);
+            own.no_failover = config.cluster.cluster_replica_no_failover;
+        });
         if has_changed {
-            let _document = self.document.lock().even_poisoned();
-            let state = self.state;
-            self.when_quiesced(true, move |_| {
-                state.install(new.clone(), state.in_force().topology.clone());
-            });
+            self.has_new_settings.store(true, Ordering::SeqCst);
+            self.signal.wake();
         }
-        has_changed
+    }
+
+    /// Reports once that the registration of this node has changed, so that it must be announced.
+    pub(super) fn take_new_settings(&self) -> bool {
+        self.has_new_settings.swap(false, Ordering::SeqCst)
     }
 
     /// Gives this node, which is no member, another id.
     pub(super) fn adopt_id(&self, id: NodeId) {
         // No document is installed meanwhile.
         let document = self.document.lock().even_poisoned();
-        self.own.lock().even_poisoned().id = id;
-        let (own, state) = (self.own(), self.state);
-        let topology = state.in_force().topology.clone();
-        self.when_quiesced(true, move |_| state.install(own.clone(), topology.clone()));
+        let state = self.state;
+        self.when_quiesced(true, move |_| {
+            state.change_own(|own| own.id = id);
+        });
         drop(document);
         self.write_nodes_file();
         self.has_new_id.store(true, Ordering::SeqCst);
@@ -389,7 +402,7 @@ impl TopologyFollower {
             // next call on. A change of the role waits for its end.
             let keeps_role = role::keeps_role(self.shared, &topology, &own);
             let is_done = self.when_quiesced(keeps_role, move |core| {
-                state.install(own.clone(), Some(Arc::clone(&new)));
+                state.install(Some(Arc::clone(&new)));
                 if is_new_role {
                     deadline.begin_role(state);
                 }
@@ -401,7 +414,7 @@ impl TopologyFollower {
             // Idle workers end waits and subscriptions of slots that have left.
             self.shared.mailboxes.wake_all();
         } else {
-            state.install(own, Some(new));
+            state.install(Some(new));
             role::prepare(self.shared, state);
         }
         role::log_change(self.shared, state, own_before);
@@ -482,6 +495,8 @@ impl TopologyFollower {
             topology: in_force.topology.as_deref(),
             own: &in_force.own,
             lives: &lives,
+            failed: &in_force.failed,
+            last_epochs: in_force.last_epochs,
             endpoint: EndpointKind::Ip,
             is_tls: false,
         };

@@ -12,13 +12,13 @@ use std::net::{IpAddr, UdpSocket};
 pub(super) fn registration(
     config: &Config,
     id: NodeId,
-    setting: &CoordinatorSetting,
+    routed_ip: Option<IpAddr>,
 ) -> Result<Registration, String> {
     Ok(Registration {
         id,
         incarnation: Incarnation(random()?),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        member: member(config, setting),
+        member: member(config, routed_ip),
         no_failover: config.cluster.cluster_replica_no_failover,
         other: Default::default(),
     })
@@ -37,17 +37,23 @@ fn random() -> Result<u64, String> {
     getrandom::u64().map_err(|error| format!("the system gives no random bytes: {error}"))
 }
 
-/// The announced address and names of this node.
-pub(super) fn member(config: &Config, setting: &CoordinatorSetting) -> Member {
+/// The announced address and names of this node. `routed_ip` is the address from which etcd is reached.
+pub(super) fn member(config: &Config, routed_ip: Option<IpAddr>) -> Member {
     let (cluster, network) = (&config.cluster, &config.network);
     let port = |announced: i64, own: i64| {
         u16::try_from(if announced > 0 { announced } else { own }).unwrap_or_default()
     };
+    // 0 is the announced port plus 10000. As in Redis, an announced port does not change the bus port.
+    let own_bus = match (cluster.cluster_port, cluster.cluster_announce_port) {
+        (0, 0) => 0,
+        (0, _) => network.port + 10_000,
+        (bus, _) => bus,
+    };
     Member {
-        ip: own_ip(config, setting),
+        ip: own_ip(config, routed_ip),
         port: port(cluster.cluster_announce_port, network.port),
         tls: port(cluster.cluster_announce_tls_port, config.tls.port),
-        bus: port(cluster.cluster_announce_bus_port, 0),
+        bus: port(cluster.cluster_announce_bus_port, own_bus),
         host: cluster.cluster_announce_hostname.to_string_lossy().into_owned(),
         zone: cluster.cluster_zone.to_string_lossy().into_owned(),
         name: cluster.cluster_announce_human_nodename.to_string_lossy().into_owned(),
@@ -57,7 +63,7 @@ pub(super) fn member(config: &Config, setting: &CoordinatorSetting) -> Member {
 
 /// The announced address: the setting, else the first address of `bind` that names an interface, else the address
 /// from which etcd is reached.
-fn own_ip(config: &Config, setting: &CoordinatorSetting) -> String {
+fn own_ip(config: &Config, routed_ip: Option<IpAddr>) -> String {
     let announced = &config.cluster.cluster_announce_ip;
     if !announced.is_empty() {
         return announced.to_string_lossy().into_owned();
@@ -67,12 +73,12 @@ fn own_ip(config: &Config, setting: &CoordinatorSetting) -> String {
         (!ip.is_unspecified()).then_some(ip)
     };
     let bound = config.network.bind.iter().find_map(specific);
-    let ip = bound.or_else(|| route_to(setting)).unwrap_or(IpAddr::from([127, 0, 0, 1]));
+    let ip = bound.or(routed_ip).unwrap_or(IpAddr::from([127, 0, 0, 1]));
     ip.to_string()
 }
 
 /// The local address of the route to etcd. Connecting a datagram socket sends nothing.
-fn route_to(setting: &CoordinatorSetting) -> Option<IpAddr> {
+pub(super) fn route_to(setting: &CoordinatorSetting) -> Option<IpAddr> {
     let CoordinatorSetting::Etcd { endpoints, .. } = setting else { return None };
     endpoints.iter().find_map(|endpoint| {
         let address = (endpoint.host.as_str(), endpoint.port);
@@ -118,7 +124,7 @@ mod tests {
         let mut config = Config::default();
         config.network.bind = bind.iter().map(|text| (*text).to_owned()).collect();
         config.cluster.cluster_announce_ip = announced.into();
-        own_ip(&config, &CoordinatorSetting::Local("x".into()))
+        own_ip(&config, None)
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! | file | about |
 //! |---|---|
 //! | here | start and stop |
-//! | `fixed` | the run of this node in a document that never changes |
+//! | `fixed` | the run and the address of this node in a document that never changes |
 //! | `identity` | the id of this node, and the address that it announces |
 //! | `files` | `nodes.conf`, its lock, and `topology.json` |
 //! | `signal` | wakes and stops the threads |
@@ -20,6 +20,7 @@
 //! | `writer` | commits changes of the document |
 //! | `watch` | the thread that follows the coordinator's events |
 //! | `status` | the report of this node, and the lives of others |
+//! | `failures` | which members have failed |
 //! | `query` | requests to other nodes |
 //! | `controller` | carries out the decisions about failovers |
 //! | `deadline` | the lease deadline |
@@ -32,6 +33,7 @@ mod availability;
 mod controller;
 mod coord;
 mod deadline;
+mod failures;
 mod files;
 mod fixed;
 mod follower;
@@ -90,21 +92,22 @@ pub(crate) fn start(
     let coordinator = brisk_coordinate::open(&setting, &name, &etcd_options(config))
         .map_err(|error| format!("cluster-coordinator: {error}"))?;
     let id = files.own_id()?;
-    let mut own = identity::registration(config, id, &setting)?;
+    let routed_ip = identity::route_to(&setting);
+    let mut own = identity::registration(config, id, routed_ip)?;
     if let CoordinatorSetting::Static(_) = setting {
         let read = coordinator.read().map_err(|error| error.to_string())?;
         let topology = read.document.map(|document| Topology::parse(&document)).transpose();
         if let Some(topology) = topology.map_err(|error| error.to_string())? {
-            fixed::adopt_run(&mut own, &topology);
+            fixed::adopt_place(&mut own, &topology);
         }
     }
     shared.log.notice(format_args!("Node configuration loaded, I'm {}", own.id));
-    shared.cluster.enable(own.clone());
+    shared.cluster.enable(own);
     let Some(state) = shared.cluster.state() else { return Ok(None) };
     peers::start(shared, state).map_err(|error| format!("cannot start a thread: {error}"))?;
     let timeout = Duration::from_millis(cluster.cluster_node_timeout_ms.max(0).unsigned_abs());
     let ttl = LeaseTtl::at_least(timeout);
-    let parts = FollowerParts { shared, state, coordinator, setting, name, files, ttl, own };
+    let parts = FollowerParts { shared, state, coordinator, setting, name, files, ttl, routed_ip };
     let follower = TopologyFollower::begin(parts)?;
     state.set_writer(Arc::clone(&follower) as _);
     state.set_reporter(Arc::clone(&follower) as _);

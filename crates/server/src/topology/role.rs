@@ -14,11 +14,15 @@ use std::sync::atomic::Ordering;
 
 /// The primary that this server must follow by the document; `None` for a primary.
 fn wanted_primary(in_force: &InForce, uses_tls: bool) -> Option<PrimaryAddress> {
-    if in_force.map.role() != MapRole::Replica {
+    primary_by(&in_force.map, in_force.topology.as_deref()?, uses_tls)
+}
+
+/// The same, by a document and its map.
+fn primary_by(map: &SlotMap, topology: &Topology, uses_tls: bool) -> Option<PrimaryAddress> {
+    if map.role() != MapRole::Replica {
         return None;
     }
-    let topology = in_force.topology.as_deref()?;
-    let shard = topology.shard_of(in_force.map.own())?;
+    let shard = topology.shard_of(map.own())?;
     let member = topology.members.get(&shard.primary)?;
     let host = Text::from(member.ip.as_str());
     Some(PrimaryAddress { host, port: client_port(member, uses_tls) })
@@ -27,9 +31,8 @@ fn wanted_primary(in_force: &InForce, uses_tls: bool) -> Option<PrimaryAddress> 
 /// True if a document leaves the role and the primary of this server as they are.
 pub(super) fn keeps_role(shared: &Shared, topology: &Arc<Topology>, own: &Registration) -> bool {
     let map = SlotMap::new(Some(topology), own.run());
-    let next = InForce { own: own.clone(), topology: Some(Arc::clone(topology)), map };
     let config = shared.config();
-    wanted_primary(&next, config.tls.replication) == config.replication.replicaof
+    primary_by(&map, topology, config.tls.replication) == config.replication.replicaof
 }
 
 /// True if the role or the primary of this server is not that of the document.

@@ -27,6 +27,14 @@ impl StatusReporter for TopologyFollower {
         // A report has a fixed form and always fits.
         self.node_status().to_json().unwrap_or_default()
     }
+
+    fn has_full_copy(&self) -> bool {
+        let status = self.node_status();
+        let shard = self.state.in_force().map.own_shard().map(|(shard, _)| shard);
+        let is_same_shard = shard.is_some() && shard == self.shard_at_start;
+        let is_from_disk = is_same_shard && status.dataset == Dataset::Disk;
+        !status.loading && (status.last_contact_ms.is_some() || is_from_disk)
+    }
 }
 
 impl TopologyFollower {

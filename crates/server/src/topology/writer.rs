@@ -43,6 +43,10 @@ impl TopologyWriter for TopologyFollower {
         }
         Ok(())
     }
+
+    fn take_settings(&self) {
+        self.refresh_own();
+    }
 }
 
 impl TopologyFollower {

@@ -150,7 +150,8 @@ pub(super) const FAILOVER: Command = Command {
 
 /// Without an option, the primary hands over: the reply comes at once, and the switch happens afterwards, as in
 /// Redis. FORCE and TAKEOVER promote this replica without the help of its primary. The document decides, so TAKEOVER
-/// needs no more agreement than FORCE.
+/// needs no more agreement than FORCE. A replica without a full copy is never promoted: its primary would copy the
+/// empty dataset when it follows.
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let state = require_cluster_mode(call)?;
     refuse_more_than(call, args, 1)?;
@@ -163,6 +164,9 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     commit(call, args, move |basis| {
         let shard = failover_shard(basis.topology, basis.own.id)?;
+        if !state.has_full_copy() {
+            return Err(ChangeError::FailoverWithoutCopy);
+        }
         let promotion = Promotion {
             shard: shard.id,
             expected_term: shard.term,

@@ -11,6 +11,7 @@ use brisk_config::{Config, Rejection, system};
 use brisk_net::listeners::Purpose;
 use brisk_net::listeners::{Reopened, Replacement};
 use brisk_net::tls::TlsSettings;
+use brisk_node::cluster::ClusterState;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::rewrite;
@@ -116,6 +117,9 @@ fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
+    if let Some(writer) = shared.cluster.state().and_then(ClusterState::writer) {
+        writer.take_settings();
+    }
     shared.persistence.aof.configure(&new.persistence);
     let is_lfu = |config: &Config| {
         use brisk_config::choice::EvictionPolicy::{AllKeysLfu, VolatileLfu};

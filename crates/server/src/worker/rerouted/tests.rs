@@ -30,7 +30,6 @@ struct Node {
     worker: Worker,
     reactor: Reactor,
     state: &'static ClusterState,
-    own: Registration,
     epoch: u64,
     _dir: TempDir,
 }
@@ -63,12 +62,12 @@ impl Node {
             no_failover: false,
             other: Default::default(),
         };
-        shared.cluster.enable(own.clone());
+        shared.cluster.enable(own);
         let state = shared.cluster.state().unwrap();
         let worker =
             Worker::new(Core::new(shared, 0, 1), Participant::register().unwrap(), Vec::new());
         let reactor = Reactor::new(&ReactorConfig::default()).unwrap();
-        let mut node = Node { worker, reactor, state, own, epoch: 0, _dir: dir };
+        let mut node = Node { worker, reactor, state, epoch: 0, _dir: dir };
         node.install(Some(ALL));
         node.state.set_deadline(u64::MAX);
         node.turn();
@@ -105,7 +104,7 @@ impl Node {
             member(OTHER, 7002),
         );
         let topology = Topology::parse(document.as_bytes()).unwrap();
-        self.state.install(self.own.clone(), Some(Arc::new(topology)));
+        self.state.install(Some(Arc::new(topology)));
     }
 
     fn connect(&mut self) -> Client {

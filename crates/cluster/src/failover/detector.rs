@@ -1,0 +1,221 @@
+//! Which members have failed, as a node sees it. That decides about the state of the cluster at this node, not about
+//! promotions.
+//!
+//! ```text
+//!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is no member ── alive or forgotten
+//! ```
+
+use crate::document::{Registration, Topology};
+use crate::id::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The shortest [`failure_delay_ms`].
+const DELAY_MS_MIN: u64 = 1_000;
+
+/// The time after the end of its lease at which a member counts as failed. A failover usually takes less, so that it
+/// does not interrupt the other shards. A node that was cut off from the coordinator has the time to register again.
+#[must_use]
+pub fn failure_delay_ms(ttl_ms: u64) -> u64 {
+    (ttl_ms / 2).max(DELAY_MS_MIN)
+}
+
+/// What a node sees at one moment. All times are milliseconds on its monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SeenNodes<'s> {
+    /// The document in force.
+    pub topology: Option<&'s Topology>,
+    pub own: NodeId,
+    /// The nodes with a lease, as the watch has reported them.
+    pub registered: &'s BTreeMap<NodeId, Registration>,
+    /// The last renewal of the own lease.
+    pub renewed_ms: Option<u64>,
+    pub now_ms: u64,
+}
+
+/// Notices members that have failed.
+#[derive(Debug)]
+pub struct FailureDetector {
+    ttl_ms: u64,
+    /// Since when members are without a lease that have not failed yet.
+    suspected: BTreeMap<NodeId, u64>,
+    failed: BTreeSet<NodeId>,
+}
+
+impl FailureDetector {
+    /// A detector that has seen nothing. `ttl_ms` is the time to live of leases.
+    #[must_use]
+    pub fn new(ttl_ms: u64) -> FailureDetector {
+        FailureDetector { ttl_ms, suspected: BTreeMap::new(), failed: BTreeSet::new() }
+    }
+
+    /// The members that have failed. This node never has: its lease deadline decides whether it serves.
+    ///
+    /// While this node is not in contact with the coordinator, or its own lease is absent, the coordinator may be the
+    /// one that failed: then no further member fails, and the time begins again afterwards. O(members · log members).
+    pub fn observe(&mut self, seen: &SeenNodes<'_>) -> &BTreeSet<NodeId> {
+        let members = seen.topology.map(|topology| &topology.members);
+        let members = members.filter(|members| members.contains_key(&seen.own));
+        let is_absent = |node: &NodeId| {
+            *node != seen.own
+                && members.is_some_and(|members| members.contains_key(node))
+                && !seen.registered.contains_key(node)
+        };
+        self.failed.retain(is_absent);
+        self.suspected.retain(|node, _| is_absent(node));
+        if !self.is_known(seen) {
+            self.suspected.clear();
+            return &self.failed;
+        }
+        let delay_ms = failure_delay_ms(self.ttl_ms);
+        for node in members.into_iter().flat_map(BTreeMap::keys).filter(|node| is_absent(node)) {
+            let since_ms = *self.suspected.entry(*node).or_insert(seen.now_ms);
+            if seen.now_ms.saturating_sub(since_ms) >= delay_ms {
+                self.failed.insert(*node);
+            }
+        }
+        &self.failed
+    }
+
+    /// True if an absent lease means that its node has lost it. A lease is renewed three times per time to live.
+    fn is_known(&self, seen: &SeenNodes<'_>) -> bool {
+        let is_recent =
+            |renewed_ms| seen.now_ms.saturating_sub(renewed_ms) <= failure_delay_ms(self.ttl_ms);
+        seen.renewed_ms.is_some_and(is_recent) && seen.registered.contains_key(&seen.own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::tests::{member, node, three_shards};
+    use crate::id::Incarnation;
+    use serde_json::Map;
+
+    const TTL_MS: u64 = 3_000;
+    const DELAY_MS: u64 = 1_500;
+
+    /// A node that renews its lease all the time.
+    struct World {
+        detector: FailureDetector,
+        topology: Topology,
+        registered: BTreeMap<NodeId, Registration>,
+        renewed_ms: Option<u64>,
+        now_ms: u64,
+    }
+
+    fn registration(n: u8) -> Registration {
+        Registration {
+            id: node(n),
+            incarnation: Incarnation(n.into()),
+            version: "1".into(),
+            member: member(n),
+            no_failover: false,
+            other: Map::new(),
+        }
+    }
+
+    impl World {
+        fn new() -> World {
+            World {
+                detector: FailureDetector::new(TTL_MS),
+                topology: three_shards(),
+                registered: (1..5).map(|n| (node(n), registration(n))).collect(),
+                renewed_ms: Some(0),
+                now_ms: 0,
+            }
+        }
+
+        /// The failed members as node 1 sees them after `ms` more, without a renewal.
+        fn cut_off_after(&mut self, ms: u64) -> Vec<NodeId> {
+            self.now_ms += ms;
+            let seen = SeenNodes {
+                topology: Some(&self.topology),
+                own: node(1),
+                registered: &self.registered,
+                renewed_ms: self.renewed_ms,
+                now_ms: self.now_ms,
+            };
+            self.detector.observe(&seen).iter().copied().collect()
+        }
+
+        fn after(&mut self, ms: u64) -> Vec<NodeId> {
+            self.renewed_ms = Some(self.now_ms + ms);
+            self.cut_off_after(ms)
+        }
+    }
+
+    #[test]
+    fn a_member_fails_half_a_time_to_live_after_its_lease() {
+        assert_eq!((failure_delay_ms(TTL_MS), failure_delay_ms(1_000)), (DELAY_MS, 1_000));
+        let mut world = World::new();
+        assert_eq!(world.after(10_000), []);
+        world.registered.remove(&node(3));
+        assert_eq!(world.after(0), []);
+        assert_eq!(world.after(DELAY_MS - 1), []);
+        assert_eq!(world.after(1), [node(3)]);
+        // Another process of it counts: it decides with the controller when it serves.
+        world.registered.insert(node(3), registration(3));
+        assert_eq!(world.after(0), []);
+        world.registered.remove(&node(3));
+        assert_eq!(world.after(0), []);
+        assert_eq!(world.after(DELAY_MS), [node(3)]);
+        world.topology.members.remove(&node(3));
+        assert_eq!(world.after(0), []);
+    }
+
+    #[test]
+    fn a_lease_that_comes_back_in_time_begins_the_time_again() {
+        let mut world = World::new();
+        for _ in 0..5 {
+            world.registered.remove(&node(2));
+            assert_eq!(world.after(1), []);
+            assert_eq!(world.after(DELAY_MS - 1), []);
+            world.registered.insert(node(2), registration(2));
+            assert_eq!(world.after(DELAY_MS), []);
+        }
+    }
+
+    #[test]
+    fn no_member_fails_while_the_coordinator_is_not_reached() {
+        let mut world = World::new();
+        world.registered.remove(&node(3));
+        assert_eq!(world.after(0), []);
+        for _ in 0..10 {
+            assert_eq!(world.cut_off_after(DELAY_MS + 1), []);
+        }
+        // A member that had failed stays so, and the time of another begins when the contact is back.
+        assert_eq!(world.after(0), []);
+        assert_eq!(world.after(DELAY_MS), [node(3)]);
+        world.registered.remove(&node(2));
+        for _ in 0..10 {
+            assert_eq!(world.cut_off_after(DELAY_MS + 1), [node(3)]);
+        }
+        assert_eq!(world.after(0), [node(3)]);
+        assert_eq!(world.after(DELAY_MS), [node(2), node(3)]);
+    }
+
+    #[test]
+    fn no_member_fails_for_a_node_that_sees_no_own_lease() {
+        let mut world = World::new();
+        // Before the first snapshot, and when the coordinator has lost all leases.
+        world.registered.clear();
+        for _ in 0..10 {
+            assert_eq!(world.after(DELAY_MS), []);
+        }
+        world.registered.insert(node(1), registration(1));
+        assert_eq!(world.after(DELAY_MS), []);
+        assert_eq!(world.after(DELAY_MS), [node(2), node(3), node(4)]);
+        world.renewed_ms = None;
+        world.registered = (1..3).map(|n| (node(n), registration(n))).collect();
+        assert_eq!(world.cut_off_after(1), [node(3), node(4)]);
+    }
+
+    #[test]
+    fn a_node_that_is_no_member_sees_no_failed_members() {
+        let mut world = World::new();
+        world.registered.remove(&node(3));
+        world.topology.members.remove(&node(1));
+        assert_eq!(world.after(0), []);
+        assert_eq!(world.after(DELAY_MS), []);
+    }
+}
