@@ -175,7 +175,7 @@ fn what_is_no_file_of_a_dataset_is_refused() {
     let missing = home.path("missing");
     assert!(error(&missing).contains("No such file"));
     let directory = home.path("");
-    assert!(error(&directory).contains("holds no manifest"));
+    assert!(error(&directory).contains("contains no manifest"));
     let manifest = home.path("a.manifest");
     fs::write(&manifest, "nonsense\n").unwrap();
     assert!(error(&manifest).contains("a.manifest"));
