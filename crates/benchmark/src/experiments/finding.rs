@@ -194,7 +194,7 @@ pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
     let limited: Vec<String> = limited.collect();
     (!limited.is_empty()).then(|| {
         format!(
-            "the generator itself was the limit, so that servers may be faster, of: {}",
+            "the generator was the limit, so the servers may be faster, in: {}",
             limited.join("; ")
         )
     })

@@ -55,7 +55,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
     tell::good(&format!("[OK] Stopped {}.\n", count(number, "node")));
     tell::say(&format!(
         "\nStart again:  brisk-cli --cluster start-local --dir {word}\n\
-         Remove it:       rm -r {word}\n"
+         Remove it:    rm -r {word}\n"
     ));
     Ok(())
 }
