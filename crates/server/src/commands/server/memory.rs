@@ -142,13 +142,13 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
                  that evicts keys."
             }
             _ => {
-                "there are no more keys that maxmemory-policy may evict, or evicting them takes \
+                "maxmemory-policy allows no further keys to be evicted, or evicting them takes \
                  long. Raise maxmemory, or delete keys."
             }
         };
         report(format_args!(
             "maxmemory is reached ({} of {limit} bytes), and commands that need memory are \
-             refused with OOM: {remedy}",
+             rejected with OOM: {remedy}",
             usage.allocated
         ));
     } else if usage.allocated.saturating_sub(usage.startup) < DOCTOR_BYTES_MIN {
@@ -159,7 +159,7 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if peak > PEAK_MAX {
         report(format_args!(
             "At its peak the server used {peak:.1} times what it uses now. The allocator may \
-             still hold the difference; it serves new data first. MEMORY PURGE gives some back."
+             still hold the difference, and uses it for new data. MEMORY PURGE returns part of it."
         ));
     }
     let fragmentation = share(usage.resident, usage.allocated);
@@ -167,12 +167,12 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if fragmentation > FRAGMENTATION_MAX && gap > FRAGMENTATION_BYTES_MAX {
         report(format_args!(
             "The process holds {fragmentation:.2} times the memory that is in use: values of \
-             changing sizes leave gaps, and memory given back stays with the allocator a while."
+             changing sizes leave gaps, and the allocator keeps freed memory for a while."
         ));
     }
     if usage.clients / clients > CLIENT_BYTES_MAX {
         report(format_args!(
-            "A client takes {} KiB on average: look in CLIENT LIST for those with much unsent \
+            "Clients use {} KiB on average: check CLIENT LIST for clients with much unsent \
              output (omem) or unread input (qbuf).",
             usage.clients / clients / 1024
         ));

@@ -13,7 +13,7 @@ fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     call.core
         .shared
         .log
-        .warning(format_args!("Module {path} is not loaded: there are no modules here"));
+        .warning(format_args!("Module {path} was not loaded: modules are not supported"));
     Err(CommandError::text("ERR Error loading the extension. Please check the server logs."))
 }
 
