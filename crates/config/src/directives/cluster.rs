@@ -115,8 +115,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable(),
     Directive::text("cluster-zone", "", field!(cluster.cluster_zone))
         .about(
-            "Availability zone of this node. Replicas in other zones are preferred for \
-             promotion.",
+            "Availability zone of this node. Replicas outside the zone of a failed primary are \
+             preferred for promotion.",
         )
         .immutable(),
     Directive::switch("cluster-controller", "yes", field!(cluster.cluster_controller))

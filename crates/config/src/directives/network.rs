@@ -86,8 +86,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable(),
     Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port))
         .about(
-            "TCP port of the admin lane, which serves operators even while other clients are \
-             blocked. It listens on the loopback addresses only; 0 disables it.",
+            "TCP port of the admin lane, which serves operators even if other clients are \
+             stalled. It listens on the loopback addresses only; 0 disables it.",
         )
         .fixed(),
     Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket))
