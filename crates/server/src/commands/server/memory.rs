@@ -206,13 +206,13 @@ fn purge(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "DOCTOR",
-        "    Look for problems with memory.",
+        "    Report problems with memory use.",
         "MALLOC-STATS",
         "    Show the metrics of the allocator.",
         "PURGE",
-        "    Give memory that is not used any more back to the system.",
+        "    Return unused memory to the operating system.",
         "STATS",
-        "    Show what memory is used for.",
+        "    Show statistics of memory use.",
         "USAGE <key> [SAMPLES <count>]",
         "    Count the bytes that a key and its value take. SAMPLES is accepted and changes",
         "    nothing: the count is exact.",
@@ -232,7 +232,7 @@ const SUBCOMMAND: Spec = Spec {
 const DOCTOR: Command = Command {
     spec: Spec {
         name: "doctor",
-        summary: "Looks for problems with memory.",
+        summary: "Reports problems with memory use.",
         scope: Scope::EachSlot,
         ..SUBCOMMAND
     },
@@ -257,7 +257,7 @@ const MALLOC_STATS: Command = Command {
 const PURGE: Command = Command {
     spec: Spec {
         name: "purge",
-        summary: "Gives memory that is not used any more back to the system.",
+        summary: "Returns unused memory to the operating system.",
         complexity: "O(1)",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..SUBCOMMAND
@@ -269,7 +269,7 @@ const PURGE: Command = Command {
 const STATS: Command = Command {
     spec: Spec {
         name: "stats",
-        summary: "Shows what memory is used for.",
+        summary: "Shows statistics of memory use.",
         scope: Scope::EachSlot,
         ..SUBCOMMAND
     },
@@ -280,7 +280,7 @@ const STATS: Command = Command {
 const USAGE: Command = Command {
     spec: Spec {
         name: "usage",
-        summary: "Counts the bytes that a key and its value take.",
+        summary: "Returns the memory use of a key and its value in bytes.",
         complexity: "O(1)",
         arity: -3,
         flags: Flags::READONLY,
@@ -297,7 +297,7 @@ const MEMORY: Command = Command {
     spec: Spec {
         name: "memory",
         group: Group::Server,
-        summary: "Tells what memory is used for.",
+        summary: "Manages and reports memory use.",
         since: "4.0.0",
         complexity: "Depends on subcommand.",
         arity: -2,
