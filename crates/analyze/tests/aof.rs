@@ -160,7 +160,7 @@ fn a_torn_file_is_told_and_what_was_whole_is_counted() {
     fs::write(&path, &whole[..whole.len() - 5]).unwrap();
     let found = read(&directory(&server));
     let fault = found.facts.fault.clone().unwrap();
-    assert!(fault.contains("the file is whole up to byte"), "{fault}");
+    assert!(fault.contains("the file is complete up to byte"), "{fault}");
     // All but the last key.
     assert_eq!(found.keys(), 200 * 7 - 1);
 }

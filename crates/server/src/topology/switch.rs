@@ -184,7 +184,7 @@ impl PlannedSwitch<'_> {
             return Err("the topology of a file does not change".to_owned());
         }
         if !self.is_primary() {
-            return Err("this node is not the primary any more".to_owned());
+            return Err("this node is no longer the primary".to_owned());
         }
         let candidates = self.candidates();
         if candidates.is_empty() {
@@ -290,7 +290,7 @@ impl PlannedSwitch<'_> {
                 return Ok((to, reads));
             }
             if !self.is_primary() {
-                return Err("this node is not the primary any more".to_owned());
+                return Err("this node is no longer the primary".to_owned());
             }
             self.pause("the replica did not get the last writes in time")?;
         }
