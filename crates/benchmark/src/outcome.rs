@@ -397,7 +397,10 @@ mod tests {
         assert_eq!(judged(Some(1000.0), 0.97, 0.0, 1), None);
         assert!(judged(Some(2000.0), 0.97, 0.0, 1).unwrap().starts_with("it fell behind the rate"));
         let limit = judged(Some(1000.0), 0.1, 0.0, 3_000_000).unwrap();
-        assert!(limit.starts_with("1 % of the requests were sent more than 3.0 ms late"), "{limit}");
+        assert!(
+            limit.starts_with("1 % of the requests were sent more than 3.0 ms late"),
+            "{limit}"
+        );
     }
 
     #[test]

@@ -320,7 +320,9 @@ impl<'a> Walk<'a> {
             Some(Value::Array(parts)) => match <[Value; 2]>::try_from(parts) {
                 Ok([cursor, Value::Array(keys)]) => (bytes(&cursor).unwrap_or(b"0").to_vec(), keys),
                 _ => {
-                    return Err(SourceError::Server("SCAN returned an unexpected reply".to_owned()));
+                    return Err(SourceError::Server(
+                        "SCAN returned an unexpected reply".to_owned(),
+                    ));
                 }
             },
             Some(Value::Error(text)) => {

@@ -259,7 +259,7 @@ mod tests {
             vec![round(false, false), round(true, true)],
         ];
         let text = limits(&figures, &["a", "b"]).unwrap_or_default();
-        assert!(text.ends_with("of: one (b); other (a, b)"), "{text}");
+        assert!(text.ends_with("in: one (b); other (a, b)"), "{text}");
     }
 
     #[test]

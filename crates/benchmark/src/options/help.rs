@@ -77,7 +77,7 @@ Output:
  --pin <s>/<l>      CPUs of started servers and of the load generator: 0/1, 0,1/2-3, or /1
 
 Comparison. A SERVER is an address (host:port, or a path), or a command that starts a server, with
-{port} in place of its port; name=SERVER gives it a name:
+{port} in place of its port. name=SERVER gives it a name.
    brisk-benchmark compare 'redis=redis-server --port {port} --save \"\"' \\
       'brisk=brisk-server --port {port} --save \"\"' -t get,set -P 1,16 -r 100000 --fill --pin 0/1
  --rounds <n>       Rounds; in each round the servers are measured in turn (default 5)
