@@ -39,8 +39,9 @@ const HEAD: &str = "\
 # Configuration of brisk-server, with every directive at its default, as printed by
 # `brisk-server --print-config`. Start a server with it: brisk-server /path/to/brisk.conf
 #
-# Each directive is one line: its name, then its value. Values with spaces must be quoted. Amounts
-# of memory are in bytes or have a unit: k, m and g are powers of 1000, kb, mb and gb of 1024.
+# Each directive is one line: its name, then its value. Values with spaces must be quoted.
+# Amounts of memory are in bytes or have a unit: k, m and g are powers of 1000, kb, mb and gb
+# are powers of 1024.
 # The brackets after each description show the accepted values and how the directive can be
 # changed: with CONFIG SET while the server runs, or at startup only.
 ";
