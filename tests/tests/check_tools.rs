@@ -435,7 +435,10 @@ fn batches_are_compared_with_their_checksums() {
     let (ours, real) = both("redis-check-aof", &path);
     assert!(real.success && !ours.success);
     assert!(ours.has(&format!("ok_up_to={third},")), "{ours:?}");
-    assert!(ours.has(&format!("whole batch or command follows at byte {}", 2 * third)), "{ours:?}");
+    assert!(
+        ours.has(&format!("complete batch or command follows at byte {}", 2 * third)),
+        "{ours:?}"
+    );
     assert!(ours.has("[info] 1 commands before byte"), "{ours:?}");
 }
 

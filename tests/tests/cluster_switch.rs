@@ -217,7 +217,7 @@ fn twenty_switches_lose_no_write_and_need_no_full_copy() {
     clients.stop("20 switches", &mut cluster.connect(primary));
     assert_eq!(full_copies(&cluster), copies);
     let log = cluster.node(primary).log();
-    assert!(log.contains("this node is primary now (CLUSTER FAILOVER)"), "{log}");
+    assert!(log.contains("this node is now primary (CLUSTER FAILOVER)"), "{log}");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_primary_that_is_terminated_hands_over_first() {
     clients.wait_for_writes();
     let [new] = cluster.primaries()[..] else { panic!("one primary") };
     clients.stop("SIGTERM", &mut cluster.connect(new));
-    wait_for_log(&cluster, new, "this node is primary now (the primary shuts down)");
+    wait_for_log(&cluster, new, "this node is now primary (the primary shuts down)");
     assert!(cluster.node(old).log().contains("handed over to"));
     cluster.restart(old);
     cluster.wait_until_ok();
@@ -256,7 +256,7 @@ fn shutdown_hands_over_unless_it_is_to_end_now() {
     let [first] = cluster.primaries()[..] else { panic!("one primary") };
     let second = 1 - first;
     assert!(cluster.connect(first).try_cmd("SHUTDOWN NOSAVE").is_err());
-    wait_for_log(&cluster, second, "this node is primary now (the primary shuts down)");
+    wait_for_log(&cluster, second, "this node is now primary (the primary shuts down)");
     // It has ended.
     cluster.kill(first);
     cluster.restart(first);
@@ -269,7 +269,7 @@ fn shutdown_hands_over_unless_it_is_to_end_now() {
     assert!(cluster.connect(second).try_cmd("SHUTDOWN NOSAVE NOW").is_err());
     wait_until("the replica to be promoted", || cluster.node(first).info("role") == "master");
     let log = cluster.node(first).log();
-    assert!(!log.contains("this node is primary now (the primary shuts down)"), "{log}");
+    assert!(!log.contains("this node is now primary (the primary shuts down)"), "{log}");
 }
 
 #[test]

@@ -115,7 +115,8 @@ fn most_primaries_that_die_at_once_are_replaced_after_a_storm() {
         wait_until_written(&cluster, key, "w");
     }
     let logs: Vec<String> = cluster.running().map(|at| cluster.node(at).log()).collect();
-    let is_storm = |log: &String| log.contains("the leases of most primaries ended at once");
+    let is_storm =
+        |log: &String| log.contains("the leases of most primaries expired at the same time");
     assert!(logs.iter().any(is_storm), "no controller suspected the coordinator");
 }
 
@@ -215,7 +216,7 @@ fn a_refused_document_leaves_the_old_one_in_force() {
     let topology = store.read().unwrap();
     let document = topology.document.unwrap();
     let damaged = replace_document(&store, topology.revision, b"{\"format\":1}");
-    let refusal = format!("the topology document of revision {damaged} was refused");
+    let refusal = format!("the topology document of revision {damaged} was rejected");
     for at in cluster.running() {
         wait_until("the document to be refused", || cluster.node(at).log().contains(&refusal));
     }

@@ -180,10 +180,10 @@ fn what_is_set_and_does_nothing_yet_is_told_at_start() {
     }
     let log =
         Launch::subject().set("rdb-del-sync-files", "yes").set("cluster-port", "7").start().log();
-    let named = "do nothing, as what they steer is not there yet: rdb-del-sync-files.";
+    let named = "not implemented, so they have no effect: rdb-del-sync-files.";
     assert!(log.contains(named), "{log}");
     let log = Launch::subject().start().log();
-    assert!(!log.contains("not there yet"), "{log}");
+    assert!(!log.contains("have no effect"), "{log}");
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_refused() {
         assert!(conn.cmd("SET k v").to_string().contains("OOM command not allowed"));
         let text = conn.cmd("MEMORY DOCTOR").text();
         assert!(text.contains("maxmemory is reached"), "{text}");
-        assert!(text.contains(" of 1 bytes") && text.contains("refused with OOM"), "{text}");
+        assert!(text.contains(" of 1 bytes") && text.contains("rejected with OOM"), "{text}");
         assert_eq!(text.contains("is noeviction"), policy == "noeviction", "{text}");
         for limit in ["0", "1gb"] {
             assert_reply!(conn, &format!("CONFIG SET maxmemory {limit}"), "OK");

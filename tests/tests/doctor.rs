@@ -55,7 +55,7 @@ fn what_has_to_be_done_is_told_and_is_the_exit_code() {
     for (text, topic, said) in [
         ("port 1\nnosuch 5\n", "configuration", "at line 2 >>> 'nosuch 5'"),
         ("bind *\nprotected-mode no\n", "access", "protected-mode is off"),
-        ("maxmemory 1000000gb\n", "maxmemory", "but there are"),
+        ("maxmemory 1000000gb\n", "maxmemory", "more than the total memory"),
         ("tls-port 7000\n", "tls", "No tls-cert-file configured!"),
     ] {
         std::fs::write(&file, text).unwrap();

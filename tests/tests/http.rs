@@ -481,7 +481,7 @@ fn ready_says_why_clients_should_not_be_sent_here() {
     assert_reply!(conn, "SET a b", "OK");
     conn.cmd("BGSAVE");
     server.wait_for_info("rdb_last_bgsave_status", |status| status == "err");
-    assert_eq!(ready(&port), (503, "the disk refuses writes".to_owned()));
+    assert_eq!(ready(&port), (503, "the disk rejects writes".to_owned()));
     assert!(conn.cmd("SET a b").to_string().contains("MISCONF"));
     std::fs::remove_dir_all(&dump).unwrap();
     assert_reply!(conn, "CONFIG SET stop-writes-on-bgsave-error no", "OK");

@@ -155,7 +155,7 @@ fn without_a_disk_the_limit_holds() {
     let slow = Slow::begin(primary("yes"), Kind::Brisk);
     take_disk_away(&slow.primary.server);
     let log = || slow.primary.server.log();
-    let failed = "Can't hold the stream for replicas in a file: No such file";
+    let failed = "Can't write the replication stream to a file: No such file";
     slow.write_and(|conn| {
         // The limit would be exceeded before the file is tried if that took longer than the writes.
         if figure(conn, "mem_total_replication_buffers") > MOST_IN_MEMORY {

@@ -160,7 +160,7 @@ fn a_primary_that_does_not_read_is_told_later_or_not_and_the_link_stays() {
             return false;
         }
         wait_until("it to be executed", || executed(&mut conn, sent));
-        server.log().contains("The primary is not told")
+        server.log().contains("cannot be reported to the primary")
     };
     let before = (1..ROUNDS_MAX).find(is_refused).expect("there is an end to what is kept");
     let mut reader = BufReader::new(&stream);

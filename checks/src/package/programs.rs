@@ -32,7 +32,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "brisk-server",
         package: "brisk-server",
-        summary: "in-memory store that speaks the Redis protocol",
+        summary: "Redis-compatible in-memory data store",
         tells: Tells::Help,
         more: "Every setting is described in brisk.conf(5).\n\
                The service of the package reads /etc/brisk/brisk.conf.",
@@ -40,7 +40,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "brisk-cli",
         package: "brisk-cli",
-        summary: "command line for Brisk, Redis and Valkey",
+        summary: "command line client for Brisk, Redis and Valkey",
         tells: Tells::Everything,
         more: "",
     },
@@ -54,20 +54,20 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "brisk-check-rdb",
         package: "brisk-check",
-        summary: "whether a snapshot (RDB file) can be loaded",
+        summary: "checks whether a snapshot (RDB file) can be loaded",
         tells: Tells::Help,
-        more: "Reads the whole file, says what is in it, and if it is damaged, where.\n\
+        more: "Reads the whole file, reports its contents, and where it is damaged.\n\
                The exit code is 0 if it can be loaded, 1 if not.",
     },
     Program {
         name: "brisk-check-aof",
         package: "brisk-check",
-        summary: "whether append-only files can be loaded, and cutting what is not whole",
+        summary: "checks whether append-only files can be loaded, and repairs them",
         tells: Tells::Help,
-        more: "The file is a manifest, with all the files that it names, or one file.\n\
-               With --fix the end that a crash tore off is cut off, after asking.\n\
-               With --truncate-to-timestamp all that was written after that Unix time is.\n\
-               The exit code is 0 if all is well or was made so, 1 if not.",
+        more: "The file is a manifest, which is checked with all files that it lists, or a single file.\n\
+               With --fix an incomplete end is truncated, after a confirmation.\n\
+               With --truncate-to-timestamp everything written after that Unix time is truncated.\n\
+               The exit code is 0 if the files can be loaded or were repaired, 1 if not.",
     },
 ];
 

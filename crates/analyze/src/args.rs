@@ -14,22 +14,22 @@ const SHARE_DEFAULT: f64 = 0.05;
 pub const HELP: &str = "\
 Usage: brisk-cli [OPTIONS] analyze [FILE | DIRECTORY] [OPTIONS OF ANALYZE]
 
-Says by pattern what keys take in Redis and in Brisk, and what would save how much.
-Without a file, the server is asked that the options before 'analyze' name; nothing is
-written there. A file is an RDB file, an append-only file, or the manifest of one; a
-directory is one with such a manifest.
+Reports the memory use of keys in Redis and in Brisk by pattern, and how much memory
+each recommended change would save. Without FILE, the server given by the options before
+'analyze' is analyzed; nothing is written to it. FILE is an RDB file, an append-only file
+or its manifest; DIRECTORY is a directory with a manifest.
 
-  --top N          Patterns and pieces of advice to show (default 20, 0 for all).
-  --json           Everything as JSON.
-  --html FILE      A page with plots, besides.
-  --quantum 8|16   Steps of small allocations of Redis: 8 for its own jemalloc
-                   (default), 16 for one of a distribution. A server is asked.
+  --top N          Show N patterns and recommendations (default 20, 0 for all).
+  --json           Print everything as JSON.
+  --html FILE      Also write a page with plots.
+  --quantum 8|16   Step of small allocations in Redis: 8 for its bundled jemalloc
+                   (default), 16 for that of a distribution. Servers report it.
 For servers:
-  --share P%       Part of the server's time to take, at most (default 5%).
-  --limit N        Look at no more than about N keys.
-  --no-values      Do not read values (DUMP). Only what the server says of them is known,
-                   and nothing is advised.
-  --resume FILE    Keep in FILE what was found, and go on from there if it exists.
+  --share P%       Maximum share of the server's time to use (default 5%).
+  --limit N        Analyze about N keys at most.
+  --no-values      Do not read values (DUMP). The report then contains only what the
+                   server reports about them, and no recommendations.
+  --resume FILE    Save the progress in FILE, and resume from FILE if it exists.
 ";
 
 /// An option as [`HELP`] tells it: for completions and manual pages.
@@ -122,7 +122,7 @@ pub fn parse(words: &[Vec<u8>]) -> Result<Args, Refusal> {
             "--share" => args.share = share(&value()?)?,
             "--quantum" => {
                 let quantum = number(&option, &value()?)?;
-                let unknown = || Refusal::Because("--quantum is 8 or 16".to_owned());
+                let unknown = || Refusal::Because("--quantum must be 8 or 16".to_owned());
                 args.classes = Some(Classes::of_quantum(quantum).ok_or_else(unknown)?);
             }
             "--html" => args.html = Some(path(value()?)),
@@ -145,7 +145,7 @@ fn path(word: Vec<u8>) -> PathBuf {
 
 fn number<T: std::str::FromStr>(option: &str, word: &[u8]) -> Result<T, Refusal> {
     let text = String::from_utf8_lossy(word);
-    text.parse().map_err(|_| Refusal::Because(format!("{option} takes a number, not '{text}'")))
+    text.parse().map_err(|_| Refusal::Because(format!("{option} must be a number, not '{text}'")))
 }
 
 /// A part of the time: `5%` or `0.05`.
@@ -155,7 +155,9 @@ fn share(word: &[u8]) -> Result<f64, Refusal> {
     let part = digits.parse::<f64>().ok().map(|number| number / unit);
     match part.filter(|part| *part > 0.0 && *part <= 1.0) {
         Some(part) => Ok(part),
-        None => Err(Refusal::Because(format!("--share is a part as 5%, not '{text}'"))),
+        None => {
+            Err(Refusal::Because(format!("--share must be a percentage such as 5%, not '{text}'")))
+        }
     }
 }
 
@@ -201,11 +203,11 @@ mod tests {
         for (line, reason) in [
             ("a b", "analyze takes one file or directory"),
             ("--top", "--top needs a value"),
-            ("--top x", "--top takes a number, not 'x'"),
-            ("--share 0", "--share is a part as 5%, not '0'"),
-            ("--share 101%", "--share is a part as 5%, not '101%'"),
-            ("--share nan", "--share is a part as 5%, not 'nan'"),
-            ("--quantum 4", "--quantum is 8 or 16"),
+            ("--top x", "--top must be a number, not 'x'"),
+            ("--share 0", "--share must be a percentage such as 5%, not '0'"),
+            ("--share 101%", "--share must be a percentage such as 5%, not '101%'"),
+            ("--share nan", "--share must be a percentage such as 5%, not 'nan'"),
+            ("--quantum 4", "--quantum must be 8 or 16"),
             ("--frobnicate", "unknown option of analyze: --frobnicate"),
         ] {
             assert_eq!(parsed(line), Err(Refusal::Because(reason.to_owned())), "{line}");

@@ -160,7 +160,7 @@ fn a_torn_file_is_told_and_what_was_whole_is_counted() {
     fs::write(&path, &whole[..whole.len() - 5]).unwrap();
     let found = read(&directory(&server));
     let fault = found.facts.fault.clone().unwrap();
-    assert!(fault.contains("the file is whole up to byte"), "{fault}");
+    assert!(fault.contains("the file is complete up to byte"), "{fault}");
     // All but the last key.
     assert_eq!(found.keys(), 200 * 7 - 1);
 }
@@ -175,7 +175,7 @@ fn what_is_no_file_of_a_dataset_is_refused() {
     let missing = home.path("missing");
     assert!(error(&missing).contains("No such file"));
     let directory = home.path("");
-    assert!(error(&directory).contains("holds no manifest"));
+    assert!(error(&directory).contains("contains no manifest"));
     let manifest = home.path("a.manifest");
     fs::write(&manifest, "nonsense\n").unwrap();
     assert!(error(&manifest).contains("a.manifest"));

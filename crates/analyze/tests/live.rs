@@ -294,7 +294,7 @@ fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
         guest.fill([words("AUTH guest x")]);
         let findings = walked(&mut guest, &options);
         let fault = findings.facts.fault.clone().unwrap();
-        assert!(fault.contains("MEMORY USAGE was refused 8000 times: NOPERM"), "{fault}");
+        assert!(fault.contains("MEMORY USAGE was rejected 8000 times: NOPERM"), "{fault}");
         assert_eq!((findings.keys(), findings.facts.passed_over), (0, 8000));
         // They are keys that were looked at, as a limit has it.
         let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
@@ -312,7 +312,7 @@ fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
         assert_eq!(server.connect().cmd(user).to_string(), "OK");
         let findings = walked(&mut guest, &Options { resume: None, ..options });
         let fault = findings.facts.fault.clone().unwrap();
-        assert!(fault.contains("DUMP was refused"), "{fault}");
+        assert!(fault.contains("DUMP was rejected"), "{fault}");
         assert_eq!((findings.keys(), findings.facts.passed_over), (8000, 0));
     }
 }

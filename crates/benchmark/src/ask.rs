@@ -153,6 +153,6 @@ mod tests {
         let Stream::Tcp(stream) = &asker.stream else { panic!("{asker:?}") };
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let error = asker.ask(&["PING"]).unwrap_err().to_string();
-        assert_eq!(error, "Error: the server has not answered for 30 s");
+        assert_eq!(error, "Error: no reply from the server for 30 s");
     }
 }

@@ -48,13 +48,15 @@ pub enum RunError {
     #[error("Could not negotiate a TLS connection: {0}")]
     Tls(String),
     /// A question was not answered.
-    #[error("Error: the server has not answered for {seconds} s")]
+    #[error("Error: no reply from the server for {seconds} s")]
     Silent {
         /// How long was waited.
         seconds: u64,
     },
     /// The last replies did not come.
-    #[error("Error: {missing} requests were not answered within {seconds} s after the last")]
+    #[error(
+        "Error: {missing} requests received no reply within {seconds} s after the last request"
+    )]
     Unanswered {
         /// Requests without a reply.
         missing: u64,

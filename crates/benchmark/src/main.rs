@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Ok(Request::Compare(options)) => side_by_side(&options),
         Ok(Request::Experiments(options)) => experiment(&options),
         Ok(Request::DelayProxy(plan)) => delay(plan),
-        Err(error) => Err(format!("{error}\n`brisk-benchmark --help` tells all options.")),
+        Err(error) => Err(format!("{error}\n`brisk-benchmark --help` lists all options.")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -113,7 +113,10 @@ fn discovered(options: &Options, target: &Target) -> Result<Option<Arc<Cluster>>
     }
     if options.clients < cluster.nodes().len() {
         let nodes = cluster.nodes().len();
-        eprintln!("WARNING: -c {} is raised to {nodes}, one for each primary.", options.clients);
+        eprintln!(
+            "WARNING: -c {} was raised to {nodes}, one connection per primary.",
+            options.clients
+        );
     }
     Ok(Some(Arc::new(cluster)))
 }
@@ -284,7 +287,7 @@ fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), St
 fn delay(plan: DelayPlan) -> Result<(), String> {
     let proxy = DelayProxy::start(plan).map_err(|error| error.to_string())?;
     println!(
-        "{} to {}, {:?} later in each direction (Ctrl+C when done)",
+        "{} to {}, delay {:?} in each direction (Ctrl+C when done)",
         proxy.address(),
         plan.to,
         plan.delay

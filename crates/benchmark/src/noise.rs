@@ -37,8 +37,8 @@ impl Noise {
     pub fn told(&self) -> Option<String> {
         self.is_loud().then(|| {
             format!(
-                "the machine was noisy: others used {:.2} processors, and {:.1} % of the time was \
-                 stolen; look at processor time per request rather than at rates and latencies",
+                "the machine was noisy: other processes used {:.2} CPUs, and {:.1} % of the time was \
+                 stolen; compare CPU time per request rather than rates and latencies",
                 self.others,
                 self.steal * 100.0
             )
@@ -129,7 +129,7 @@ mod tests {
         let noise = after.noise_since(&before, 400_000_000, 1.0);
         assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
         let told = noise.told().unwrap_or_default();
-        assert!(told.contains("others used 0.50 processors, and 5.0 % of the time"), "{told}");
+        assert!(told.contains("other processes used 0.50 CPUs, and 5.0 % of the time"), "{told}");
         let quiet = after.noise_since(&before, 900_000_000, 1.0);
         assert!((quiet.others).abs() < 1e-9);
         assert_eq!(Noise::default().told(), None);

@@ -187,8 +187,8 @@ impl Outcome {
         let percent = |part: f64| part * 100.0;
         let advice = match generator.delayed >= DELAYED_LIMIT {
             true => format!(
-                "{:.0} % of it waiting for a processor that others had; give it one of its own with \
-                 --pin, or another machine",
+                "{:.0} % of it waiting for a CPU used by other processes; reserve CPUs for it with \
+                 --pin, or use another machine",
                 percent(generator.delayed)
             ),
             false => "try more --threads".to_owned(),
@@ -205,7 +205,7 @@ impl Outcome {
             ))
         } else if self.rate_asked.is_some() && late > LATENESS_NS_LIMIT {
             Some(format!(
-                "1 % of the requests left more than {:.1} ms late, though a connection was free",
+                "1 % of the requests were sent more than {:.1} ms late, although a connection was free",
                 late as f64 / 1e6
             ))
         } else {
@@ -391,13 +391,16 @@ mod tests {
         assert!(limit.starts_with("its threads were busy 97 % of"), "{limit}");
         assert!(limit.ends_with("; try more --threads"), "{limit}");
         let limit = judged(None, 0.97, 0.40, 1).unwrap();
-        assert!(limit.contains("40 % of it waiting for a processor that others had"), "{limit}");
+        assert!(limit.contains("40 % of it waiting for a CPU used by other processes"), "{limit}");
         assert!(!limit.contains("--threads"), "{limit}");
         // An open loop that keeps its rate may be as busy as it likes, unless requests leave late.
         assert_eq!(judged(Some(1000.0), 0.97, 0.0, 1), None);
         assert!(judged(Some(2000.0), 0.97, 0.0, 1).unwrap().starts_with("it fell behind the rate"));
         let limit = judged(Some(1000.0), 0.1, 0.0, 3_000_000).unwrap();
-        assert!(limit.starts_with("1 % of the requests left more than 3.0 ms late"), "{limit}");
+        assert!(
+            limit.starts_with("1 % of the requests were sent more than 3.0 ms late"),
+            "{limit}"
+        );
     }
 
     #[test]

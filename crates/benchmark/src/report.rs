@@ -80,7 +80,7 @@ pub fn json(outcome: &Outcome) -> String {
 pub fn generator(outcome: &Outcome) -> String {
     let generator = &outcome.generator;
     let mut text = format!(
-        "generator: {:.3} us of CPU per request, its threads busy {:.0} % of the time",
+        "generator: {:.3} us of CPU per request, threads busy {:.0} % of the time",
         outcome.generator_us(),
         generator.busy * 100.0
     );
@@ -166,7 +166,7 @@ pub fn long(
         line(format!("  threads: {}", plan.threads));
     }
     if let Some(rate) = outcome.rate_asked {
-        line(format!("  open loop: {rate} requests per second asked for"));
+        line(format!("  open loop: target {rate} requests per second"));
     }
     line(String::new());
     line("Latency by percentile distribution:".to_owned());

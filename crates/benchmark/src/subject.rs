@@ -154,7 +154,7 @@ impl Subject {
             Address::Unix(socket.clone())
         } else {
             return Err(format!(
-                "{name}: the command says no port; write {{port}} where it belongs"
+                "{name}: the command has no {{port}}; write it in place of the port"
             ));
         };
         let filled = command
@@ -170,12 +170,12 @@ impl Subject {
         let begun = Instant::now();
         let version = loop {
             if let Ok(Some(status)) = started.child.try_wait() {
-                return Err(format!("{name} ended with {status}:\n{}", tail(&log)));
+                return Err(format!("{name} exited with {status}:\n{}", tail(&log)));
             }
             match version(&target) {
                 Ok(version) => break version,
                 Err(error) if begun.elapsed() > START_PATIENCE => {
-                    return Err(format!("{name} does not answer: {error}\n{}", tail(&log)));
+                    return Err(format!("{name} does not reply: {error}\n{}", tail(&log)));
                 }
                 Err(_) => pause(LOOK_EVERY),
             }
@@ -405,8 +405,8 @@ mod tests {
     fn a_command_that_ends_is_told_with_its_last_words() {
         let at = |address| Ok(Target { address, tls: None, session: Session::default() });
         let error = Subject::start("x", "echo broken {port}; false", &[], at).unwrap_err();
-        assert!(error.contains("x ended with") && error.contains("broken"), "{error}");
+        assert!(error.contains("x exited with") && error.contains("broken"), "{error}");
         let error = Subject::start("x", "true now", &[], at).unwrap_err();
-        assert!(error.contains("says no port"), "{error}");
+        assert!(error.contains("has no {port}"), "{error}");
     }
 }

@@ -56,7 +56,7 @@ fn connections_are_those_that_were_asked_for_and_requests_are_spread_over_them()
         // Four, one that asks for the settings, and those that ask for this figure.
         assert!((4..10).contains(&(after - before)), "{before} {after}");
         let (done, _, err) = tool(&server, "--client library -c 4 -n 100 -t get -q");
-        assert!(done && err.contains("all requests name one key"), "{err}");
+        assert!(done && err.contains("all requests use the same key"), "{err}");
     }
 }
 
@@ -74,12 +74,12 @@ fn errors_end_the_run_or_are_counted() {
 fn what_makes_no_sense_with_the_library_is_refused_with_the_reason() {
     let server = Launch::subject().start();
     for (options, wanted) in [
-        ("--client library --rate 10", "--rate do not go together"),
-        ("--client library-pool -k 0", "-k 0 do not go together"),
-        ("--client library -I", "-I do not go together"),
-        ("--client library --enable-tracking", "--enable-tracking do not go together"),
-        ("--client library --tls", "--tls do not go together"),
-        ("--client library -t ping_inline", "no requests that are a line of text"),
+        ("--client library --rate 10", "--rate cannot be combined"),
+        ("--client library-pool -k 0", "-k 0 cannot be combined"),
+        ("--client library -I", "-I cannot be combined"),
+        ("--client library --enable-tracking", "--enable-tracking cannot be combined"),
+        ("--client library --tls", "--tls cannot be combined"),
+        ("--client library -t ping_inline", "does not send inline requests"),
         ("--client library select 1", "sends no select over a connection that callers share"),
         ("--client library blpop l 1", "only over a pool"),
     ] {

@@ -286,9 +286,12 @@ fn mistakes_on_the_command_line_are_told_in_a_line_or_two() {
     for (arguments, wanted) in [
         (&["--nonsense"][..], "Invalid option \"--nonsense\" or option argument missing"),
         (&["-c"], "Invalid option \"-c\" or option argument missing"),
-        (&["-n", "many"], "-n wants a whole number from 0, not \"many\""),
-        (&["-t", "nonsense"], "-t: there is no test \"nonsense\"; there are ping_inline, ping,"),
-        (&["compare", ":1"], "compare wants at least two servers"),
+        (&["-n", "many"], "-n must be a whole number of at least 0, not \"many\""),
+        (
+            &["-t", "nonsense"],
+            "-t: there is no test \"nonsense\"; the tests are ping_inline, ping,",
+        ),
+        (&["compare", ":1"], "compare needs at least two servers"),
         (&["compare", ":1", ":2", "--save", "x.pdf"], "--save writes .md, .csv, .json or .txt"),
         (&["compare", ":1", ":2", "--html", "/no/where.html"], "/no/where.html: No such file"),
         (&["experiments", "--html", "/no/where.html"], "/no/where.html: No such file"),

@@ -13,7 +13,7 @@ const OPTIONS: &str = "
 Checks whether a server can load an RDB file, and shows where it is damaged.
 Exit code: 0 if it can be loaded, 1 if not.
 
- -h, --help         Prints this text
+ -h, --help         Prints this help
  -v, --version      Prints the version
 ";
 
@@ -86,7 +86,7 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
             Ok(Some(RdbEvent::EmptyValue { key })) => {
                 say_error(context.out, reader.position(), &LoadError::Empty)?;
                 writeln!(context.out, "[additional info] Reading key {}", shown(&key))?;
-                writeln!(context.out, "[additional info] Servers leave such a key out.")?;
+                writeln!(context.out, "[additional info] Servers skip keys with empty values.")?;
                 found.keys += 1;
                 found.say(context.out)?;
                 return Ok(None);
@@ -116,7 +116,7 @@ fn say_error(out: &mut dyn Write, offset: u64, error: &LoadError) -> IoResult<()
         }
         LoadError::Checksum { stored, computed } => writeln!(
             out,
-            "[offset {offset}] RDB CRC error: the file says {stored:016x}, its bytes give {computed:016x}"
+            "[offset {offset}] RDB CRC error: the file contains {stored:016x}, but the computed checksum is {computed:016x}"
         ),
         LoadError::NotRdb => {
             writeln!(out, "[offset {offset}] Wrong signature trying to load DB from file")
@@ -181,14 +181,14 @@ impl Found {
             writeln!(out, "[additional info] Reading type {kind} ({})", kind_name(kind))?;
         }
         if matches!(error, LoadError::Checksum { .. }) {
-            let line = "All keys can be read, but some byte is not what was written: \
+            let line = "All keys can be read, but the data is corrupted: \
                         their values cannot be trusted.";
             writeln!(out, "[additional info] {line}")?;
         } else {
             let keys = self.keys;
             writeln!(
                 out,
-                "[additional info] What cannot be read begins at byte {whole_until}; \
+                "[additional info] Damage begins at byte {whole_until}; \
                  the {keys} keys before it can be saved."
             )?;
         }

@@ -307,8 +307,8 @@ fn a_pipe_to_a_cluster_sends_each_request_to_the_node_of_its_key() {
     assert!(pipe(b"").status.success());
     for (input, why) in [
         (&b"MULTI\r\nSET a b\r\nEXEC\r\n"[..], "MULTI cannot be routed"),
-        (b"*2\r\n$3\r\nGET\r\n$5\r\nab", "The input ends within a request."),
-        (b"*1\r\n:5\r\n", "The input is no request"),
+        (b"*2\r\n$3\r\nGET\r\n$5\r\nab", "The input ends in the middle of a request."),
+        (b"*1\r\n:5\r\n", "The input is not a valid request"),
     ] {
         let found = pipe(input);
         assert_eq!(found.status.code(), Some(1));

@@ -195,7 +195,7 @@ fn a_topology_that_the_coordinator_has_lost_is_restored_from_the_file_of_a_node(
     let said = refused(&cluster(&["restore-topology", &setting, "/nonexistent/file"]));
     assert!(said.contains("Cannot read /nonexistent/file"), "{said}");
     let said = must(&cluster(&["restore-topology", &setting, &file]));
-    assert!(said.contains("again: 1 node."), "{said}");
+    assert!(said.contains(", 1 node."), "{said}");
     must(&local.start(&[]));
     assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
     must(&local.stop());
@@ -240,7 +240,7 @@ fn a_node_that_ends_is_named_with_the_end_of_its_log_and_the_others_end_too() {
     let said = refused(&local.start_program(&server, &["--nodes", "2", "--replicas", "0"]));
     // Both end; the first that is seen to is named.
     let names = |port: &Port| {
-        said.contains(&format!("[ERR] Node {} has ended (exit status: 3)", port.number()))
+        said.contains(&format!("[ERR] Node {} has exited (exit status: 3)", port.number()))
     };
     assert!(local.ports.iter().any(names), "{said}");
     assert!(said.contains("    Bad directive\n"), "{said}");

@@ -315,6 +315,6 @@ fn scripts_are_stepped_through_where_the_server_can_and_refused_where_not() {
 
     let ours = Launch::subject().start();
     let mut shown = session(ours.port(), &["--ldb", "--eval", &path, "k", ",", "v"], &[]);
-    shown.expect("This server has no debugger of scripts");
+    shown.expect("This server has no script debugger");
     assert_eq!(shown.end(), Some(1));
 }

@@ -56,10 +56,10 @@ Usage: brisk-server [/path/to/brisk.conf] [options] [-]
        brisk-server -                 reads the configuration from standard input
        brisk-server -v or --version
        brisk-server -h or --help
-       brisk-server --print-config    writes a configuration file that explains every directive
+       brisk-server --print-config    prints a configuration file that describes every directive
        brisk-server --doctor [--json] [/path/to/brisk.conf] [options]
-                                      checks this machine and that configuration; 1 if something
-                                      has to be done
+                                      checks this machine and the configuration; exits
+                                      with 1 if something must be fixed
 
 Options are directives of the configuration file with two dashes in front:
        brisk-server --port 7777 --save \"\"
@@ -75,8 +75,8 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
         Some(b"-h" | b"--help") => return Invocation::Help,
         Some(b"--print-config") if arguments.len() == 1 => return Invocation::PrintConfig,
         Some(b"--print-config") => {
-            let reason = "--print-config stands alone: it writes the defaults, and reads no file. \
-                          What a server would run with is shown by --doctor and CONFIG GET.";
+            let reason = "--print-config takes no other arguments: it prints the defaults and reads no \
+                          file. To see the effective settings, use --doctor or CONFIG GET.";
             return Invocation::Refuse(reason.to_owned());
         }
         Some(name @ (b"--test-memory" | b"--check-system")) => {
@@ -86,7 +86,7 @@ pub fn parse(arguments: &[OsString]) -> Invocation {
         _ => {}
     }
     if arguments.contains(&&b"--sentinel"[..]) {
-        let reason = "Sentinel mode is not part of Brisk: run Redis's own Sentinel beside it.";
+        let reason = "Sentinel mode is not part of Brisk: run Redis's Sentinel next to it.";
         return Invocation::Refuse(reason.to_owned());
     }
     if arguments.first().copied() == Some(b"--doctor") {

@@ -56,7 +56,7 @@ pub enum FileError {
     },
     /// A file that is larger than `FILE_BYTES_MAX`, or one file too many (`DEPTH_MAX`,
     /// `FILES_MAX`).
-    #[error("Fatal error, config file '{}' goes beyond a limit: {limit}", path.display())]
+    #[error("Fatal error, config file '{}' exceeds a limit: {limit}", path.display())]
     Limit {
         /// The file at which loading stopped.
         path: PathBuf,

@@ -108,17 +108,17 @@ fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
 /// Only the strict mode is a problem: nothing forks, so no memory is promised twice.
 fn overcommit(setting: Option<&str>) -> Option<String> {
     (setting?.trim() == "2").then(|| {
-        "WARNING: Memory overcommit is forbidden (vm.overcommit_memory is 2): the kernel may refuse memory \
-         although enough is free, which ends the server. Set it with 'sysctl vm.overcommit_memory=0' and keep \
-         it in /etc/sysctl.conf."
+        "WARNING: Memory overcommit is disabled (vm.overcommit_memory is 2): the kernel may fail an allocation \
+         although memory is free, which terminates the server. Enable it with 'sysctl vm.overcommit_memory=0', \
+         and add the setting to /etc/sysctl.conf."
             .to_owned()
     })
 }
 
 fn huge_pages(setting: Option<&str>) -> Option<String> {
     setting?.contains("[always]").then(|| {
-        "WARNING: Transparent huge pages are set to 'always': latency and memory use may suffer. Set them with \
-         'echo madvise > /sys/kernel/mm/transparent_hugepage/enabled' as root and keep that across reboots."
+        "WARNING: Transparent huge pages are set to 'always', which may increase latency and memory use. Run \
+         'echo madvise > /sys/kernel/mm/transparent_hugepage/enabled' as root, and make the setting permanent."
             .to_owned()
     })
 }
@@ -126,8 +126,8 @@ fn huge_pages(setting: Option<&str>) -> Option<String> {
 fn maxmemory(bytes: u64) -> Option<String> {
     match bytes {
         0 => Some(
-            "WARNING: maxmemory is not set: the data may grow until the system runs out of memory. Set maxmemory, \
-             and maxmemory-policy if old keys may be evicted."
+            "WARNING: maxmemory is not set: the dataset may grow until the system runs out of memory. Set maxmemory, \
+             and maxmemory-policy if keys may be evicted."
                 .to_owned(),
         ),
         1..0x10_0000 => Some(format!(
@@ -155,7 +155,7 @@ fn told_without_effect(config: &Config) -> Option<String> {
     let names = without_effect(config);
     (!names.is_empty()).then(|| {
         format!(
-            "WARNING: These directives are set but do nothing, as what they steer is not there yet: {}.",
+            "WARNING: These directives are set but not implemented, so they have no effect: {}.",
             names.join(", ")
         )
     })
@@ -212,7 +212,7 @@ mod tests {
         ] {
             let config = with(lines);
             let told = told_without_effect(&config);
-            let end = named.map(|names| format!(" not there yet: {names}."));
+            let end = named.map(|names| format!(" have no effect: {names}."));
             assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
             assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
         }

@@ -39,17 +39,18 @@ const HEAD: &str = "\
 # Configuration of brisk-server, with every directive at its default, as printed by
 # `brisk-server --print-config`. Start a server with it: brisk-server /path/to/brisk.conf
 #
-# A directive is a line: its name, then its value. Values with blanks stand in quotes. Amounts of
-# memory are bytes or have a unit: k, m and g count in thousands, kb, mb and gb in 1024s.
-# Behind each description stands in brackets what the directive takes, and how it can be changed:
-# by CONFIG SET while the server runs, or at start only.
+# Each directive is one line: its name, then its value. Values with spaces must be quoted.
+# Amounts of memory are in bytes or have a unit: k, m and g are powers of 1000, kb, mb and gb
+# are powers of 1024.
+# The brackets after each description show the accepted values and how the directive can be
+# changed: with CONFIG SET while the server runs, or at startup only.
 ";
 
 /// Returns why the line may be omitted.
 fn note(row: &Directive) -> Option<&'static str> {
     match row.standing {
-        Standing::Planned => Some("Does nothing yet: accepted, but what it steers is not there."),
-        Standing::Ignored => Some("Does nothing: accepted so that existing files load."),
+        Standing::Planned => Some("Not implemented: accepted and ignored."),
+        Standing::Ignored => Some("Has no effect: accepted so that existing files load."),
         Standing::InForce => None,
     }
 }
@@ -57,7 +58,7 @@ fn note(row: &Directive) -> Option<&'static str> {
 /// Returns the valid values, how to change the directive, and its other name.
 fn facts(row: &Directive) -> String {
     let mut facts = form(&row.kind);
-    facts.push_str(if row.immutable || row.fixed { "; at start only" } else { "; CONFIG SET" });
+    facts.push_str(if row.immutable || row.fixed { "; at startup only" } else { "; CONFIG SET" });
     if row.protected {
         facts.push_str(" if enable-protected-configs allows it");
     }
@@ -84,12 +85,12 @@ fn form(kind: &Kind) -> String {
                 format!("memory, {min} to {max}")
             }
         },
-        Kind::MemoryShare(_) => "memory, or a percentage as 5%".to_owned(),
+        Kind::MemoryShare(_) => "memory, or a percentage such as 5%".to_owned(),
         Kind::Mode(_) => "octal number, 0 to 777".to_owned(),
         Kind::Choice(choice) => format!("one of {}", (choice.list)()),
         Kind::Text { .. } => "text".to_owned(),
         Kind::One(special) | Kind::Many(special) => special.form.to_owned(),
-        Kind::FileOnly(_) => "words".to_owned(),
+        Kind::FileOnly(_) => "arguments".to_owned(),
         Kind::Include => "path".to_owned(),
     }
 }

@@ -13,7 +13,7 @@ pub enum CoordinatorError {
     #[error("the coordinator was stopped")]
     Stopped,
     /// No answer came in time. A request that writes may have been applied.
-    #[error("no answer from the coordinator within {} ms ({what})", limit.as_millis())]
+    #[error("no response from the coordinator within {} ms ({what})", limit.as_millis())]
     TimedOut { what: String, limit: Duration },
     /// No request was sent: no connection could be made.
     #[error("the coordinator is unreachable: {0}")]
@@ -25,7 +25,7 @@ pub enum CoordinatorError {
     #[error("etcd has no leader: {0}")]
     NoLeader(String),
     /// The lease has ended, or another process has registered the same node id.
-    #[error("the lease has ended")]
+    #[error("the lease has expired")]
     LeaseLost,
     /// A live process with another incarnation has registered this node id.
     #[error(
@@ -58,7 +58,7 @@ pub enum CoordinatorError {
     )]
     CommonName,
     /// An answer was not understood.
-    #[error("an answer of {endpoint} was not understood: {why}")]
+    #[error("a response from {endpoint} was not understood: {why}")]
     BadAnswer { endpoint: String, why: String },
     /// etcd rejected the request.
     #[error("etcd rejected the request: {0}")]
@@ -74,7 +74,7 @@ pub enum CoordinatorError {
     NetworkFileSystem { path: PathBuf, kind: &'static str },
     /// Another process holds the lock of the directory for too long.
     #[error(
-        "another process holds {} for more than {} ms", path.display(), limit.as_millis()
+        "another process has locked {} for more than {} ms", path.display(), limit.as_millis()
     )]
     Locked { path: PathBuf, limit: Duration },
     /// A file operation failed.

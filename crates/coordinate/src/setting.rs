@@ -68,18 +68,20 @@ pub enum SettingError {
     BadPort(String),
     #[error("endpoint '{0}' has characters that a host cannot have")]
     BadHost(String),
-    #[error("endpoint '{0}': an IPv6 address must stand in brackets, for example [::1]:2379")]
+    #[error("endpoint '{0}': an IPv6 address must be in brackets, for example [::1]:2379")]
     Unbracketed(String),
-    #[error("endpoint '{0}' is named twice")]
+    #[error("endpoint '{0}' is given twice")]
     Duplicate(String),
     #[error(
         "an etcd:// address has no user and no password: use cluster-coordinator-user and \
          cluster-coordinator-password"
     )]
     Credentials,
-    #[error("an etcd:// address has no path, but '{0}' has one: the keys follow from cluster-name")]
+    #[error(
+        "an etcd:// address has no path, but '{0}' has one: the keys are derived from cluster-name"
+    )]
     Path(String),
-    #[error("name the scheme once, before the first endpoint: '{0}'")]
+    #[error("give the scheme only once, before the first endpoint: '{0}'")]
     RepeatedScheme(String),
 }
 

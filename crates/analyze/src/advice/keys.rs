@@ -98,10 +98,11 @@ pub(super) fn integer(case: &Case<'_>) -> Option<Advice> {
         other => other.clone(),
     };
     let numbered = Pattern(case.pattern.0.iter().map(number).collect());
-    let how = format!("give each id a number (INCR), {} instead of {}", numbered, case.pattern);
+    let how =
+        format!("assign a number to each id (INCR): {} instead of {}", numbered, case.pattern);
     let mut advice =
         case.advice(Means::IntegerKeys, group.keys as f64, by_key_length(case, by), how);
-    advice.note = Some("a table from ids to numbers, where it is needed, is not counted".into());
+    advice.note = Some("a table that maps ids to numbers, if needed, is not counted".into());
     Some(advice)
 }
 
@@ -148,7 +149,7 @@ pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
     };
     let how = format!("HSET {rule} FIELD VALUE instead of SET: {shards:.0} hashes");
     let mut advice = case.advice(Means::ShardKey, keys, saved, how);
-    advice.note = Some("fields have no time to live of their own".into());
+    advice.note = Some("fields do not have their own TTL".into());
     Some(advice)
 }
 

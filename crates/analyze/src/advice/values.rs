@@ -57,15 +57,14 @@ pub(super) fn limit(case: &Case<'_>) -> Option<Advice> {
     };
     let settings: Vec<String> = settings.into_iter().flatten().collect();
     let how = if settings.is_empty() {
-        "write the keys anew (DUMP and RESTORE): they fit the limits now".to_owned()
+        "rewrite the keys (DUMP and RESTORE): they fit the current limits".to_owned()
     } else {
-        format!("{}, then write the keys anew (restart, or DUMP and RESTORE)", settings.join(", "))
+        format!("{}, then rewrite the keys (restart, or DUMP and RESTORE)", settings.join(", "))
     };
     let scale = case.group.scale();
     let keys = change.keys as f64 * scale;
     let mut advice = case.advice(Means::RaiseLimit, keys, change.saved.times(scale), how);
-    advice.note =
-        Some("commands then read through what is packed: measure before going far".into());
+    advice.note = Some("commands then scan larger packed values: measure the latency first".into());
     Some(advice)
 }
 
@@ -76,10 +75,10 @@ pub(super) fn integer_members(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     let scale = case.group.scale();
-    let how = "give each member a number and store that: small sets become intsets".to_owned();
+    let how = "assign a number to each member and store it: small sets become intsets".to_owned();
     let keys = change.keys as f64 * scale;
     let mut advice = case.advice(Means::IntegerMembers, keys, change.saved.times(scale), how);
-    advice.note = Some("a table from members to numbers, once for all sets, is not counted".into());
+    advice.note = Some("the table that maps members to numbers is not counted".into());
     Some(advice)
 }
 
@@ -92,7 +91,7 @@ pub(super) fn compressed_lists(case: &Case<'_>) -> Option<Advice> {
     }
     let part = 100.0 * lists.lzf as f64 / lists.raw as f64;
     let how = format!(
-        "CONFIG SET list-compress-depth 1, then write the lists anew: nodes come to {part:.0} % \
+        "CONFIG SET list-compress-depth 1, then rewrite the lists: nodes shrink to {part:.0} % \
          (measured on {} lists)",
         lists.sampled
     );
@@ -115,7 +114,7 @@ pub(super) fn compressed(case: &Case<'_>) -> Option<Advice> {
     let part = |bytes: u64| 100.0 * bytes as f64 / values.raw as f64;
     let megabytes = |bytes: Bytes| bytes.times(scale).redis / (1 << 20) as f64;
     let how = format!(
-        "compress values of {COMPRESSED_MIN} bytes or more in the program: zstd to {:.0} % ({:.1} MiB in \
+        "compress values of {COMPRESSED_MIN} bytes or more in the application: zstd to {:.0} % ({:.1} MiB in \
          Redis), LZF to {:.0} % ({:.1} MiB), measured on {} values",
         part(values.zstd),
         megabytes(zstd),
@@ -124,7 +123,8 @@ pub(super) fn compressed(case: &Case<'_>) -> Option<Advice> {
         values.sampled
     );
     let mut advice = case.advice(Means::CompressValues, values.keys as f64 * scale, best, how);
-    advice.note = Some("GETRANGE, APPEND and the like do not work on compressed values".into());
+    advice.note =
+        Some("GETRANGE, APPEND and similar commands do not work on compressed values".into());
     Some(advice)
 }
 
@@ -143,7 +143,7 @@ pub(super) fn without_ttl(case: &Case<'_>) -> Option<Advice> {
         }
         bytes.add(case.places_saved(keys as f64));
         let span = SPANS[FORGOTTEN_SPAN].1;
-        let how = format!("EXPIRE them: no TTL, and nobody has used them for {span}");
+        let how = format!("EXPIRE them: they have no TTL and were not used for {span}");
         return (keys > 0).then(|| case.advice(Means::MissingTtl, keys as f64, bytes, how));
     }
     let without = group.keys.saturating_sub(group.expiring);
@@ -152,8 +152,8 @@ pub(super) fn without_ttl(case: &Case<'_>) -> Option<Advice> {
         return None;
     }
     let bytes = group.total().times(1.0 - part);
-    let how = format!("EXPIRE them as the other {} % of the pattern", (part * 100.0).round());
+    let how = format!("EXPIRE them like the other {} % of the pattern", (part * 100.0).round());
     let mut advice = case.advice(Means::MissingTtl, without as f64, bytes, how);
-    advice.note = Some("when each was used last is not known here".into());
+    advice.note = Some("their last use is unknown".into());
     Some(advice)
 }

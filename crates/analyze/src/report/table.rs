@@ -32,12 +32,15 @@ fn head(out: &mut String, report: &Report) {
         put(out, format_args!("{notes}"));
     }
     if let Some(fault) = &facts.fault {
-        put(out, format_args!("NOT ALL COULD BE READ: {fault}"));
+        put(out, format_args!("INCOMPLETE: {fault}"));
     }
     if let Some(part) = facts.looked_at {
         put(
             out,
-            format_args!("{:.1} % of the keys were looked at; figures are of those", part * 100.0),
+            format_args!(
+                "{:.1} % of the keys were analyzed; all numbers are for these keys",
+                part * 100.0
+            ),
         );
     }
     let databases = report.findings.databases.len();
@@ -50,16 +53,16 @@ fn head(out: &mut String, report: &Report) {
     let places = (size(report.tables.redis), size(report.tables.brisk));
     put(
         out,
-        format_args!("  of that, tables of keys: {} in Redis, {} in Brisk", places.0, places.1),
+        format_args!(
+            "  including hash tables of keys: {} in Redis, {} in Brisk",
+            places.0, places.1
+        ),
     );
     if let Some(used) = facts.used_memory {
-        put(
-            out,
-            format_args!("  the server's own figure of all its memory: {}", size(used as f64)),
-        );
+        put(out, format_args!("  used_memory of the server: {}", size(used as f64)));
     }
     if facts.passed_over > 0 {
-        put(out, format_args!("  {} keys were passed over", count(facts.passed_over)));
+        put(out, format_args!("  {} keys were skipped", count(facts.passed_over)));
     }
 }
 
@@ -80,7 +83,7 @@ fn patterns(out: &mut String, report: &Report, top: usize) {
         "idle up to",
     ];
     let rows = report.findings.groups.iter().take(top).map(|line| row(line, report));
-    put(out, format_args!("\nPatterns, the largest first\n"));
+    put(out, format_args!("\nPatterns, largest first\n"));
     columns(out, &head, &rows.collect::<Vec<_>>(), &[1, 2, 3]);
     rest(out, report.findings.groups.len(), top);
 }
@@ -125,9 +128,12 @@ fn biggest(out: &mut String, report: &Report, top: usize) {
 }
 
 fn advice(out: &mut String, report: &Report, top: usize) {
-    put(out, format_args!("\nWhat would save memory (each alone, with these data)\n"));
+    put(
+        out,
+        format_args!("\nRecommendations (each saving is for that change alone, with this data)\n"),
+    );
     if report.advice.is_empty() {
-        put(out, format_args!("Nothing worth a line."));
+        put(out, format_args!("No recommendations."));
         return;
     }
     for advice in report.advice.iter().take(top) {

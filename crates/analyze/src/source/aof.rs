@@ -70,8 +70,8 @@ fn parts(path: &Path) -> Result<Vec<Part>, SourceError> {
         let mut manifests: Vec<PathBuf> = names.filter(is_manifest).collect();
         match (manifests.pop(), manifests.is_empty()) {
             (Some(one), true) => Some(one),
-            (Some(_), false) => return Err(wrong("holds more than one manifest: name the one")),
-            (None, _) => return Err(wrong("holds no manifest of an append-only file")),
+            (Some(_), false) => return Err(wrong("contains more than one manifest: specify one")),
+            (None, _) => return Err(wrong("contains no manifest of an append-only file")),
         }
     } else {
         path.to_string_lossy().ends_with(MANIFEST_ENDING).then(|| path.to_owned())
@@ -251,7 +251,9 @@ fn commands(part: &Part, mut each: impl FnMut(Placed<'_>)) -> Result<(), Reason>
             }
             Ok(None) => return Ok(()),
             Err(error) => {
-                return Err(Reason::Fault(format!("{error}; the commands before were executed")));
+                return Err(Reason::Fault(format!(
+                    "{error}; the commands before it were executed"
+                )));
             }
         }
     }

@@ -85,13 +85,13 @@ pub fn read(
     let (mut spool, place) = Spool::open(options.resume.as_deref(), &run_id, analysis)?;
     let resumed = analysis.keys();
     if resumed > 0 {
-        analysis.facts.notes.push(format!("{resumed} keys from the file of an earlier walk"));
+        analysis.facts.notes.push(format!("{resumed} keys from an earlier run"));
     }
     let done = walk.databases(&about, place, analysis, &mut spool, progress);
     progress.end();
     let (asked, elapsed) = (walk.asked.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
     analysis.facts.notes.push(format!(
-        "waited {asked:.2} s for the server within {elapsed:.1} s: {:.1} % of its time at most",
+        "waited {asked:.2} s of {elapsed:.1} s for the server: {:.1} % of its time at most",
         100.0 * asked / elapsed
     ));
     match done {
@@ -142,7 +142,7 @@ impl Refusals {
     fn told(&self) -> Option<String> {
         let each = self.0.iter().map(|(question, times, text)| {
             let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            format!("{question} was refused {times}: {text}")
+            format!("{question} was rejected {times}: {text}")
         });
         let all: Vec<String> = each.collect();
         (!all.is_empty()).then(|| all.join("; "))
@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
             words(&["CLIENT", "NO-TOUCH", "ON"]),
         ])?;
         let [info, allocator, settings @ .., _] = &answers[..] else {
-            return Err(SourceError::Server("the server answers too little".to_owned()));
+            return Err(SourceError::Server("the server sent too few replies".to_owned()));
         };
         if let Value::Error(text) = info {
             return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
         facts.startup_memory = field("used_memory_startup").and_then(|bytes| bytes.parse().ok());
         let policy = field("maxmemory_policy").unwrap_or_default();
         if policy.contains("lfu") {
-            facts.notes.push("LFU: idle times are not known".to_owned());
+            facts.notes.push("LFU policy: idle times are unknown".to_owned());
         }
         let classes = self.options.classes.or(classes(&text(allocator)));
         let classes = classes.unwrap_or(Classes::BUNDLED);
@@ -319,12 +319,16 @@ impl<'a> Walk<'a> {
         let (cursor, keys) = match answers.into_iter().next() {
             Some(Value::Array(parts)) => match <[Value; 2]>::try_from(parts) {
                 Ok([cursor, Value::Array(keys)]) => (bytes(&cursor).unwrap_or(b"0").to_vec(), keys),
-                _ => return Err(SourceError::Server("SCAN answers something else".to_owned())),
+                _ => {
+                    return Err(SourceError::Server(
+                        "SCAN returned an unexpected reply".to_owned(),
+                    ));
+                }
             },
             Some(Value::Error(text)) => {
                 return Err(SourceError::Server(String::from_utf8_lossy(&text).into_owned()));
             }
-            _ => return Err(SourceError::Server("SCAN answers something else".to_owned())),
+            _ => return Err(SourceError::Server("SCAN returned an unexpected reply".to_owned())),
         };
         let keys: Vec<Vec<u8>> = keys.iter().filter_map(bytes).map(<[u8]>::to_vec).collect();
         let mut all = Vec::new();

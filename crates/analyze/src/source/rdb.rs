@@ -158,8 +158,8 @@ fn told<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> 
     let key = key.unwrap_or_default();
     match (error, place.part) {
         (LoadError::Checksum { .. }, _) | (_, FilePart::Checksum) => {
-            format!("{error}: all keys were read, but some byte is not what was written")
+            format!("{error}: all keys were read, but the data is corrupted")
         }
-        _ => format!("{error}{key}; the figures are of the keys before byte {whole_until}"),
+        _ => format!("{error}{key}; the report covers the keys before byte {whole_until}"),
     }
 }

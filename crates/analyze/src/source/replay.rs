@@ -232,10 +232,10 @@ impl Replay {
 
     /// What was done, for a report.
     pub(super) fn told(&self) -> String {
-        let executed = format!("{} commands since the base were executed", self.executed);
+        let executed = format!("{} commands after the base were executed", self.executed);
         match &self.first_left_out {
             Some(name) => {
-                format!("{executed}, {} were not (the first is {name})", self.left_out)
+                format!("{executed}, {} were not (the first one was {name})", self.left_out)
             }
             None => executed,
         }

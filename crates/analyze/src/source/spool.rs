@@ -126,7 +126,7 @@ fn read(
                 }
                 if command.arg(2) != Some(run_id.as_bytes()) {
                     let text = "belongs to another server, or to this one before it was restarted: \
-                                its place means nothing here";
+                                the scan cannot be resumed";
                     return Err(text.to_owned());
                 }
                 whole = event.end;
@@ -134,18 +134,18 @@ fn read(
             _ if whole == 0 => break,
             b"KEY" => {
                 let words: Vec<&[u8]> = command.args().collect();
-                step.push(Found::decode(&words).ok_or("holds a broken record")?);
+                step.push(Found::decode(&words).ok_or("contains an invalid record")?);
             }
             b"STEP" => {
                 step.drain(..).for_each(|found| found.add_to(analysis));
-                let db = command.arg(1).and_then(number).ok_or("holds a broken step")?;
+                let db = command.arg(1).and_then(number).ok_or("contains an invalid step")?;
                 place = Some(Place { db, cursor: command.arg(2).unwrap_or(b"0").to_vec() });
                 whole = event.end;
             }
-            _ => return Err("holds something else".to_owned()),
+            _ => return Err("contains an unknown record".to_owned()),
         }
     }
-    if whole == 0 { Err("is no file of analyze".to_owned()) } else { Ok((whole, place)) }
+    if whole == 0 { Err("was not written by analyze".to_owned()) } else { Ok((whole, place)) }
 }
 
 fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
@@ -276,7 +276,7 @@ mod tests {
         assert!(error.to_string().contains("belongs to another server"), "{error}");
         std::fs::write(&path, "notes of mine").unwrap();
         let error = Spool::open(Some(&path), "one", &mut analysis()).unwrap_err();
-        assert!(error.to_string().contains("is no file of analyze"), "{error}");
+        assert!(error.to_string().contains("was not written by analyze"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"notes of mine");
     }
 }

@@ -50,7 +50,7 @@ fn conditions(comparison: &Comparison) -> String {
     parts.extend(conditions.seconds.map(|seconds| format!("{seconds} s")));
     parts.extend(conditions.rate.map(|rate| format!("open loop at {rate}/s")));
     if !conditions.keep_alive {
-        parts.push("a connection per batch".to_owned());
+        parts.push("one connection per batch".to_owned());
     }
     parts.extend(conditions.keyspace.map(|keys| format!("{keys} keys, {}", conditions.keys)));
     parts.join(", ")
@@ -153,7 +153,7 @@ fn markdown(comparison: &Comparison) -> String {
         }
     }
     if !comparison.warnings.is_empty() {
-        text += "\nBefore believing these figures:\n\n";
+        text += "\nWarnings:\n\n";
         comparison.warnings.iter().for_each(|warning| text += &format!("- {warning}\n"));
     }
     text

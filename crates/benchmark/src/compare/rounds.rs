@@ -64,7 +64,7 @@ pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparis
 fn baseline(options: &Options, specs: &[SubjectSpec]) -> Result<usize, String> {
     for (i, spec) in specs.iter().enumerate() {
         if specs[..i].iter().any(|other| other.name == spec.name) {
-            return Err(format!("two servers are called {}; name them: a=… b=…", spec.name));
+            return Err(format!("two servers are named {}; use other names: a=… b=…", spec.name));
         }
     }
     match &options.baseline {
@@ -72,7 +72,7 @@ fn baseline(options: &Options, specs: &[SubjectSpec]) -> Result<usize, String> {
         Some(name) => specs
             .iter()
             .position(|spec| spec.name == *name)
-            .ok_or_else(|| format!("--baseline: no server is called {name}")),
+            .ok_or_else(|| format!("--baseline: no server is named {name}")),
     }
 }
 

@@ -9,9 +9,10 @@ use crate::compare::statistics::median;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "c3",
     title: "A time limit for each command",
-    what: "200 callers send SETs over one connection of the client library, with the time limit of 3 s that each \
-           command has unless it is told otherwise, and without any; four times each in turns, of which the medians \
-           count. In the article the timers of Lettuce, and what it wraps pooled connections in, cost 20 %.",
+    what: "200 callers send SETs over one connection of the client library, with the default time \
+           limit of 3 s per command and without a time limit. Each variant runs four times, in \
+           turns; the results are medians. In the article the timers of Lettuce, and its wrappers \
+           for pooled connections, cost 20 %.",
     run,
 };
 

@@ -143,7 +143,7 @@ impl Callers {
 /// The same server, so much farther away in each direction.
 fn distant(target: &Target, delay: Duration) -> Result<DelayProxy, String> {
     let Address::Tcp { resolved, .. } = target.address else {
-        return Err("the distant network is one of TCP: name a server by host and port".to_owned());
+        return Err("the simulated network uses TCP: specify a server by host and port".to_owned());
     };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let plan = DelayPlan { listen, to: resolved, delay, jitter: Duration::ZERO };

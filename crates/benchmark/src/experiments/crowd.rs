@@ -46,7 +46,7 @@ impl Crowd {
                 return Ok(crowd);
             }
             if begun.elapsed() > PATIENCE {
-                return Err(format!("of {count} idle clients the server has seen {seen}"));
+                return Err(format!("the server has seen only {seen} of {count} idle clients"));
             }
         }
     }

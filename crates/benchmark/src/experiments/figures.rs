@@ -15,10 +15,10 @@ use std::time::Duration;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "figures",
     title: "CPU per request, and memory per element",
-    what: "Server CPU per request: single requests, pipelines, many clients, connections for one request, \
-           and commands on all types in pipelines of 100, with 1,000,000 keys. Then by how much the \
-           process grows per key or element. In parentheses what Brisk allows itself with one worker \
-           (`--threads 1`): the ratio to Redis, or bytes.",
+    what: "Server CPU per request: single requests, pipelines, many clients, connections for one \
+           request, and commands for all types in pipelines of 100, with 1,000,000 keys. Then the \
+           growth of the process per key or element. In parentheses: Brisk's limit with one worker \
+           (`--threads 1`), as a ratio to Redis or in bytes.",
     run,
 };
 
@@ -140,7 +140,7 @@ impl Case {
             Load::Depth(depth) => format!("pipelines of {depth}"),
             Load::Clients(clients) => format!("{clients} clients"),
             Load::Reconnecting(clients) => format!("{clients} clients, a connection each"),
-            Load::BesideIdle => format!("beside {IDLE} idle clients"),
+            Load::BesideIdle => format!("next to {IDLE} idle clients"),
         };
         format!("{command}: {load} ({:.2})", self.at_most)
     }

@@ -194,7 +194,7 @@ pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
     let limited: Vec<String> = limited.collect();
     (!limited.is_empty()).then(|| {
         format!(
-            "the generator itself was the limit, so that servers may be faster, of: {}",
+            "the generator was the limit, so the servers may be faster, in: {}",
             limited.join("; ")
         )
     })
@@ -259,7 +259,7 @@ mod tests {
             vec![round(false, false), round(true, true)],
         ];
         let text = limits(&figures, &["a", "b"]).unwrap_or_default();
-        assert!(text.ends_with("of: one (b); other (a, b)"), "{text}");
+        assert!(text.ends_with("in: one (b); other (a, b)"), "{text}");
     }
 
     #[test]

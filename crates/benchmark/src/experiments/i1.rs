@@ -9,9 +9,9 @@ use crate::load::Material;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "i1",
-    title: "INFO beside 9,999 idle clients",
-    what: "One client sends INFO again and again, alone and beside 9,999 clients that are connected and \
-           silent. The article's server used 20 % of a processor alone and 80 % beside them.",
+    title: "INFO next to 9,999 idle clients",
+    what: "One client sends INFO repeatedly, first alone and then with 9,999 idle clients \
+           connected. The article's server used 20 % of a CPU alone and 80 % with the idle clients.",
     run,
 };
 
@@ -33,9 +33,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             drop(crowd);
             Ok(vec![
                 Figure::less("server CPU, alone", "us/INFO", alone.cpu_us),
-                Figure::less("server CPU, beside idle clients", "us/INFO", beside.cpu_us),
+                Figure::less("server CPU, next to idle clients", "us/INFO", beside.cpu_us),
                 Figure::more("alone", "INFO/s", alone.summary.rate).limited_as(&alone.summary),
-                Figure::more("beside idle clients", "INFO/s", beside.summary.rate)
+                Figure::more("next to idle clients", "INFO/s", beside.summary.rate)
                     .limited_as(&beside.summary),
             ])
         },
@@ -46,7 +46,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         rows.insert(
             0,
             Row {
-                what: "CPU beside idle clients over CPU alone".to_owned(),
+                what: "CPU next to idle clients over CPU alone".to_owned(),
                 unit: "times".to_owned(),
                 better: Better::Less,
                 article: Some(4.0),

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m1",
     title: "Memory per element, by encoding",
-    what: "Strings, and collections of 100 elements of 8 bytes, once within the limits of the packed \
-           encodings and once with these limits at nothing (1,000,000 strings or elements; 200,000 \
-           short). Figures are the growth of `used_memory` per string or element, from a database that \
-           has held a key before. The article gives no figures.",
+    what: "Strings, and collections of 100 elements of 8 bytes, once within the limits of the \
+           packed encodings and once with these limits set to 0 (1,000,000 strings or elements; \
+           200,000 short). The values are the growth of `used_memory` per string or element, \
+           starting with a database that has already held a key. The article gives no numbers.",
     run,
 };
 
@@ -65,7 +65,7 @@ const CASES: [Case; 12] = [
     case("list, a node per element", Some(("list-max-listpack-size", "1")), "RPUSH", Shape::Words),
     case("set of numbers, packed", None, "SADD", Shape::Numbers),
     case("set of numbers, unpacked", Some(("set-max-intset-entries", "0")), "SADD", Shape::Numbers),
-    case("set of words", None, "SADD", Shape::Words),
+    case("set of strings", None, "SADD", Shape::Words),
     case("sorted set, packed", None, "ZADD", Shape::Scores),
     case("sorted set, unpacked", Some(("zset-max-listpack-entries", "0")), "ZADD", Shape::Scores),
 ];

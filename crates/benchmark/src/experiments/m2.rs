@@ -7,9 +7,10 @@ use super::{Experiment, Found};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m2",
     title: "A long list: packed nodes and LZF",
-    what: "A list of a million small numbers (200,000 short) in packed nodes and with a node per \
-           element; the article's figures are what it says of a million: pointers alone, and all. Then \
-           100,000 JSON texts of about 100 bytes, as they are and with `list-compress-depth 1`.",
+    what: "A list of a million small numbers (200,000 short) in packed nodes and with one node per \
+           element. The article's numbers for a million elements are those of the pointers alone, \
+           and of everything. Then 100,000 JSON texts of about 100 bytes, uncompressed and with \
+           `list-compress-depth 1`.",
     run,
 };
 

@@ -9,9 +9,9 @@ use crate::load::Material;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m3",
     title: "Limits of packed hashes",
-    what: "Hashes of 128 to 2,000 fields (of 12 bytes, with values of 8), packed and not: memory per \
-           field, and the server's time for an HGET in pipelines of 16. The default limit is 512 \
-           entries (now 128); the articles advise 500 to 2,000.",
+    what: "Hashes of 128 to 2,000 fields (12 bytes each, with values of 8 bytes), packed and \
+           unpacked: memory per field, and server CPU of HGET in pipelines of 16. The default limit \
+           is 512 entries (now 128); the articles recommend 500 to 2,000.",
     run,
 };
 

@@ -11,10 +11,10 @@ use crate::subject::Subject;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m5",
     title: "Addresses in three layouts",
-    what: "Province, city and district of 500,000 users (100,000 short): a key per field; a hash per \
-           user; and a code of six digits per user in one string, with three dictionaries, read by a \
-           Lua script. Memory per user, and the server's time to read one address in pipelines of 16. \
-           The article gives no figures.",
+    what: "Province, city and district of 500,000 users (100,000 short) as one key per field, as \
+           one hash per user, and as a code of six digits per user in one string with three \
+           dictionaries, read by a Lua script. Memory per user, and server CPU for reading one \
+           address in pipelines of 16. The article gives no numbers.",
     run,
 };
 
@@ -117,7 +117,7 @@ impl Layout {
             Layout::Codes => {
                 let mut asker = connect(subject)?;
                 let sha = text_of(&ask(&mut asker, &["SCRIPT", "LOAD", SCRIPT])?);
-                let sha = sha.ok_or("SCRIPT LOAD gave no digest")?;
+                let sha = sha.ok_or("SCRIPT LOAD returned no digest")?;
                 let keys = [&["4", "codes"][..], &FIELDS].concat();
                 let mut words = vec!["EVALSHA".to_owned(), sha];
                 words.extend(keys.into_iter().map(str::to_owned));

@@ -9,11 +9,11 @@ use crate::subject::Subject;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m6",
     title: "Allocators and fragmentation",
-    what: "200 lists of a million numbers, and 3,000 lists of 800 items of 2.5 kB, both with fewer \
-           elements as `--scale` says (a twentieth, or a hundredth short): growth of the process over that \
-           of `used_memory`, and what is left of it when nine of ten lists are deleted. The article's \
-           figures are of jemalloc; with libc they were 33 % and 1 %. Servers built with other \
-           allocators can be named with `--servers`.",
+    what: "200 lists of a million numbers, and 3,000 lists of 800 items of 2.5 kB. `--scale` \
+           reduces the number of elements (to a twentieth by default, a hundredth with --short). \
+           Measured are the growth of the process beyond that of `used_memory`, and the rest after \
+           nine of ten lists are deleted. The article's numbers are for jemalloc; with libc they \
+           were 33 % and 1 %. Use `--servers` to measure servers with other allocators.",
     run,
 };
 

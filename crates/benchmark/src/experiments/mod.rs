@@ -132,7 +132,7 @@ pub fn experiments(
     let mut report = Report::new(machine_line(), servers);
     if options.short {
         report.warnings.push(
-            "a short run: less data, fewer rounds, and figures that vary more than these ratios show"
+            "short run: less data, fewer rounds, and results that vary more than these ratios show"
                 .to_owned(),
         );
     }
@@ -217,7 +217,7 @@ fn specs(servers: &[String]) -> Result<Vec<SubjectSpec>, String> {
     let specs: Vec<SubjectSpec> = servers.iter().map(|text| SubjectSpec::parse(text)).collect();
     for (i, spec) in specs.iter().enumerate() {
         if specs[..i].iter().any(|other| other.name == spec.name) {
-            return Err(format!("two servers are called {}; name them: a=… b=…", spec.name));
+            return Err(format!("two servers are named {}; use other names: a=… b=…", spec.name));
         }
     }
     Ok(specs)
@@ -231,7 +231,7 @@ fn program_named(program: &str) -> Result<PathBuf, String> {
     let mut places = beside.into_iter().chain(std::env::split_paths(&path));
     let found = places.find_map(|dir| Some(dir.join(program)).filter(|file| file.is_file()));
     found.ok_or_else(|| {
-        format!("no {program} beside this program or in PATH; name the servers with --servers")
+        format!("no {program} next to this program or in PATH; specify the servers with --servers")
     })
 }
 

@@ -8,8 +8,9 @@ use crate::load::Material;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "p2",
-    title: "10,000 PINGs, pipelined or not",
-    what: "One client sends 10,000 PINGs, each after the reply to the one before, and then all at once.",
+    title: "10,000 PINGs, with and without a pipeline",
+    what: "One client sends 10,000 PINGs: first one at a time, waiting for each reply, then all at \
+           once.",
     run,
 };
 

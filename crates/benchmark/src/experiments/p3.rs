@@ -14,13 +14,13 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "p3",
-    title: "Throughput against pipeline depth",
-    what: "SET and GET at depths 1 to 100: 50 clients on loopback, as the article measured; then one \
-           client on loopback, behind a round trip of 0.5 ms (LAN) and of 20 ms (WAN), both made by \
-           `delay-proxy`. The formula is n*1000/(L+R*n) for latency L and service time R in ms: R comes \
-           from depths 1 and 100 on loopback, L from depth 1 of each network, and the depths between \
-           are predicted. The article tells only the first and the last figure of its LAN, whose delay \
-           is unknown.",
+    title: "Throughput by pipeline depth",
+    what: "SET and GET at pipeline depths 1 to 100: 50 clients on loopback, as in the article; then \
+           one client on loopback, and with round trip times of 0.5 ms (LAN) and 20 ms (WAN), both \
+           simulated by `delay-proxy`. The formula is n*1000/(L+R*n) for latency L and service time \
+           R in ms: R comes from depths 1 and 100 on loopback, L from depth 1 of each network, and \
+           the depths in between are predicted. The article gives only the first and the last \
+           number of its LAN, whose delay is unknown.",
     run,
 };
 
@@ -119,7 +119,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
 impl Sweep {
     fn figures(&self, subject: &Subject, size: &Size) -> Result<Vec<Figure>, String> {
         let (_proxy, target) = self.target(subject)?;
-        let test = test_named(self.test).ok_or("the suite has no such test")?;
+        let test = test_named(self.test).ok_or("there is no such test")?;
         let name = self.test.to_uppercase();
         let mut figures = Vec::new();
         for (&depth, &article) in DEPTHS.iter().zip(&self.article) {
@@ -142,7 +142,7 @@ impl Sweep {
     fn target(&self, subject: &Subject) -> Result<(Option<DelayProxy>, Target), String> {
         let Some(delay) = self.delay else { return Ok((None, subject.target.clone())) };
         let Address::Tcp { resolved, .. } = &subject.target.address else {
-            return Err("the proxy speaks TCP: name a server by host and port".to_owned());
+            return Err("the proxy uses TCP: specify a server by host and port".to_owned());
         };
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let plan = DelayPlan { listen, to: *resolved, delay, jitter: Duration::ZERO };

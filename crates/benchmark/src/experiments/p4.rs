@@ -15,10 +15,10 @@ use std::time::Duration;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "p4",
     title: "A client that does not read its replies",
-    what: "A client sends a million GETs of 1 KiB (300,000 short) and reads nothing, while ten others \
-           send 5,000 requests per second in an open loop. Whatever the server keeps of its replies is \
-           memory. The article gives no figures, but the advice to send at most 10,000 commands \
-           together.",
+    what: "A client sends a million GETs of 1 KiB (300,000 short) and reads no replies, while ten \
+           other clients send 5,000 requests per second in an open loop. The replies that the \
+           server keeps take memory. The article gives no numbers, but recommends to send at most \
+           10,000 commands at once.",
     run,
 };
 
@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let rows = stage.alone(&[], |subject, size, _| {
         let Address::Tcp { resolved, .. } = &subject.target.address else {
-            return Err("the slow reader speaks TCP: name a server by host and port".to_owned());
+            return Err("the slow reader uses TCP: specify a server by host and port".to_owned());
         };
         ask(&mut connect(subject)?, &["SET", "large", &"x".repeat(VALUE_BYTES)])?;
         let plan = Plan {
@@ -64,10 +64,10 @@ fn figures(before: &Measured, beside: &Measured, taken: usize) -> Vec<Figure> {
     let (before, beside) = (&before.summary.latency_ms, &beside.summary.latency_ms);
     vec![
         Figure::less("growth of the server's memory", "MiB", growth),
-        Figure::plain("requests that were taken from the client", "requests", taken as f64),
-        Figure::less("others' latency without it, p99", "ms", before.p99),
-        Figure::less("others' latency beside it, p99", "ms", beside.p99),
-        Figure::less("others' latency beside it, longest", "ms", beside.max),
+        Figure::plain("requests that the server read from the client", "requests", taken as f64),
+        Figure::less("latency of the others without this client, p99", "ms", before.p99),
+        Figure::less("latency of the others next to this client, p99", "ms", beside.p99),
+        Figure::less("latency of the others next to this client, longest", "ms", beside.max),
     ]
 }
 

@@ -227,7 +227,7 @@ pub fn ask<W: AsRef<[u8]>>(asker: &mut Asker, words: &[W]) -> Result<Value, Stri
 pub fn info(asker: &mut Asker, section: &str, field: &str) -> Result<String, String> {
     let text = text_of(&ask(asker, &["INFO", section])?).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("INFO tells no {field}"))
+    value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("INFO contains no {field}"))
 }
 
 /// What the server says its data take.

@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "unfinished",
     title: "Clients that send the beginning of a large value",
-    what: "1,000 clients each announce a SET of 512 MiB, then send 10 KB of the value, then 30 KB more. \
-           What the server takes for each of them beside what it takes for an idle client. What a client \
-           announces should cost nothing; the bytes that it sent have to be kept. Not from the articles.",
+    what: "1,000 clients each announce a SET of 512 MiB, then send 10 KB of the value, then 30 KB \
+           more. The value is the memory that the server uses for each of them beyond that of an \
+           idle client. An announcement should cost nothing; the bytes that were sent must be kept. \
+           Not from the articles.",
     run,
 };
 
@@ -40,7 +41,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
 
 fn figures(subject: &Subject) -> Result<Vec<Figure>, String> {
     let Address::Tcp { resolved, .. } = &subject.target.address else {
-        return Err("the clients speak TCP: name a server by host and port".to_owned());
+        return Err("the clients use TCP: specify a server by host and port".to_owned());
     };
     allow_descriptors(CLIENTS + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
     let told = |error: std::io::Error| format!("a client: {error}");

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "unread",
-    title: "Clients that do not read, by what they are sent",
-    what: "A client sends up to 128 MB of requests (16 MB in a short run) and reads nothing, or other \
-           clients cause as much output for it: invalidations, lines of MONITOR, published messages, the \
-           stream of a replica. The value is the growth of the server's memory. In parentheses: the bound \
-           in MiB that Brisk promises with default settings; for a replica it is the backlog, which all \
-           replicas share, plus the replica's output. CLIENT DURABILITY is Brisk's own command. Not from \
-           the articles.",
+    title: "Clients that do not read, by type of output",
+    what: "A client sends up to 128 MB of requests (16 MB short) and reads nothing, or other \
+           clients cause as much output for it: invalidations, lines of MONITOR, published \
+           messages, the stream of a replica. The value is the growth of the server's memory. In \
+           parentheses: the bound in MiB that Brisk guarantees with default settings; for a replica \
+           it is the backlog, which all replicas share, plus the output of the replica. CLIENT \
+           DURABILITY exists only in Brisk. Not from the articles.",
     run,
 };
 
@@ -64,7 +64,7 @@ const LOADS: &[Load] = &[
     pipeline("HSET and HGETALL", &[&["HSET", "hash", "f", VALUE], &["HGETALL", "hash"]]),
     pipeline("LRANGE and SET", &[&["LRANGE", "list", "0", "-1"], &["SET", "other", VALUE]]),
     Load {
-        name: "GET, replies held for a replica that is not there",
+        name: "GET, replies held for a replica that is not connected",
         setup: &["CLIENT DURABILITY REPLICAS 1"],
         cause: Cause::Itself(&[&["SET", "other", VALUE], &["GET", "string"]]),
         bound_mib: 4.0,
@@ -101,7 +101,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
 
 fn figures(subject: &Subject, size: &Size) -> Result<Vec<Figure>, String> {
     let Address::Tcp { resolved, .. } = &subject.target.address else {
-        return Err("the clients speak TCP: name a server by host and port".to_owned());
+        return Err("the clients use TCP: specify a server by host and port".to_owned());
     };
     let mut asker = connect(subject)?;
     let value = "v".repeat(1000);

@@ -49,7 +49,7 @@ fn conditions(comparison: &Comparison) -> String {
     parts.extend(conditions.rate.map(|rate| format!("open loop at {rate} requests/s")));
     parts.extend(conditions.keyspace.map(|keys| format!("{keys} keys")));
     if !conditions.keep_alive {
-        parts.push("a connection per batch".to_owned());
+        parts.push("one connection per batch".to_owned());
     }
     format!(
         "{}. Ratios are to {}, with the interval that holds them in 95 of 100 repetitions; better and \

@@ -138,7 +138,7 @@ impl Report {
         for server in self.servers.iter().skip(1) {
             let first = self.servers.first().map_or("", |server| server.name.as_str());
             text += &format!(
-                "<th class=\"n\">{} beside {}</th>",
+                "<th class=\"n\">{} compared with {}</th>",
                 escaped(&server.name),
                 escaped(first)
             );

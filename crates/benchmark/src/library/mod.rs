@@ -69,7 +69,7 @@ pub(crate) fn run(
     );
     outcome.notes.push(note);
     if !load.is_pool && plan.clients > 1 && names_one_key(&plan.workload) {
-        let note = "all requests name one key, so that they go by one connection: tell how many there are with -r";
+        let note = "all requests use the same key and so the same connection: set the number of keys with -r";
         outcome.notes.push(note.to_owned());
     }
     Ok(outcome)
@@ -79,20 +79,20 @@ pub(crate) fn run(
 fn refuse(plan: &Plan) -> Result<(), RunError> {
     let refused = |what: &str| Err(RunError::Plan(format!("the client library {what}")));
     if plan.target.tls.is_some() {
-        return refused("is not measured over TLS");
+        return refused("does not support --tls in this tool");
     }
     if !plan.keep_alive {
-        return refused("keeps its connections, so there is no -k 0 with it");
+        return refused("reuses its connections, so -k 0 is not supported");
     }
     if plan.target.session.tracking {
-        return refused("is measured without tracking");
+        return refused("does not support --enable-tracking in this tool");
     }
     match plan.pace {
         Pace::Closed => Ok(()),
         Pace::Open { .. } => {
-            refused("has callers that wait for their replies, so there is no --rate with it")
+            refused("has callers that wait for their replies, so --rate is not supported")
         }
-        Pace::Idle => refused("is measured with callers that ask, so there is no -I with it"),
+        Pace::Idle => refused("has callers that send requests, so -I is not supported"),
     }
 }
 
@@ -105,7 +105,7 @@ fn names(workload: &Workload, is_pool: bool) -> Result<Vec<(Vec<u8>, Traits)>, R
         command.template.append(&mut bytes, &mut places, &mut Random::new(0));
         let mut words = caller::words(&bytes);
         let Some(name) = words.next() else {
-            return Err(refused("requests that are a line of text (ping_inline)".to_owned()));
+            return Err(refused("inline requests (ping_inline)".to_owned()));
         };
         let text = String::from_utf8_lossy(name).into_owned();
         let mut traits = Request::named(&text).traits();

@@ -81,7 +81,8 @@ impl FromStr for ValueSizes {
             let mut sizes = Vec::new();
             for part in text.split(',') {
                 let (word, weight) = part.split_once(':').unwrap_or((part, "1"));
-                let weight: u32 = weight.parse().map_err(|_| format!("no weight: \"{weight}\""))?;
+                let weight: u32 =
+                    weight.parse().map_err(|_| format!("invalid weight: \"{weight}\""))?;
                 sizes.push((size(word)?, u64::from(weight)));
             }
             if sizes.iter().all(|&(_, weight)| weight == 0) {

@@ -58,7 +58,7 @@ impl Expect {
 
     fn wanted(self, number: Option<u64>) -> String {
         match self {
-            Expect::Any => "a reply that is no error".to_owned(),
+            Expect::Any => "a reply that is not an error".to_owned(),
             Expect::Simple(text) => format!("the status {text}"),
             Expect::Integer(min, i64::MAX) => format!("a number from {min}"),
             Expect::Integer(min, max) => format!("a number from {min} to {max}"),

@@ -122,14 +122,12 @@ impl Options {
         if self.sender != Sender::Engine {
             tests.retain(|test| !test.words.is_empty());
             if tests.is_empty() && unknown.is_empty() {
-                return Err(
-                    "-t: the client library sends no requests that are a line of text".to_owned()
-                );
+                return Err("-t: the client library does not send inline requests".to_owned());
             }
         }
         if tests.is_empty() {
             let wanted = self.tests.as_deref().unwrap_or_default();
-            return Err(format!("-t: there is no test \"{wanted}\"; there are {}", names()));
+            return Err(format!("-t: there is no test \"{wanted}\"; the tests are {}", names()));
         }
         Ok((tests.into_iter().map(|test| material.test(test)).collect(), unknown))
     }
@@ -139,10 +137,10 @@ impl Options {
         for part in self.mix.iter().flat_map(|mix| mix.split(',')) {
             let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
             let test = test_named(name).ok_or_else(|| {
-                format!("--mix: there is no test \"{name}\"; there are {}", names())
+                format!("--mix: there is no test \"{name}\"; the tests are {}", names())
             })?;
             let weight: u32 =
-                weight.parse().map_err(|_| format!("--mix: no weight: \"{weight}\""))?;
+                weight.parse().map_err(|_| format!("--mix: invalid weight: \"{weight}\""))?;
             parts.push((Ingredient::Test(test), u64::from(weight)));
             titles.push(format!("{name}:{weight}"));
         }

@@ -64,7 +64,9 @@ pub(super) fn parse_experiments(
             "--scale" => {
                 let scale: f64 = arguments.number()?;
                 if !(scale > 0.0 && scale <= 1.0) {
-                    return Err(format!("--scale wants a part of 1, not {scale}"));
+                    return Err(format!(
+                        "--scale must be greater than 0 and at most 1, not {scale}"
+                    ));
                 }
                 options.scale = Some(scale);
             }
@@ -107,14 +109,14 @@ pub(super) fn parse_delay_proxy(
     }
     match (listen, to, delay) {
         (Some(listen), Some(to), Some(delay)) => Ok(Some(DelayPlan { listen, to, delay, jitter })),
-        _ => Err("delay-proxy wants --listen, --to and --delay".to_owned()),
+        _ => Err("delay-proxy needs --listen, --to and --delay".to_owned()),
     }
 }
 
 fn tcp(text: &str) -> Result<SocketAddr, String> {
     match Address::parse(text)? {
         Address::Tcp { resolved, .. } => Ok(resolved),
-        Address::Unix(_) => Err(format!("delay-proxy speaks TCP: \"{text}\" is no host and port")),
+        Address::Unix(_) => Err(format!("delay-proxy uses TCP: \"{text}\" is not a host and port")),
     }
 }
 
@@ -123,7 +125,7 @@ fn milliseconds(arguments: &mut Arguments<'_>) -> Result<Duration, String> {
     if (0.0..=DELAY_MS_MAX).contains(&ms) {
         Ok(Duration::from_secs_f64(ms / 1000.0))
     } else {
-        Err(format!("{} wants milliseconds, not {ms}", arguments.option))
+        Err(format!("{} must be a number of milliseconds, not {ms}", arguments.option))
     }
 }
 

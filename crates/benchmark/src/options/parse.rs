@@ -78,11 +78,11 @@ impl Number for u32 {
 }
 
 impl Number for u64 {
-    const WANTED: &'static str = "a whole number from 0";
+    const WANTED: &'static str = "a whole number of at least 0";
 }
 
 impl Number for usize {
-    const WANTED: &'static str = "a whole number from 0";
+    const WANTED: &'static str = "a whole number of at least 0";
 }
 
 impl Number for i64 {
@@ -106,7 +106,7 @@ impl Arguments<'_> {
 
     pub(super) fn number<T: Number>(&mut self) -> Result<T, String> {
         let text = self.text()?;
-        text.parse().map_err(|_| format!("{} wants {}, not \"{text}\"", self.option, T::WANTED))
+        text.parse().map_err(|_| format!("{} must be {}, not \"{text}\"", self.option, T::WANTED))
     }
 
     fn parsed<T: FromStr<Err = String>>(&mut self) -> Result<T, String> {
@@ -119,7 +119,7 @@ impl Arguments<'_> {
         if (0.0..=SECONDS_MAX).contains(&seconds) {
             Ok(Duration::from_secs_f64(seconds))
         } else {
-            Err(format!("{} wants seconds, not {seconds}", self.option))
+            Err(format!("{} must be a number of seconds, not {seconds}", self.option))
         }
     }
 }
@@ -166,7 +166,7 @@ fn load_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result<b
         "-n" => {
             options.requests = arguments.number()?;
             if options.requests == 0 {
-                return Err("-n wants at least one request".to_owned());
+                return Err("-n must be at least 1".to_owned());
             }
         }
         "--duration" => options.duration = Some(arguments.seconds()?),
@@ -174,7 +174,7 @@ fn load_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result<b
         "--rate" => {
             let rate: f64 = arguments.number()?;
             if !(rate > 0.0 && rate <= 1e9) {
-                return Err(format!("--rate wants requests per second, not {rate}"));
+                return Err(format!("--rate must be a number of requests per second, not {rate}"));
             }
             options.rate = Some(rate);
         }
@@ -189,7 +189,7 @@ fn load_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result<b
             let text = arguments.text()?;
             let depth = |word: &str| {
                 let depth: i64 =
-                    word.parse().map_err(|_| format!("-P wants a number, not \"{word}\""))?;
+                    word.parse().map_err(|_| format!("-P must be a number, not \"{word}\""))?;
                 Ok(usize::try_from(depth).unwrap_or(1).clamp(1, PIPELINE_MAX))
             };
             options.pipelines = text.split(',').map(depth).collect::<Result<_, String>>()?;
@@ -231,7 +231,7 @@ fn request_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Resul
         "--command" => options.commands.push((arguments.text()?, 1)),
         "--weight" => match options.commands.last_mut() {
             Some((_, weight)) => *weight = u64::from(arguments.number::<u32>()?),
-            None => return Err("--weight belongs after a --command".to_owned()),
+            None => return Err("--weight must follow a --command".to_owned()),
         },
         "--mix" => options.mix = Some(arguments.text()?),
         "-r" => {
@@ -312,55 +312,55 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
         options.warnings.push("WARNING: Option -t is ignored.".to_owned());
     }
     if own && mixed {
-        return Err("either --command and --mix, or a command at the end".to_owned());
+        return Err("--command and --mix cannot be combined with a command at the end".to_owned());
     }
     if options.last_from_stdin && !own {
-        return Err("-x wants a command at the end".to_owned());
+        return Err("-x needs a command at the end".to_owned());
     }
     if options.user.is_some() && options.password.is_none() {
         options.warnings.push("WARNING: --user without -a is ignored.".to_owned());
     }
     if options.rate.is_some() && !options.keep_alive {
-        return Err("--rate wants connections that stay, not -k 0".to_owned());
+        return Err("--rate cannot be used with -k 0".to_owned());
     }
     if options.sender != Sender::Engine {
         let refused = [
             ("--rate", options.rate.is_some(), "its callers wait for their replies"),
-            ("-k 0", !options.keep_alive, "it keeps its connections"),
-            ("-I", options.idle, "it is measured with callers that ask"),
-            ("--tls", options.tls.is_some(), "it is not measured over TLS"),
-            ("--enable-tracking", options.tracking, "it is measured without tracking"),
-            ("--cluster", options.cluster, "it is measured with one server"),
+            ("-k 0", !options.keep_alive, "it reuses its connections"),
+            ("-I", options.idle, "its callers send requests"),
+            ("--tls", options.tls.is_some(), "TLS is not supported with it"),
+            ("--enable-tracking", options.tracking, "tracking is not supported with it"),
+            ("--cluster", options.cluster, "it supports only one server"),
         ];
         if let Some((option, _, why)) = refused.iter().find(|(_, is_set, _)| *is_set) {
-            return Err(format!("--client library and {option} do not go together: {why}"));
+            return Err(format!("--client library and {option} cannot be combined: {why}"));
         }
         if options.clients > LANES_MAX {
             return Err(format!("--client library has at most {LANES_MAX} connections (-c)"));
         }
     }
     if options.fill && options.keyspace.is_none() {
-        return Err("--fill wants to know how many keys: -r".to_owned());
+        return Err("--fill needs the number of keys: use -r".to_owned());
     }
     if compares {
         if options.servers.len() < 2 {
-            return Err("compare wants at least two servers".to_owned());
+            return Err("compare needs at least two servers".to_owned());
         }
         if options.idle || options.again {
-            return Err("compare and -I or -l do not go together".to_owned());
+            return Err("compare cannot be combined with -I or -l".to_owned());
         }
         if options.cluster {
-            return Err("compare and --cluster do not go together".to_owned());
+            return Err("compare cannot be combined with --cluster".to_owned());
         }
     } else if options.format == Format::Markdown {
-        return Err("--format markdown is for compare".to_owned());
+        return Err("--format markdown is only for compare".to_owned());
     }
     Ok(())
 }
 
 /// A list of processors: `0`, `0,2`, `0-3`; nothing is none.
 pub(super) fn cpus(list: &str) -> Result<Vec<usize>, String> {
-    let bad = || format!("--pin: not a list of processors: \"{list}\"");
+    let bad = || format!("--pin: not a list of CPUs: \"{list}\"");
     let mut cpus = Vec::new();
     for part in list.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -512,26 +512,26 @@ mod tests {
         for (line, wanted) in [
             ("-n", "Invalid option \"-n\" or option argument missing"),
             ("--nonsense", "Invalid option \"--nonsense\" or option argument missing"),
-            ("-n ten", "-n wants a whole number from 0, not \"ten\""),
-            ("-c -5", "-c wants a whole number from 0, not \"-5\""),
-            ("-p 65536", "-p wants a number from 0 to 65535, not \"65536\""),
-            ("-k yes", "-k wants a whole number, not \"yes\""),
-            ("--client library --cluster", "--cluster do not go together"),
-            ("compare :1 :2 --cluster", "compare and --cluster do not go together"),
-            ("--rate 0", "--rate wants"),
-            ("--weight 3", "belongs after"),
-            ("-x", "-x wants a command"),
-            ("--rate 5 -k 0", "wants connections that stay"),
+            ("-n ten", "-n must be a whole number of at least 0, not \"ten\""),
+            ("-c -5", "-c must be a whole number of at least 0, not \"-5\""),
+            ("-p 65536", "-p must be a number from 0 to 65535, not \"65536\""),
+            ("-k yes", "-k must be a whole number, not \"yes\""),
+            ("--client library --cluster", "--cluster cannot be combined"),
+            ("compare :1 :2 --cluster", "compare cannot be combined with --cluster"),
+            ("--rate 0", "--rate must be"),
+            ("--weight 3", "must follow"),
+            ("-x", "-x needs a command"),
+            ("--rate 5 -k 0", "cannot be used with -k 0"),
             ("--fill", "-r"),
             ("--client other", "engine, library or library-pool"),
-            ("--client library --rate 5", "--client library and --rate do not go together"),
-            ("--client library-pool -k 0", "-k 0 do not go together: it keeps"),
-            ("-I --client library", "-I do not go together"),
-            ("--client library --insecure", "--tls do not go together"),
+            ("--client library --rate 5", "--client library and --rate cannot be combined"),
+            ("--client library-pool -k 0", "-k 0 cannot be combined: it reuses"),
+            ("-I --client library", "-I cannot be combined"),
+            ("--client library --insecure", "--tls cannot be combined"),
             ("--client library -c 1025", "at most 1024 connections"),
-            ("--pin a/b", "not a list of processors"),
+            ("--pin a/b", "not a list of CPUs"),
             ("compare :1", "at least two servers"),
-            ("--mix get:1 ping", "either"),
+            ("--mix get:1 ping", "cannot be combined with a command"),
             ("-u http://x", "Invalid URI scheme"),
         ] {
             let error = options(line).unwrap_err();

@@ -20,13 +20,13 @@ use std::path::Path;
 
 /// The last part of `--help`.
 const OPTIONS: &str = "
-Checks whether a server can load append-only files: a manifest with all files that it
-names, or one file. Exit code: 0 if they can be loaded or were repaired, 1 if not.
+Checks whether a server can load append-only files: a manifest and all files that it
+lists, or a single file. Exit code: 0 if they can be loaded or were repaired, 1 if not.
 
- --fix              Cuts off an incomplete end, after a question
+ --fix              Truncates an incomplete end, after a confirmation
  --truncate-to-timestamp <seconds>
-                    Cuts off all that was written after this Unix time
- -h, --help         Prints this text
+                    Truncates everything written after this Unix time
+ -h, --help         Prints this help
  -v, --version      Prints the version
 ";
 

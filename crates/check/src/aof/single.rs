@@ -210,11 +210,11 @@ impl Single<'_> {
         writeln!(out)?;
         if progress.commands > 0 {
             let (name, key) = (shown(&progress.last.0), shown(&progress.last.1));
-            writeln!(out, "[info] The last command that could be read: {name} {key}")?;
+            writeln!(out, "[info] Last readable command: {name} {key}")?;
         }
         if let AofError::Damaged { next_valid: Some(behind), .. } = error {
-            let line = "this is damage, not a lost end, and cutting loses what is whole there.";
-            writeln!(out, "[info] A whole batch or command follows at byte {behind}: {line}")?;
+            let line = "the file is damaged, not just truncated, and truncating it loses the valid data there.";
+            writeln!(out, "[info] A complete batch or command follows at byte {behind}: {line}")?;
         }
         Ok(())
     }

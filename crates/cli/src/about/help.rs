@@ -9,8 +9,8 @@ const WIDTH: usize = 79;
 pub(super) const USAGE: &str = "brisk-cli [options] [command [argument ...]]";
 
 /// The one command that is not sent.
-pub(super) const ANALYZE: &str = "The command analyze is not sent: it says what keys take, by pattern, and what would save how much of it, of a \
-     server or of a file; brisk-cli analyze --help.";
+pub(super) const ANALYZE: &str = "The command analyze is not sent to the server. It reports memory use by key pattern and how to reduce it, for a \
+     server or a file; see brisk-cli analyze --help.";
 
 pub(super) const EXAMPLES: &[&str] = &[
     "brisk-cli set greeting hello",
@@ -26,7 +26,7 @@ pub(crate) fn text() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!(
         "brisk-cli {version}\n\nUsage: {USAGE}\n\n\
-         Without a command, a session begins in which commands are typed.\n"
+         Without a command, brisk-cli starts an interactive session.\n"
     );
     wrap(&mut text, String::new(), ANALYZE, 0);
     for section in SECTIONS {

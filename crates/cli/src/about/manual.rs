@@ -7,24 +7,24 @@ use brisk_analyze::args;
 use std::fmt::Write;
 
 const VARIABLES: &[(&str, &str)] = &[
-    ("REDISCLI_AUTH", "The password, unless an option names one."),
+    ("REDISCLI_AUTH", "The password, if no option gives one."),
     (
         "BRISK_CLI_HISTFILE, REDISCLI_HISTFILE",
-        "The file of the history; the first that is set counts. Empty or /dev/null for none.",
+        "The history file; the first variable that is set is used. Empty or /dev/null disables it.",
     ),
-    ("BRISK_CLI_RCFILE, REDISCLI_RCFILE", "The file of preferences."),
-    ("FAKETTY", "If it is set, replies are shown as on a terminal."),
-    ("TERM", "Colours are used if it contains xterm."),
+    ("BRISK_CLI_RCFILE, REDISCLI_RCFILE", "The file with preferences."),
+    ("FAKETTY", "If it is set, replies are printed as on a terminal."),
+    ("TERM", "Colors are used if it contains xterm."),
 ];
 
 const FILES: &[(&str, &str)] = &[
     (
         "~/.brisk_cli_history",
-        "What was typed in sessions, up to 1000 lines. Lines that hold a password are left out.",
+        "The history of interactive sessions, up to 1000 lines, without lines that contain a password.",
     ),
     (
         "~/.brisk_clirc, ~/.redisclirc",
-        "Preferences, such as :set nohints; read when a session begins.",
+        "Preferences, for example :set nohints; read when a session starts.",
     ),
 ];
 
@@ -33,12 +33,12 @@ pub(crate) fn page() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(
         ".TH BRISK\\-CLI 1 \"\" \"brisk {version}\" \"Brisk\"\n\
-         .SH NAME\nbrisk\\-cli \\- command line of Brisk and other servers that speak RESP\n\
+         .SH NAME\nbrisk\\-cli \\- command line client for Brisk and other RESP servers\n\
          .SH SYNOPSIS\n{}\n\
          .SH DESCRIPTION\n\
-         Sends a command to a server and prints the reply. Without a command, a session begins in which \
-         commands are typed, with history, completion and hints; help in it explains commands. Options, \
-         output and exit codes are those of redis\\-cli.\n{}\n\
+         Sends a command to a server and prints the reply. Without a command, brisk\\-cli starts an interactive \
+         session with history, completion and hints; help describes commands there. Options, output and exit \
+         codes are those of redis\\-cli.\n{}\n\
          .SH OPTIONS\n",
         plain(USAGE),
         plain(ANALYZE)
@@ -49,7 +49,7 @@ pub(crate) fn page() -> String {
             entry(&mut page, &heading(row), row.text);
         }
     }
-    page.push_str(".SH OPTIONS OF analyze\nThey stand behind it, with the file or directory, if not a server is asked.\n");
+    page.push_str(".SH OPTIONS OF analyze\nThey follow the word analyze, like the file or directory. Without a file, a server is analyzed.\n");
     for option in args::options() {
         entry(&mut page, format!("{} {}", option.name, option.value).trim_end(), &option.text);
     }
@@ -66,7 +66,7 @@ pub(crate) fn page() -> String {
         entry(&mut page, name, text);
     }
     page.push_str(
-        ".SH EXIT STATUS\n0 if the command was sent and answered, even with an error, unless \\-e is given; \
+        ".SH EXIT STATUS\n0 if the server replied to the command, even with an error, unless \\-e is given; \
          1 otherwise.\n.SH EXAMPLES\n.nf\n",
     );
     for example in EXAMPLES {

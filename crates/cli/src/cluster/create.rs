@@ -262,7 +262,7 @@ pub(super) fn wait_until_joined(view: &mut View) -> Done {
         tell::say(".");
         pause(LOOK);
     }
-    tell::fail("\n[ERR] The nodes do not agree after all this time.\n")
+    tell::fail("\n[ERR] The nodes still do not agree; giving up.\n")
 }
 
 fn knows_all(view: &mut View) -> bool {

@@ -35,7 +35,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
 fn plan(arguments: &[String]) -> Result<String, String> {
     if !MEMBERS.contains(&arguments.len()) {
         return Err(format!(
-            "etcd needs 3 or 5 machines, and {} were named: 3 tolerate the failure of one, 5 of two",
+            "etcd needs 3 or 5 machines, but {} were given: 3 tolerate one failure, 5 tolerate two",
             arguments.len()
         ));
     }
@@ -43,7 +43,7 @@ fn plan(arguments: &[String]) -> Result<String, String> {
         arguments.iter().map(|text| Machine::parse(text)).collect::<Result<Vec<_>, _>>()?;
     for (at, machine) in machines.iter().enumerate() {
         if machines[..at].iter().any(|earlier| earlier.host == machine.host) {
-            return Err(format!("{} is named twice", machine.host));
+            return Err(format!("{} is given twice", machine.host));
         }
     }
     let mut text = INTRODUCTION.to_owned();
@@ -72,7 +72,9 @@ impl Machine {
         let ip = host.parse().ok();
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
         if ip.is_none() && (host.is_empty() || !host.bytes().all(is_name)) {
-            return Err(format!("'{text}' is neither an address nor a host name; name no port"));
+            return Err(format!(
+                "'{text}' is neither an address nor a host name; do not give a port"
+            ));
         }
         Ok(Machine { host: host.to_owned(), ip })
     }
@@ -93,16 +95,16 @@ impl Machine {
 }
 
 const INTRODUCTION: &str = "\
-# Three steps: write these files on each machine, start etcd on all of them, then start Brisk.
+# Write these files on each machine, start etcd on all machines, then start Brisk.
 #
-#   apt-get install etcd-server      # 3.4.22 or later, but none of 3.5.0 to 3.5.2
+#   apt-get install etcd-server      # 3.4.22 or later, but not 3.5.0 to 3.5.2
 #   systemctl daemon-reload && systemctl restart etcd
 #   systemctl restart brisk-server
 ";
 
 /// Settings of the service that do not depend on the machine.
 const DROP_IN: &str = "\
-# etcd shares the machine with Brisk. Its writes are small, and all nodes wait for them.
+# etcd shares the machine with Brisk. Its writes are small, and all nodes depend on their latency.
 [Service]
 Restart=always
 RestartSec=1
@@ -129,7 +131,7 @@ fn etcd_settings(machines: &[Machine], at: usize) -> String {
     format!(
         "\n### {}: /etc/default/etcd\n\
          ETCD_NAME=etcd{number}\n\
-         # A directory of its own: the package has started a lone member in the default one.\n\
+         # A separate directory: the package has started a single member in the default one.\n\
          ETCD_DATA_DIR=/var/lib/etcd/brisk\n\
          ETCD_LISTEN_PEER_URLS={}\n\
          ETCD_LISTEN_CLIENT_URLS={clients}\n\
@@ -141,11 +143,11 @@ fn etcd_settings(machines: &[Machine], at: usize) -> String {
          ETCD_HEARTBEAT_INTERVAL={HEARTBEAT_MS}\n\
          ETCD_ELECTION_TIMEOUT={ELECTION_MS}\n\
          ETCD_QUOTA_BACKEND_BYTES={QUOTA_BYTES}\n\
-         # Old versions are removed. Without this the database grows to its quota, and etcd rejects writes.\n\
+         # Removes old versions. Otherwise the database grows to its quota, and etcd rejects writes.\n\
          ETCD_AUTO_COMPACTION_MODE=periodic\n\
          ETCD_AUTO_COMPACTION_RETENTION=1h\n\
-         # Brisk uses the JSON gateway. It rejects client certificates that have a common name, so set no\n\
-         # ETCD_CLIENT_CERT_AUTH: use a user and a password instead.\n\
+         # Brisk uses the JSON gateway. It rejects client certificates with a common name, so do not\n\
+         # set ETCD_CLIENT_CERT_AUTH: use a user and a password instead.\n\
          ETCD_ENABLE_GRPC_GATEWAY=true\n",
         machine.host,
         machine.listens_on(PEER_PORT),
@@ -187,8 +189,8 @@ fn brisk_settings(machines: &[Machine], machine: &Machine) -> String {
 fn closing(machines: &[Machine]) -> String {
     let tolerated = (machines.len() - 1) / 2;
     let mut text = format!(
-        "\n# This etcd has neither TLS nor a password: let no other machine reach ports {CLIENT_PORT} and \
-         {PEER_PORT}.\n# {} members tolerate the failure of {tolerated}. Check them, and then the cluster:\n",
+        "\n# This etcd uses neither TLS nor a password: block ports {CLIENT_PORT} and {PEER_PORT} for all \
+         other machines.\n# {} members tolerate {tolerated} failed. Check etcd, and then the cluster:\n",
         machines.len(),
     );
     for machine in machines {
@@ -234,7 +236,7 @@ mod tests {
         for hosts in [&["a"][..], &["a", "b"], &["a", "b", "c", "d"]] {
             assert!(planned(hosts).unwrap_err().contains("3 or 5 machines"), "{hosts:?}");
         }
-        assert_eq!(planned(&["a", "b", "a"]).unwrap_err(), "a is named twice");
+        assert_eq!(planned(&["a", "b", "a"]).unwrap_err(), "a is given twice");
         for host in ["a:2379", "", "a b", "http://a", "a\nb"] {
             assert!(planned(&["x", "y", host]).unwrap_err().contains("neither"), "{host}");
         }

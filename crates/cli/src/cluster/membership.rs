@@ -76,7 +76,7 @@ fn wait_until_known(node: &mut Node, id: &str) -> Done {
         }
         tell::say(".");
     }
-    tell::fail("\n[ERR] The node does not hear of its master.\n")
+    tell::fail("\n[ERR] The node did not learn about its master.\n")
 }
 
 /// A new master gets the functions that the others have.

@@ -139,50 +139,51 @@ fn help(_: &Task<'_>) -> Done {
 
 /// What `--cluster help` prints.
 pub(crate) const HELP: &str = "\
-Commands for clusters; where a node is named, any node of the cluster will do.
+Cluster administration commands. <host:port> can be any node of the cluster.
 
-  create <host:port> ...           Makes a cluster of empty nodes.
-      --cluster-replicas <n>       So many replicas for each master.
-  check <host:port>                Whether all slots are served, and all nodes agree.
+  create <host:port> ...           Creates a cluster from empty nodes.
+      --cluster-replicas <n>       Number of replicas per master.
+  check <host:port>                Checks slot coverage and agreement of nodes.
       --cluster-search-multiple-owners
-  info <host:port>                 Keys, slots and replicas of each master.
-  fix <host:port>                  Gives slots an owner that have none, and finishes moves.
+  info <host:port>                 Prints keys, slots and replicas per master.
+  fix <host:port>                  Assigns slots without an owner, completes moves.
       --cluster-search-multiple-owners
       --cluster-fix-with-unreachable-masters
-  reshard <host:port>              Moves slots to one node; asks what is not said.
+  reshard <host:port>              Moves slots to one node; prompts for missing
+                                   options.
       --cluster-from <id,...|all>  --cluster-to <id>  --cluster-slots <n>
       --cluster-timeout <ms>  --cluster-pipeline <keys>  --cluster-replace
-  rebalance <host:port>            Moves slots until all masters have their share.
+  rebalance <host:port>            Moves slots to balance the masters.
       --cluster-weight <id=weight> ...  --cluster-use-empty-masters
       --cluster-threshold <percent>  --cluster-simulate
       --cluster-timeout <ms>  --cluster-pipeline <keys>  --cluster-replace
   add-node <new host:port> <host:port>
                                    Adds an empty node.
-      --cluster-slave              As a replica, of the master that has fewest, or of
-      --cluster-master-id <id>     this one.
+      --cluster-slave              As a replica of the master with the fewest replicas,
+      --cluster-master-id <id>     or of this master.
   del-node <host:port> <id>        Removes a node without slots.
   call <host:port> <command> ...   Runs a command on each node.
       --cluster-only-masters  --cluster-only-replicas
   set-timeout <host:port> <ms>     Sets cluster-node-timeout on each node.
-  import <host:port>               Moves the keys of a server that is no cluster.
-      --cluster-from <host:port>   That server.
+  import <host:port>               Moves keys from a server without cluster mode.
+      --cluster-from <host:port>   The source server.
       --cluster-from-user <user>  --cluster-from-pass <password>  --cluster-from-askpass
       --cluster-copy  --cluster-replace
-  backup <host:port> <folder>      A snapshot of each master, and the layout.
-  status <host:port>               Shards, roles, lag, leases and the coordinator;
+  backup <host:port> <directory>   Saves a snapshot of each master, and the layout.
+  status <host:port>               Prints shards, roles, lag, leases and coordinator;
                                    exit code 1 if the cluster has a problem.
-  start-local                      Starts a cluster of Brisk on this machine, or
-                                   starts it again with its data.
+  start-local                      Starts a Brisk cluster on this machine, or
+                                   restarts it with its data.
       --nodes <n>  --replicas <n>  --port <port>  --dir <directory>  --server <path>
-  stop-local                       Stops it.
+  stop-local                       Stops a cluster started by start-local.
       --dir <directory>
   etcd-plan <host> <host> <host>   Prints the configuration of etcd and of Brisk for
                                    these machines.
   restore-topology <cluster-coordinator> <topology.json> ...
-                                   Gives the newest of these topologies to a coordinator
-                                   that has lost its data. --user, -a and --cacert are
-                                   those of etcd.
+                                   Restores the newest of these topologies in a
+                                   coordinator that has lost its data. --user, -a and
+                                   --cacert apply to etcd.
   help
 
-  --cluster-yes                    Asks nothing.
+  --cluster-yes                    Answers yes to all questions.
 ";

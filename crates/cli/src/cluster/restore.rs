@@ -21,7 +21,7 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
     let [setting, files @ ..] = task.arguments.as_slice() else { return Ok(()) };
     let setting: CoordinatorSetting = setting.parse().map_err(|error| format!("{error}"))?;
     if matches!(setting, CoordinatorSetting::Static(_)) {
-        return Err("a topology of static: is its file: replace the file itself".to_owned());
+        return Err("static: keeps its topology in a file: replace the file itself".to_owned());
     }
     let topology = newest(files)?;
     let name = topology.name.clone().unwrap_or_else(|| CLUSTER_NAME.to_owned());
@@ -33,7 +33,7 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
     if let Some(document) = &present.document {
         let epoch = Topology::parse(document).map(|topology| topology.epoch.to_string());
         return Err(format!(
-            "cluster {name} has a topology of epoch {} there, which stays",
+            "cluster {name} has a topology of epoch {} in this coordinator; it was not changed",
             epoch.unwrap_or_else(|_| "unknown".to_owned())
         ));
     }
@@ -44,11 +44,11 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
         ChangeOutcome::Changed(_) => {
             let (epoch, members) = (topology.epoch, count(topology.members.len(), "node"));
             tell::good(&format!(
-                "[OK] Cluster {name} has its topology of epoch {epoch} again: {members}.\n"
+                "[OK] Restored the topology of cluster {name}: epoch {epoch}, {members}.\n"
             ));
             Ok(())
         }
-        ChangeOutcome::Conflict => Err("another topology was written meanwhile".to_owned()),
+        ChangeOutcome::Conflict => Err("another topology was written in the meantime".to_owned()),
         ChangeOutcome::Unknown(error) => {
             Err(format!("the outcome is unknown: {error}. Run the command again"))
         }
@@ -65,7 +65,7 @@ fn newest(files: &[String]) -> Result<Topology, String> {
             newest = Some(topology);
         }
     }
-    newest.ok_or_else(|| "name at least one topology.json".to_owned())
+    newest.ok_or_else(|| "specify at least one topology.json".to_owned())
 }
 
 fn read(file: &str) -> Result<Topology, String> {

@@ -142,7 +142,7 @@ fn move_keys(
             tell::say(&".".repeat(keys.len()));
         }
     }
-    Err(format!("slot {slot} is filled as fast as it is emptied"))
+    Err(format!("keys are added to slot {slot} as fast as they are moved"))
 }
 
 /// MIGRATE, with the password that the nodes share.

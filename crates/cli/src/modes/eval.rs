@@ -32,7 +32,7 @@ pub(super) fn run(session: &mut Session) -> i32 {
             Ok(reply) => {
                 if let Some(text) = reply.as_error() {
                     let text = String::from_utf8_lossy(text);
-                    screen::warn(format!("This server has no debugger of scripts: {text}\n"));
+                    screen::warn(format!("This server has no script debugger: {text}\n"));
                     return 1;
                 }
             }

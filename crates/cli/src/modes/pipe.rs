@@ -35,7 +35,7 @@ struct Transfer {
 pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
     let mut magic = [0; MAGIC_BYTES];
     if getrandom::fill(&mut magic).is_err() || link.stream().set_nonblocking(true).is_err() {
-        screen::warn("The system gives neither random bytes nor sockets that do not block.\n");
+        screen::warn("Random bytes or non-blocking sockets are not available on this system.\n");
         return 1;
     }
     let mut transfer = Transfer {

@@ -226,7 +226,7 @@ impl Router<'_> {
             progress.at(sent);
         }
         if !input.is_empty() && input != b"\r\n" {
-            screen::warn("The input ends within a request.\n");
+            screen::warn("The input ends in the middle of a request.\n");
             self.errors += 1;
         }
         screen::print("Last reply received from server.\n");
@@ -450,7 +450,7 @@ fn cut(decoder: &mut RequestDecoder, input: &mut Vec<u8>) -> Result<Vec<Vec<Vec<
             Ok(Step::Empty { consumed }) => at += consumed,
             Ok(Step::Incomplete { .. }) => break,
             Err(error) => {
-                screen::warn(format!("The input is no request: {error}\n"));
+                screen::warn(format!("The input is not a valid request: {error}\n"));
                 return Err(Ended);
             }
         }

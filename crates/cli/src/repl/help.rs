@@ -60,11 +60,11 @@ fn general() -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(
         "brisk-cli {version}\n\
-         help <command>     what a command does, and its arguments; with its subcommands\n\
-         help @<group>      all commands of a group, such as @string\n\
-         help <tab>         goes through all that there is help for\n\
-         :set hints         shows arguments while you type, :set nohints does not;\n\
-         \u{20}                  ~/.brisk_clirc may hold such lines\n\
+         help <command>     shows a command with its arguments and subcommands\n\
+         help @<group>      shows all commands of a group, for example @string\n\
+         help <tab>         cycles through all help topics\n\
+         :set hints         shows arguments while you type; :set nohints disables this.\n\
+         \u{20}                  ~/.brisk_clirc can contain these lines\n\
          connect <host> <port>, clear, quit\n"
     )
 }

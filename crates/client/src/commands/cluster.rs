@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Lets the next command use a slot that is on its way to this node.
+/// Allows the next command to use a slot that is being imported.
 ///
 /// `ASKING`
 ///
@@ -20,7 +20,7 @@ pub fn asking() -> Command<(), ()> {
     Command::typed(Request::new("ASKING", BINDS))
 }
 
-/// Gives slots to this node.
+/// Assigns slots to this node.
 ///
 /// `CLUSTER ADDSLOTS slot …`
 ///
@@ -31,7 +31,7 @@ pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Gives ranges of slots to this node.
+/// Assigns ranges of slots to this node.
 ///
 /// `CLUSTER ADDSLOTSRANGE start-slot end-slot …`
 ///
@@ -52,7 +52,7 @@ pub fn cluster_bumpepoch() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER BUMPEPOCH", PLAIN))
 }
 
-/// Counts the reports that a node has failed.
+/// Returns the number of failure reports of a node.
 ///
 /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
 ///
@@ -63,7 +63,7 @@ pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Counts the keys of a slot.
+/// Returns the number of keys in a slot.
 ///
 /// `CLUSTER COUNTKEYSINSLOT slot`
 ///
@@ -74,7 +74,7 @@ pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Takes slots away from this node.
+/// Unassigns slots of this node.
 ///
 /// `CLUSTER DELSLOTS slot …`
 ///
@@ -85,7 +85,7 @@ pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Takes ranges of slots away from this node.
+/// Unassigns ranges of slots of this node.
 ///
 /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
 ///
@@ -97,7 +97,7 @@ pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Makes this replica the primary.
+/// Promotes this replica to primary.
 ///
 /// `CLUSTER FAILOVER [FORCE | TAKEOVER]`
 ///
@@ -106,7 +106,7 @@ pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
     Command::typed(Request::new("CLUSTER FAILOVER", PLAIN))
 }
 
-/// Takes all slots away from this node.
+/// Unassigns all slots of this node.
 ///
 /// `CLUSTER FLUSHSLOTS`
 ///
@@ -115,7 +115,7 @@ pub fn cluster_flushslots() -> Command<(), ()> {
     Command::typed(Request::new("CLUSTER FLUSHSLOTS", PLAIN))
 }
 
-/// Removes a node from those that are known.
+/// Removes a node from the cluster.
 ///
 /// `CLUSTER FORGET node-id`
 ///
@@ -126,7 +126,7 @@ pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Shows keys of a slot.
+/// Returns keys of a slot.
 ///
 /// `CLUSTER GETKEYSINSLOT slot count`
 ///
@@ -178,7 +178,7 @@ pub fn cluster_links<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER LINKS", PLAIN))
 }
 
-/// Introduces another node.
+/// Adds another node to the cluster.
 ///
 /// `CLUSTER MEET ip port [cluster_bus_port]`
 ///
@@ -208,7 +208,7 @@ pub fn cluster_myshardid() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER MYSHARDID", PLAIN))
 }
 
-/// Shows the nodes as this one knows them.
+/// Lists the nodes known to this node.
 ///
 /// `CLUSTER NODES`
 ///
@@ -239,7 +239,7 @@ pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Makes this node forget the cluster.
+/// Removes this node from the cluster.
 ///
 /// `CLUSTER RESET [HARD | SOFT]`
 ///
@@ -249,7 +249,7 @@ pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
     Command::typed(Request::new("CLUSTER RESET", PLAIN))
 }
 
-/// Writes what is known of the cluster to its file.
+/// Saves the cluster state to its file.
 ///
 /// `CLUSTER SAVECONFIG`
 ///
@@ -269,7 +269,7 @@ pub fn cluster_set_config_epoch(config_epoch: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Says to which node a slot belongs or goes.
+/// Sets the owner or the migration state of a slot.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -282,7 +282,7 @@ pub fn cluster_setslot_importing(slot: impl ToArg, node_id: impl ToArg) -> Comma
     Command::typed(request)
 }
 
-/// Says to which node a slot belongs or goes.
+/// Sets the owner or the migration state of a slot.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -295,7 +295,7 @@ pub fn cluster_setslot_migrating(slot: impl ToArg, node_id: impl ToArg) -> Comma
     Command::typed(request)
 }
 
-/// Says to which node a slot belongs or goes.
+/// Sets the owner or the migration state of a slot.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -308,7 +308,7 @@ pub fn cluster_setslot_node(slot: impl ToArg, node_id: impl ToArg) -> Command<()
     Command::typed(request)
 }
 
-/// Says to which node a slot belongs or goes.
+/// Sets the owner or the migration state of a slot.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -342,7 +342,7 @@ pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     Command::typed(request)
 }
 
-/// Shows which nodes have which slots.
+/// Shows the nodes that serve each range of slots.
 ///
 /// `CLUSTER SLOTS`
 ///
@@ -353,7 +353,7 @@ pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SLOTS", PLAIN))
 }
 
-/// Lets this connection read from a replica.
+/// Allows this connection to read from a replica.
 ///
 /// `READONLY`
 ///
@@ -365,7 +365,7 @@ pub fn readonly() -> Command<(), ()> {
     Command::typed(Request::new("READONLY", BINDS))
 }
 
-/// Ends READONLY.
+/// Disables READONLY for this connection.
 ///
 /// `READWRITE`
 ///

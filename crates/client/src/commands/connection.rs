@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::{options, types};
 use crate::request::Request;
 
-/// Says who the client is, by a password.
+/// Authenticates the connection.
 ///
 /// `AUTH [username] password`
 ///
@@ -23,7 +23,7 @@ pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
     Command::typed(request)
 }
 
-/// Says whether the keys of the connection's next command are tracked.
+/// Sets whether the keys of the connection's next command are tracked.
 ///
 /// `CLIENT CACHING <YES | NO>`
 ///
@@ -37,7 +37,7 @@ pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Tells what the client can do.
+/// Announces capabilities of the client.
 ///
 /// `CLIENT CAPA capability …`
 ///
@@ -51,7 +51,7 @@ pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Says how far changes must have come before the connection is answered.
+/// Sets the durability that writes need before the connection receives their replies.
 ///
 /// `CLIENT DURABILITY [MEMORY | LOG | DISK | DEFAULT] [REPLICAS numreplicas [TIMEOUT milliseconds]]`
 ///
@@ -63,7 +63,7 @@ pub fn client_durability() -> Command<(), (), options::ClientDurability> {
     Command::typed(Request::new("CLIENT DURABILITY", BINDS))
 }
 
-/// Tells the name of the connection.
+/// Returns the connection's name.
 ///
 /// `CLIENT GETNAME`
 ///
@@ -72,7 +72,7 @@ pub fn client_getname<T>() -> Command<(), Option<T>> {
     Command::typed(Request::new("CLIENT GETNAME", PLAIN))
 }
 
-/// Tells the client id that invalidations for this connection go to.
+/// Returns the ID of the client that receives the invalidations of this connection.
 ///
 /// `CLIENT GETREDIR`
 ///
@@ -90,7 +90,7 @@ pub fn client_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("CLIENT HELP", PLAIN))
 }
 
-/// Tells the id of the connection.
+/// Returns the ID of the connection.
 ///
 /// `CLIENT ID`
 ///
@@ -118,7 +118,7 @@ pub fn client_kill() -> Command<(), i64, options::ClientKill> {
     Command::typed(Request::new("CLIENT KILL", PLAIN))
 }
 
-/// Describes connections, a line each.
+/// Describes connections, one per line.
 ///
 /// `CLIENT LIST [TYPE NORMAL | MASTER | REPLICA | PUBSUB] [ID client-id …]`
 ///
@@ -127,7 +127,7 @@ pub fn client_list() -> Command<(), String, options::ClientList> {
     Command::typed(Request::new("CLIENT LIST", PLAIN))
 }
 
-/// Says whether the connection is spared when clients take too much memory.
+/// Sets whether the connection is exempt from client eviction.
 ///
 /// `CLIENT NO-EVICT <ON | OFF>`
 ///
@@ -141,7 +141,7 @@ pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Says whether commands of the connection leave the access times of keys alone.
+/// Sets whether commands of the connection update the access times of keys.
 ///
 /// `CLIENT NO-TOUCH <ON | OFF>`
 ///
@@ -155,7 +155,7 @@ pub fn client_no_touch(enabled: types::Switch) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Lets all commands, or those that write, wait for some time.
+/// Pauses all commands, or only writes, for a given time.
 ///
 /// `CLIENT PAUSE timeout [WRITE | ALL]`
 ///
@@ -166,7 +166,7 @@ pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause
     Command::typed(request)
 }
 
-/// Says whether the connection gets replies.
+/// Sets whether the connection receives replies.
 ///
 /// `CLIENT REPLY <ON | OFF | SKIP>`
 ///
@@ -180,7 +180,7 @@ pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Tells the server which client library the connection uses.
+/// Sets the name or version of the client library of the connection.
 ///
 /// `CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>`
 ///
@@ -195,7 +195,7 @@ pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Tells the server which client library the connection uses.
+/// Sets the name or version of the client library of the connection.
 ///
 /// `CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>`
 ///
@@ -210,7 +210,7 @@ pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Names the connection.
+/// Sets the name of the connection.
 ///
 /// `CLIENT SETNAME connection-name`
 ///
@@ -224,7 +224,7 @@ pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Says whether the connection is told of changes to keys that it has read.
+/// Enables or disables invalidation messages for keys that the connection has read.
 ///
 /// `CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix …] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
 ///
@@ -238,7 +238,7 @@ pub fn client_tracking(status: types::Switch) -> Command<(), (), options::Client
     Command::typed(request)
 }
 
-/// Tells how client-side caching is set for the connection.
+/// Returns the client-side caching settings of the connection.
 ///
 /// `CLIENT TRACKINGINFO`
 ///
@@ -247,7 +247,7 @@ pub fn client_trackinginfo<T>() -> Command<(), T> {
     Command::typed(Request::new("CLIENT TRACKINGINFO", PLAIN))
 }
 
-/// Ends the wait of a client that is blocked in a command.
+/// Unblocks a client that is blocked in a command.
 ///
 /// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`
 ///
@@ -258,7 +258,7 @@ pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::Clien
     Command::typed(request)
 }
 
-/// Ends a pause; what waited goes on.
+/// Ends a pause and resumes paused commands.
 ///
 /// `CLIENT UNPAUSE`
 ///
@@ -267,7 +267,7 @@ pub fn client_unpause() -> Command<(), ()> {
     Command::typed(Request::new("CLIENT UNPAUSE", PLAIN))
 }
 
-/// Answers the message it was given.
+/// Replies with the given message.
 ///
 /// `ECHO message`
 ///
@@ -278,7 +278,7 @@ pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Begins a conversation: protocol version, password, name of the connection.
+/// Performs a handshake: protocol version, authentication, connection name.
 ///
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
 ///
@@ -290,7 +290,7 @@ pub fn hello<T>() -> Command<(), T, options::Hello> {
     Command::typed(Request::new("HELLO", BINDS))
 }
 
-/// Answers PONG, or the message it was given.
+/// Replies with PONG, or with the given message.
 ///
 /// `PING [message]`
 ///
@@ -299,7 +299,7 @@ pub fn ping() -> Command<(), String, options::Ping> {
     Command::typed(Request::new("PING", PLAIN))
 }
 
-/// Closes the connection after the replies to what was sent before.
+/// Closes the connection after all pending replies.
 ///
 /// `QUIT`
 ///
@@ -311,7 +311,7 @@ pub fn quit() -> Command<(), ()> {
     Command::typed(Request::new("QUIT", BINDS))
 }
 
-/// Puts the connection back into the state of a new one.
+/// Resets the connection to the state of a new one.
 ///
 /// `RESET`
 ///
@@ -323,7 +323,7 @@ pub fn reset() -> Command<(), ()> {
     Command::typed(Request::new("RESET", BINDS))
 }
 
-/// Changes the database that the connection works on.
+/// Changes the database of the connection.
 ///
 /// `SELECT index`
 ///

@@ -400,7 +400,7 @@ pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Waits until replicas have what the connection wrote.
+/// Waits until replicas have received the writes of this connection.
 ///
 /// `WAIT numreplicas timeout`
 ///
@@ -415,7 +415,7 @@ pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Waits until what the connection wrote is on disks.
+/// Waits until the writes of this connection are synced to disk.
 ///
 /// `WAITAOF numlocal numreplicas timeout`
 ///

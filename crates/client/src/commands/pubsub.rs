@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Listens to all channels that patterns fit.
+/// Subscribes to all channels that match patterns.
 ///
 /// `PSUBSCRIBE pattern …`
 ///
@@ -23,7 +23,7 @@ pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Sends a message to all who listen to a channel.
+/// Sends a message to all subscribers of a channel.
 ///
 /// `PUBLISH channel message`
 ///
@@ -36,7 +36,7 @@ pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Lists the channels that anybody listens to.
+/// Lists the channels with subscribers.
 ///
 /// `PUBSUB CHANNELS [pattern]`
 ///
@@ -56,7 +56,7 @@ pub fn pubsub_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("PUBSUB HELP", PLAIN))
 }
 
-/// Counts the different patterns that anybody listens to.
+/// Returns the number of distinct patterns with subscribers.
 ///
 /// `PUBSUB NUMPAT`
 ///
@@ -65,7 +65,7 @@ pub fn pubsub_numpat() -> Command<(), i64> {
     Command::typed(Request::new("PUBSUB NUMPAT", PLAIN))
 }
 
-/// Counts who listens to channels.
+/// Returns the number of subscribers of channels.
 ///
 /// `PUBSUB NUMSUB channel …`
 ///
@@ -77,7 +77,7 @@ pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Lists the shard channels that anybody listens to.
+/// Lists the shard channels with subscribers.
 ///
 /// `PUBSUB SHARDCHANNELS [pattern]`
 ///
@@ -88,7 +88,7 @@ pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchan
     Command::typed(Request::new("PUBSUB SHARDCHANNELS", PLAIN))
 }
 
-/// Counts who listens to shard channels.
+/// Returns the number of subscribers of shard channels.
 ///
 /// `PUBSUB SHARDNUMSUB shardchannel …`
 ///
@@ -100,7 +100,7 @@ pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Listens no more to the channels that patterns fit, or to any.
+/// Unsubscribes from patterns, or from all patterns.
 ///
 /// `PUNSUBSCRIBE [pattern …]`
 ///
@@ -114,7 +114,7 @@ pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
     Command::typed(Request::new("PUNSUBSCRIBE", BINDS))
 }
 
-/// Sends a message to all who listen to a shard channel.
+/// Sends a message to all subscribers of a shard channel.
 ///
 /// `SPUBLISH shardchannel message`
 ///
@@ -127,7 +127,7 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Listens to shard channels.
+/// Subscribes to shard channels.
 ///
 /// `SSUBSCRIBE shardchannel …`
 ///
@@ -142,7 +142,7 @@ pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Listens to channels.
+/// Subscribes to channels.
 ///
 /// `SUBSCRIBE channel …`
 ///
@@ -157,7 +157,7 @@ pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Listens no more to shard channels, or to any.
+/// Unsubscribes from shard channels, or from all shard channels.
 ///
 /// `SUNSUBSCRIBE [shardchannel …]`
 ///
@@ -170,7 +170,7 @@ pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
     Command::typed(Request::new("SUNSUBSCRIBE", BINDS))
 }
 
-/// Listens no more to channels, or to any.
+/// Unsubscribes from channels, or from all channels.
 ///
 /// `UNSUBSCRIBE [channel …]`
 ///

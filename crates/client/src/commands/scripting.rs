@@ -22,7 +22,7 @@ pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Runs a script that only reads.
+/// Runs a read-only script.
 ///
 /// `EVAL_RO script numkeys [key …] [arg …]`
 ///
@@ -36,7 +36,7 @@ pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Runs a script that is known, by its SHA1 digest.
+/// Runs a cached script by its SHA1 digest.
 ///
 /// `EVALSHA sha1 numkeys [key …] [arg …]`
 ///
@@ -50,7 +50,7 @@ pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Runs a script that is known and only reads, by its SHA1 digest.
+/// Runs a cached read-only script by its SHA1 digest.
 ///
 /// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
 ///
@@ -78,7 +78,7 @@ pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Runs a function of a library that only reads.
+/// Runs a read-only function of a library.
 ///
 /// `FCALL_RO function numkeys [key …] [arg …]`
 ///
@@ -103,7 +103,7 @@ pub fn function_delete(library_name: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Answers a payload of all libraries.
+/// Returns a serialized payload of all libraries.
 ///
 /// `FUNCTION DUMP`
 ///
@@ -113,7 +113,7 @@ pub fn function_dump<T>() -> Command<(), T> {
     Command::typed(Request::new("FUNCTION DUMP", PLAIN))
 }
 
-/// Removes all libraries of functions.
+/// Removes all function libraries.
 ///
 /// `FUNCTION FLUSH [ASYNC | SYNC]`
 ///
@@ -131,7 +131,7 @@ pub fn function_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("FUNCTION HELP", PLAIN))
 }
 
-/// Ends functions that take long and have written nothing.
+/// Stops a slow function that has not written data.
 ///
 /// `FUNCTION KILL`
 ///
@@ -140,7 +140,7 @@ pub fn function_kill() -> Command<(), ()> {
     Command::typed(Request::new("FUNCTION KILL", PLAIN))
 }
 
-/// Tells about libraries and their functions.
+/// Lists libraries and their functions.
 ///
 /// `FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]`
 ///
@@ -150,7 +150,7 @@ pub fn function_list<T>() -> Command<(), Vec<T>, options::FunctionList> {
     Command::typed(Request::new("FUNCTION LIST", PLAIN))
 }
 
-/// Adds a library.
+/// Loads a library.
 ///
 /// `FUNCTION LOAD [REPLACE] function-code`
 ///
@@ -162,7 +162,7 @@ pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::
     Command::typed(request)
 }
 
-/// Adds the libraries of a payload.
+/// Loads the libraries of a payload.
 ///
 /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
 ///
@@ -173,7 +173,7 @@ pub fn function_restore(serialized_value: impl ToArg) -> Command<(), (), options
     Command::typed(request)
 }
 
-/// Tells which function runs for long, and how many there are.
+/// Shows the slow function that is running, and statistics of the engine.
 ///
 /// `FUNCTION STATS`
 ///
@@ -182,7 +182,7 @@ pub fn function_stats<T>() -> Command<(), T> {
     Command::typed(Request::new("FUNCTION STATS", PLAIN))
 }
 
-/// There is no debugger for scripts.
+/// Always fails: the script debugger is not supported.
 ///
 /// `SCRIPT DEBUG <YES | SYNC | NO>`
 ///
@@ -196,7 +196,7 @@ pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Says which scripts are known.
+/// Checks which scripts are cached.
 ///
 /// `SCRIPT EXISTS sha1 …`
 ///
@@ -208,7 +208,7 @@ pub fn script_exists(sha1s: impl ToArgs) -> Command<(), Vec<bool>> {
     Command::typed(request)
 }
 
-/// Forgets all scripts.
+/// Removes all cached scripts.
 ///
 /// `SCRIPT FLUSH [ASYNC | SYNC]`
 ///
@@ -226,7 +226,7 @@ pub fn script_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("SCRIPT HELP", PLAIN))
 }
 
-/// Ends scripts that take long and have written nothing.
+/// Stops a slow script that has not written data.
 ///
 /// `SCRIPT KILL`
 ///
@@ -235,7 +235,7 @@ pub fn script_kill() -> Command<(), ()> {
     Command::typed(Request::new("SCRIPT KILL", PLAIN))
 }
 
-/// Keeps a script for EVALSHA.
+/// Caches a script for EVALSHA.
 ///
 /// `SCRIPT LOAD script`
 ///
@@ -246,7 +246,7 @@ pub fn script_load(script: impl ToArg) -> Command<(), String> {
     Command::typed(request)
 }
 
-/// Shows a script that is known, as Valkey 8 does.
+/// Returns the source of a cached script, as in Valkey 8.
 ///
 /// `SCRIPT SHOW sha1`
 ///

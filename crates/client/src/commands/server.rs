@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Lists the categories of commands, or the commands of one.
+/// Lists the command categories, or the commands of one category.
 ///
 /// `ACL CAT [categoryname]`
 ///
@@ -29,7 +29,7 @@ pub fn acl_deluser(usernames: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Tells whether a user may run a command, without running it.
+/// Checks whether a user may run a command, without running it.
 ///
 /// `ACL DRYRUN username command [arg …]`
 ///
@@ -41,7 +41,7 @@ pub fn acl_dryrun(username: impl ToArg, command: impl ToArg) -> Command<(), Stri
     Command::typed(request)
 }
 
-/// Makes a random password.
+/// Generates a random password.
 ///
 /// `ACL GENPASS [bits]`
 ///
@@ -50,7 +50,7 @@ pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
     Command::typed(Request::new("ACL GENPASS", PLAIN))
 }
 
-/// Shows what a user is and may do.
+/// Shows the settings and permissions of a user.
 ///
 /// `ACL GETUSER username`
 ///
@@ -71,7 +71,7 @@ pub fn acl_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("ACL HELP", PLAIN))
 }
 
-/// Shows all users as an aclfile does.
+/// Shows all users in the format of an aclfile.
 ///
 /// `ACL LIST`
 ///
@@ -81,7 +81,7 @@ pub fn acl_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL LIST", PLAIN))
 }
 
-/// Reads all users from the aclfile again.
+/// Reloads all users from the aclfile.
 ///
 /// `ACL LOAD`
 ///
@@ -90,7 +90,7 @@ pub fn acl_load() -> Command<(), ()> {
     Command::typed(Request::new("ACL LOAD", PLAIN))
 }
 
-/// Shows who tried what he may not, or forgets it.
+/// Shows or deletes the log of denied commands and failed authentications.
 ///
 /// `ACL LOG [count]`
 ///
@@ -100,7 +100,7 @@ pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
     Command::typed(Request::new("ACL LOG", PLAIN))
 }
 
-/// Shows who tried what he may not, or forgets it.
+/// Shows or deletes the log of denied commands and failed authentications.
 ///
 /// `ACL LOG RESET`
 ///
@@ -111,7 +111,7 @@ pub fn acl_log_reset() -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Writes all users into the aclfile.
+/// Saves all users in the aclfile.
 ///
 /// `ACL SAVE`
 ///
@@ -120,7 +120,7 @@ pub fn acl_save() -> Command<(), ()> {
     Command::typed(Request::new("ACL SAVE", PLAIN))
 }
 
-/// Creates a user, or changes what it may do.
+/// Creates a user, or changes its permissions.
 ///
 /// `ACL SETUSER username rule …`
 ///
@@ -142,7 +142,7 @@ pub fn acl_users<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL USERS", PLAIN))
 }
 
-/// Tells the user of the connection.
+/// Returns the user name of the connection.
 ///
 /// `ACL WHOAMI`
 ///
@@ -151,27 +151,27 @@ pub fn acl_whoami() -> Command<(), String> {
     Command::typed(Request::new("ACL WHOAMI", PLAIN))
 }
 
-/// Replaces the append-only file by the dataset as of now while commands go on.
+/// Rewrites the append-only file in the background.
 ///
 /// `BGREWRITEAOF`
 ///
-/// O(1), and O(N) for N keys in all databases beside the commands that follow. Since Redis 1.0.0. Errors: the
+/// O(1), and O(N) in the background for N keys in all databases. Since Redis 1.0.0. Errors: the
 /// server's.
 pub fn bgrewriteaof() -> Command<(), String> {
     Command::typed(Request::new("BGREWRITEAOF", PLAIN))
 }
 
-/// Saves the dataset as of now to its file while commands go on.
+/// Saves a snapshot of the dataset to its file in the background.
 ///
 /// `BGSAVE [SCHEDULE]`
 ///
-/// O(1), and O(N) for N keys in all databases beside the commands that follow. Since Redis 1.0.0. Errors: the
+/// O(1), and O(N) in the background for N keys in all databases. Since Redis 1.0.0. Errors: the
 /// server's.
 pub fn bgsave() -> Command<(), String, options::Bgsave> {
     Command::typed(Request::new("BGSAVE", PLAIN))
 }
 
-/// The number of commands.
+/// Returns the number of commands.
 ///
 /// `COMMAND COUNT`
 ///
@@ -180,7 +180,7 @@ pub fn command_count() -> Command<(), i64> {
     Command::typed(Request::new("COMMAND COUNT", PLAIN))
 }
 
-/// Documentation of the named commands, or of all.
+/// Returns documentation of the given commands, or of all commands.
 ///
 /// `COMMAND DOCS [command-name …]`
 ///
@@ -189,7 +189,7 @@ pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
     Command::typed(Request::new("COMMAND DOCS", PLAIN))
 }
 
-/// The keys in a command that is given in full.
+/// Returns the keys of a complete command.
 ///
 /// `COMMAND GETKEYS words …`
 ///
@@ -200,7 +200,7 @@ pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     Command::typed(request)
 }
 
-/// The keys in a command that is given in full, and what is done with each.
+/// Returns the keys of a complete command, and the access flags of each.
 ///
 /// `COMMAND GETKEYSANDFLAGS words …`
 ///
@@ -220,7 +220,7 @@ pub fn command_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("COMMAND HELP", PLAIN))
 }
 
-/// Facts about the named commands, or about all.
+/// Returns information about the given commands, or about all commands.
 ///
 /// `COMMAND INFO [command-name …]`
 ///
@@ -229,7 +229,7 @@ pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
     Command::typed(Request::new("COMMAND INFO", PLAIN))
 }
 
-/// The names of all commands, or of those that a filter lets through.
+/// Lists the names of all commands, or of those that match a filter.
 ///
 /// `COMMAND LIST [FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]`
 ///
@@ -238,7 +238,7 @@ pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
     Command::typed(Request::new("COMMAND LIST", PLAIN))
 }
 
-/// Lists settings by name or pattern, with their values. A map, or a list of pairs.
+/// Returns the settings that match names or patterns, with their values. A map, or a list of pairs.
 ///
 /// `CONFIG GET parameter …`
 ///
@@ -259,7 +259,7 @@ pub fn config_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("CONFIG HELP", PLAIN))
 }
 
-/// Counts from zero again what INFO counts.
+/// Resets the statistics of INFO.
 ///
 /// `CONFIG RESETSTAT`
 ///
@@ -268,7 +268,7 @@ pub fn config_resetstat() -> Command<(), ()> {
     Command::typed(Request::new("CONFIG RESETSTAT", PLAIN))
 }
 
-/// Writes the present settings into the configuration file.
+/// Writes the current settings to the configuration file.
 ///
 /// `CONFIG REWRITE`
 ///
@@ -277,7 +277,7 @@ pub fn config_rewrite() -> Command<(), ()> {
     Command::typed(Request::new("CONFIG REWRITE", PLAIN))
 }
 
-/// Changes settings, all of those given or none.
+/// Changes settings atomically.
 ///
 /// `CONFIG SET parameter value …`
 ///
@@ -297,7 +297,7 @@ pub fn dbsize() -> Command<(), i64> {
     Command::typed(Request::new("DBSIZE", READS))
 }
 
-/// Helps to test the server.
+/// Commands for tests of the server.
 ///
 /// `DEBUG words …`
 ///
@@ -308,7 +308,7 @@ pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
     Command::typed(request)
 }
 
-/// Hands over to a replica that has everything.
+/// Starts a coordinated failover to a replica.
 ///
 /// `FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]`
 ///
@@ -337,7 +337,7 @@ pub fn flushdb() -> Command<(), (), options::Flushdb> {
     Command::typed(Request::new("FLUSHDB", PLAIN))
 }
 
-/// Metrics of the server, in sections.
+/// Returns metrics of the server, by section.
 ///
 /// `INFO [section …]`
 ///
@@ -346,7 +346,7 @@ pub fn info() -> Command<(), String, options::Info> {
     Command::typed(Request::new("INFO", PLAIN))
 }
 
-/// Tells the Unix time of the last save that succeeded.
+/// Returns the time of the last successful save as a Unix time.
 ///
 /// `LASTSAVE`
 ///
@@ -384,7 +384,7 @@ pub fn latency_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("LATENCY HELP", PLAIN))
 }
 
-/// Shows how the durations of commands are distributed.
+/// Shows the latency histograms of commands.
 ///
 /// `LATENCY HISTOGRAM [command …]`
 ///
@@ -413,7 +413,7 @@ pub fn latency_latest<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("LATENCY LATEST", PLAIN))
 }
 
-/// Forgets latency spikes.
+/// Deletes the recorded latency spikes.
 ///
 /// `LATENCY RESET [event …]`
 ///
@@ -422,7 +422,7 @@ pub fn latency_reset() -> Command<(), i64, options::LatencyReset> {
     Command::typed(Request::new("LATENCY RESET", PLAIN))
 }
 
-/// A small picture, and the version.
+/// Shows a small picture and the version.
 ///
 /// `LOLWUT [VERSION version]`
 ///
@@ -431,7 +431,7 @@ pub fn lolwut() -> Command<(), String, options::Lolwut> {
     Command::typed(Request::new("LOLWUT", READS))
 }
 
-/// Looks for problems with memory.
+/// Reports problems with memory use.
 ///
 /// `MEMORY DOCTOR`
 ///
@@ -458,7 +458,7 @@ pub fn memory_malloc_stats() -> Command<(), String> {
     Command::typed(Request::new("MEMORY MALLOC-STATS", PLAIN))
 }
 
-/// Gives memory that is not used any more back to the system.
+/// Returns unused memory to the operating system.
 ///
 /// `MEMORY PURGE`
 ///
@@ -467,7 +467,7 @@ pub fn memory_purge() -> Command<(), ()> {
     Command::typed(Request::new("MEMORY PURGE", PLAIN))
 }
 
-/// Shows what memory is used for.
+/// Shows statistics of memory use.
 ///
 /// `MEMORY STATS`
 ///
@@ -476,7 +476,7 @@ pub fn memory_stats<T>() -> Command<(), T> {
     Command::typed(Request::new("MEMORY STATS", PLAIN))
 }
 
-/// Counts the bytes that a key and its value take.
+/// Returns the memory use of a key and its value in bytes.
 ///
 /// `MEMORY USAGE key [SAMPLES count]`
 ///
@@ -496,7 +496,7 @@ pub fn module_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("MODULE HELP", PLAIN))
 }
 
-/// Shows the modules, of which there are none.
+/// Lists the loaded modules: always empty.
 ///
 /// `MODULE LIST`
 ///
@@ -506,7 +506,7 @@ pub fn module_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("MODULE LIST", PLAIN))
 }
 
-/// Fails to load a module.
+/// Always fails: modules are not supported.
 ///
 /// `MODULE LOAD path [arg …]`
 ///
@@ -517,7 +517,7 @@ pub fn module_load(path: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Fails to load a module with settings.
+/// Always fails: modules with settings are not supported.
 ///
 /// `MODULE LOADEX path [CONFIG name value …] [ARGS arg …]`
 ///
@@ -528,7 +528,7 @@ pub fn module_loadex(path: impl ToArg) -> Command<(), (), options::ModuleLoadex>
     Command::typed(request)
 }
 
-/// Fails to unload a module, of which there are none.
+/// Always fails: no module can be loaded.
 ///
 /// `MODULE UNLOAD name`
 ///
@@ -539,7 +539,7 @@ pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Shows every command that the server runs, as it runs.
+/// Shows every command while the server executes it.
 ///
 /// `MONITOR`
 ///
@@ -551,7 +551,7 @@ pub fn monitor() -> Command<(), ()> {
     Command::typed(Request::new("MONITOR", BINDS))
 }
 
-/// Sends what a replica lacks, and from then on every change.
+/// Sends the changes that a replica lacks, followed by every further change.
 ///
 /// `PSYNC replicationid offset`
 ///
@@ -580,7 +580,7 @@ pub fn replconf(words: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Has this server follow another one, or none any more.
+/// Makes this server a replica of another server, or a primary.
 ///
 /// `REPLICAOF <host port | NO ONE>`
 ///
@@ -592,7 +592,7 @@ pub fn replicaof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Has this server follow another one, or none any more.
+/// Makes this server a replica of another server, or a primary.
 ///
 /// `REPLICAOF <host port | NO ONE>`
 ///
@@ -604,11 +604,11 @@ pub fn replicaof_no_one() -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Finds the slots that a replica does not hold as this server does.
+/// Finds the slots in which replicas differ from this server.
 ///
 /// `REPLICATION COMPARE [HEAL]`
 ///
-/// O(N) in the size of the dataset, beside other commands. Since Redis 7.2.0. Errors: the server's;
+/// O(N) in the size of the dataset, in the background. Since Redis 7.2.0. Errors: the server's;
 /// `UnexpectedReply` if `T` does not fit.
 pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
     Command::typed(Request::new("REPLICATION COMPARE", PLAIN))
@@ -641,7 +641,7 @@ pub fn restore_asking(
     Command::typed(request)
 }
 
-/// Tells whether this is a primary or a replica, and of whom.
+/// Returns the replication role of this server, and its primary or replicas.
 ///
 /// `ROLE`
 ///
@@ -650,7 +650,7 @@ pub fn role<T>() -> Command<(), T> {
     Command::typed(Request::new("ROLE", PLAIN))
 }
 
-/// Saves the dataset to its file while nobody else is served.
+/// Saves the dataset to its file while all other clients are blocked.
 ///
 /// `SAVE`
 ///
@@ -659,7 +659,7 @@ pub fn save() -> Command<(), ()> {
     Command::typed(Request::new("SAVE", PLAIN))
 }
 
-/// Ends the server, with or without saving the dataset.
+/// Shuts down the server, with or without saving the dataset.
 ///
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`
 ///
@@ -668,7 +668,7 @@ pub fn shutdown() -> Command<(), (), options::Shutdown> {
     Command::typed(Request::new("SHUTDOWN", PLAIN))
 }
 
-/// Has this server follow another one, or none any more.
+/// Makes this server a replica of another server, or a primary.
 ///
 /// `SLAVEOF <host port | NO ONE>`
 ///
@@ -681,7 +681,7 @@ pub fn slaveof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Has this server follow another one, or none any more.
+/// Makes this server a replica of another server, or a primary.
 ///
 /// `SLAVEOF <host port | NO ONE>`
 ///
@@ -713,7 +713,7 @@ pub fn slowlog_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("SLOWLOG HELP", PLAIN))
 }
 
-/// Counts the entries of the slow log.
+/// Returns the number of entries in the slow log.
 ///
 /// `SLOWLOG LEN`
 ///
@@ -744,7 +744,7 @@ pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Sends the dataset, and from then on every change of it.
+/// Sends the dataset, followed by every change.
 ///
 /// `SYNC`
 ///
@@ -756,7 +756,7 @@ pub fn sync<T>() -> Command<(), T> {
     Command::typed(Request::new("SYNC", BINDS))
 }
 
-/// The server's clock: Unix seconds, and microseconds of the second.
+/// Returns the server's time: Unix seconds and microseconds.
 ///
 /// `TIME`
 ///

@@ -7,7 +7,7 @@ use crate::arg::ToArgs;
 use crate::command::Command;
 use crate::request::Request;
 
-/// Forgets the queued commands and ends the transaction.
+/// Discards the queued commands and ends the transaction.
 ///
 /// `DISCARD`
 ///
@@ -19,7 +19,7 @@ pub fn discard() -> Command<(), ()> {
     Command::typed(Request::new("DISCARD", BINDS))
 }
 
-/// Runs the queued commands, unless a watched key was changed.
+/// Executes the queued commands, unless a watched key was changed.
 ///
 /// `EXEC`
 ///
@@ -32,7 +32,7 @@ pub fn exec<T>() -> Command<(), T> {
     Command::typed(Request::new("EXEC", BINDS))
 }
 
-/// Begins a transaction: what follows is queued until EXEC.
+/// Starts a transaction: the following commands are queued until EXEC.
 ///
 /// `MULTI`
 ///
@@ -44,7 +44,7 @@ pub fn multi() -> Command<(), ()> {
     Command::typed(Request::new("MULTI", BINDS))
 }
 
-/// Forgets which keys are watched.
+/// Stops watching all keys.
 ///
 /// `UNWATCH`
 ///
@@ -56,7 +56,7 @@ pub fn unwatch() -> Command<(), ()> {
     Command::typed(Request::new("UNWATCH", BINDS))
 }
 
-/// Lets the next EXEC answer null if one of the keys is changed before it.
+/// Watches keys: the next EXEC returns null if one of them has changed.
 ///
 /// `WATCH key …`
 ///

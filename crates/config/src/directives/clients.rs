@@ -34,22 +34,22 @@ pub struct Clients {
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("maxclients", "10000", (1, u32::MAX as i64), field!(clients.maxclients))
         .about(
-            "Clients that may be connected at once; a further one gets an error. It is \
-             lowered at start if the limit of open files demands it.",
+            "Maximum number of connected clients; further ones receive an error. It is \
+             lowered at startup if the limit on open files is too low for it.",
         ),
     Directive::integer("admin-maxclients", "16", (1, 1000), field!(clients.admin_maxclients))
-        .about("Connections that may come by the admin lane at once, beside maxclients."),
+        .about("Maximum number of connections to the admin lane, in addition to maxclients."),
     Directive::integer("timeout", "0", (0, INT_MAX), field!(clients.timeout))
-        .about("Seconds after which an idle client is disconnected; 0 never."),
+        .about("Seconds after which an idle client is disconnected; 0 disables this."),
     Directive::new(
         "client-output-buffer-limit",
         "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
         Kind::Many(special::OUTPUT_LIMITS),
     )
     .about(
-        "For normal clients, replicas and subscribers: bytes of unsent output at which \
-             a client is closed at once, bytes which it may exceed for some time, and that \
-             time in seconds. 0 is no limit.",
+        "Limits on unsent output, for normal clients, replicas and subscribers. A client \
+             is closed if it reaches the hard limit (in bytes), or stays above the soft limit \
+             (in bytes) for the given seconds. 0 is unlimited.",
     ),
     Directive::memory(
         "output-soft-limit",
@@ -58,19 +58,20 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(clients.output_soft_limit),
     )
     .about(
-        "Bytes of unsent output at which a client's requests wait until it has read its \
+        "Bytes of unsent output at which a client's commands pause until it has read its \
              replies.",
     ),
     Directive::memory("output-total-limit", "0", (0, SIZE_MAX), field!(clients.output_total_limit))
         .about(
-            "Bytes of the unsent output of all clients together, above which 16kb counts as \
-             every client's output-soft-limit until there is less; no client is closed and no \
-             reply is lost. 0 is a quarter of the machine's memory.",
+            "Limit on the unsent output of all clients together, in bytes. While it is \
+             exceeded, the output-soft-limit of every client is 16kb; no client is closed and \
+             no reply is lost. 0 is a quarter of the machine's memory.",
         ),
     Directive::memory("input-total-limit", "0", (0, SIZE_MAX), field!(clients.input_total_limit))
         .about(
-            "Bytes of the requests of all clients together that are not executed yet, above \
-             which the largest are closed; 0 is a quarter of the machine's memory.",
+            "Limit on the requests of all clients together that are not executed yet, in \
+             bytes. If it is exceeded, the clients with the largest requests are closed. 0 is \
+             a quarter of the machine's memory.",
         ),
     Directive::memory(
         "client-query-buffer-limit",
@@ -78,18 +79,22 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1 << 20, SIZE_MAX),
         field!(clients.client_query_buffer_limit),
     )
-    .about("Bytes of one unfinished request, above which its client is closed."),
+    .about(
+        "Maximum size of one incomplete request, in bytes; a client that exceeds it is \
+             closed.",
+    ),
     Directive::memory(
         "proto-max-bulk-len",
         "512mb",
         (1 << 20, SIZE_MAX),
         field!(clients.proto_max_bulk_len),
     )
-    .about("Bytes of one argument of a request."),
+    .about("Maximum size of one argument of a request, in bytes."),
     Directive::new("maxmemory-clients", "0", Kind::MemoryShare(field!(clients.maxmemory_clients)))
         .about(
-            "Memory of all clients' buffers together, above which the largest clients are \
-             closed; in bytes or as a share of maxmemory. 0 is no limit.",
+            "Limit on the memory of all clients' buffers together, in bytes or as a \
+             percentage of maxmemory. If it is exceeded, the largest clients are closed. 0 is \
+             unlimited.",
         ),
     Directive::integer(
         "tracking-table-max-keys",
@@ -98,7 +103,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(clients.tracking_table_max_keys),
     )
     .about(
-        "Keys that are remembered for client-side caching; when there are more, some \
-             are told as changed. 0 is no limit.",
+        "Maximum number of keys that are tracked for client-side caching. If it is \
+             exceeded, some keys are reported as changed. 0 is unlimited.",
     ),
 ];

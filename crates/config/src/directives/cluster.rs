@@ -72,10 +72,10 @@ pub struct Cluster {
 
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::switch("cluster-enabled", "no", field!(cluster.cluster_enabled))
-        .about("Be a node of a cluster.")
+        .about("Run as a node of a cluster.")
         .immutable(),
     Directive::text("cluster-config-file", "nodes.conf", field!(cluster.cluster_config_file))
-        .about("File in dir that keeps the id of this node. Each node needs its own.")
+        .about("File in dir that stores the ID of this node. Each node needs its own.")
         .immutable(),
     Directive::integer(
         "cluster-node-timeout",
@@ -90,12 +90,12 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     .immutable(),
     Directive::text("cluster-coordinator", "local:cluster", field!(cluster.cluster_coordinator))
         .about(
-            "Where the topology is kept: etcd://host:port,..., etcds:// with TLS, local:DIR for the \
-             nodes of one machine, or static:FILE for a topology without failover.",
+            "Where the topology is stored: etcd://host:port,..., etcds:// with TLS, local:DIR \
+             for nodes on one machine, or static:FILE for a topology without failover.",
         )
         .immutable(),
     Directive::text("cluster-coordinator-user", "", field!(cluster.cluster_coordinator_user))
-        .about("User of etcd; empty does not log in.")
+        .about("User name for etcd; empty does not authenticate.")
         .immutable()
         .sensitive(),
     Directive::text(
@@ -103,20 +103,26 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "",
         field!(cluster.cluster_coordinator_password),
     )
-    .about("Password of this user.")
+    .about("Password for etcd.")
     .immutable()
     .sensitive(),
     Directive::text("cluster-coordinator-ca-file", "", field!(cluster.cluster_coordinator_ca_file))
-        .about("Certificates that etcds:// trusts; empty is those of the system.")
+        .about(
+            "Certificates of the authorities that etcds:// trusts; empty uses those of the \
+             system.",
+        )
         .immutable(),
     Directive::text("cluster-name", "brisk", field!(cluster.cluster_name))
         .about("Name of the cluster. Several clusters may use one coordinator.")
         .immutable(),
     Directive::text("cluster-zone", "", field!(cluster.cluster_zone))
-        .about("Availability zone of this node. A replica of another zone is promoted first.")
+        .about(
+            "Availability zone of this node. Replicas outside the zone of a failed primary are \
+             preferred for promotion.",
+        )
         .immutable(),
     Directive::switch("cluster-controller", "yes", field!(cluster.cluster_controller))
-        .about("May be elected to decide about failovers.")
+        .about("Allow this node to be elected as the controller, which decides about failovers.")
         .immutable(),
     Directive::integer(
         "cluster-init-shards",
@@ -124,7 +130,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 1000),
         field!(cluster.cluster_init_shards),
     )
-    .about("Form a cluster of this many shards once enough nodes are registered; 0 forms none.")
+    .about(
+            "Create a cluster of this many shards once enough nodes are registered; 0 creates \
+             none.",
+        )
     .immutable(),
     Directive::integer(
         "cluster-init-replicas",
@@ -132,7 +141,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 100),
         field!(cluster.cluster_init_replicas),
     )
-    .about("Replicas of each of these shards.")
+    .about("Number of replicas of each of these shards.")
     .immutable(),
     Directive::choice(
         "cluster-etcd-loss",
@@ -140,29 +149,35 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         choice!(cluster.cluster_etcd_loss),
     )
     .about(
-        "What a primary does when it cannot renew its lease: with availability it serves while all \
-         of its replicas acknowledge, with safe it stops.",
-    ),
+            "What a primary does if it cannot renew its lease: availability serves as long as \
+             all of its replicas acknowledge, safe stops serving.",
+        ),
     Directive::integer("cluster-port", "0", (0, 65535), field!(cluster.cluster_port))
-        .about("Port of Redis's cluster bus. There is no bus: it is only shown.")
+        .about(
+            "Port of Redis's cluster bus. This server has no cluster bus; the port is only \
+             shown.",
+        )
         .immutable()
         .ignored(),
     Directive::text("cluster-announce-ip", "", field!(cluster.cluster_announce_ip))
-        .about("Address for other nodes and clients; empty is the address that this node binds or uses."),
+        .about(
+            "Address for other nodes and clients; empty is the one that this node binds or \
+             uses.",
+        ),
     Directive::checked_text(
         "cluster-announce-hostname",
         "",
         field!(cluster.cluster_announce_hostname),
         special::host_name,
     )
-    .about("Host name for clients."),
+    .about("Host name of this node for clients."),
     Directive::checked_text(
         "cluster-announce-human-nodename",
         "",
         field!(cluster.cluster_announce_human_nodename),
         special::host_name,
     )
-    .about("Name of the node in logs."),
+    .about("Name of this node in logs."),
     Directive::integer(
         "cluster-announce-port",
         "0",
@@ -189,14 +204,17 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "ip",
         choice!(cluster.cluster_preferred_endpoint_type),
     )
-    .about("How nodes are named to clients."),
+    .about("How nodes are identified to clients."),
     Directive::integer(
         "cluster-replica-validity-factor",
         "10",
         (0, INT_MAX),
         field!(cluster.cluster_replica_validity_factor),
     )
-    .about("Node timeouts for which a replica may lag and still be promoted; 0 always.")
+    .about(
+            "Maximum lag of a replica that can be promoted, in multiples of \
+             cluster-node-timeout; 0 is unlimited.",
+        )
     .alias("cluster-slave-validity-factor"),
     Directive::switch(
         "cluster-replica-no-failover",
@@ -211,21 +229,21 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(cluster.cluster_migration_barrier),
     )
-    .about("Accepted without effect: replicas do not move to other primaries by themselves.")
+    .about("Not supported: replicas do not move to other primaries automatically.")
     .ignored(),
     Directive::switch(
         "cluster-allow-replica-migration",
         "yes",
         field!(cluster.cluster_allow_replica_migration),
     )
-    .about("Accepted without effect: replicas do not move to other primaries by themselves.")
+    .about("Not supported: replicas do not move to other primaries automatically.")
     .ignored(),
     Directive::switch(
         "cluster-require-full-coverage",
         "yes",
         field!(cluster.cluster_require_full_coverage),
     )
-    .about("Reject commands on keys while a slot has no owner, or its owner has failed."),
+    .about("Reject commands with keys while any slot has no owner, or its owner has failed."),
     Directive::switch(
         "cluster-allow-reads-when-down",
         "no",
@@ -244,7 +262,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, u64::MAX),
         field!(cluster.cluster_link_sendbuf_limit),
     )
-    .about("Accepted without effect: there is no cluster bus.")
+    .about("Not used: this server has no cluster bus.")
     .ignored(),
     Directive::integer(
         "cluster-ping-interval",

@@ -38,7 +38,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, LONG_MAX),
         field!(encoding.hash_max_listpack_entries),
     )
-    .about("Fields up to which a hash stays compact.")
+    .about("Maximum number of fields of a hash with the compact encoding.")
     .alias("hash-max-ziplist-entries"),
     Directive::memory(
         "hash-max-listpack-value",
@@ -46,7 +46,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, SIZE_MAX),
         field!(encoding.hash_max_listpack_value),
     )
-    .about("Bytes of a field or value up to which a hash stays compact.")
+    .about("Maximum size of a field or value of a hash with the compact encoding, in bytes.")
     .alias("hash-max-ziplist-value"),
     Directive::integer(
         "list-max-listpack-size",
@@ -55,8 +55,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(encoding.list_max_listpack_size),
     )
     .about(
-        "Size of a node of a list: entries if positive; -1 to -5 are 4, 8, 16, 32 and \
-             64 KiB.",
+        "Maximum size of a list node: a number of entries if positive; -1 to -5 mean 4, \
+             8, 16, 32 and 64 KiB.",
     )
     .alias("list-max-ziplist-size"),
     Directive::integer(
@@ -65,35 +65,38 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(encoding.list_compress_depth),
     )
-    .about("Nodes at each end of a list that stay uncompressed; 0 compresses none."),
+    .about(
+        "Number of nodes at each end of a list that are not compressed; 0 disables \
+             compression.",
+    ),
     Directive::integer(
         "set-max-intset-entries",
         "512",
         (0, LONG_MAX),
         field!(encoding.set_max_intset_entries),
     )
-    .about("Members up to which a set of integers stays compact."),
+    .about("Maximum number of members of a set of integers with the compact encoding."),
     Directive::integer(
         "set-max-listpack-entries",
         "128",
         (0, LONG_MAX),
         field!(encoding.set_max_listpack_entries),
     )
-    .about("Members up to which a set stays compact."),
+    .about("Maximum number of members of a set with the compact encoding."),
     Directive::memory(
         "set-max-listpack-value",
         "64",
         (0, SIZE_MAX),
         field!(encoding.set_max_listpack_value),
     )
-    .about("Bytes of a member up to which a set stays compact."),
+    .about("Maximum size of a member of a set with the compact encoding, in bytes."),
     Directive::integer(
         "zset-max-listpack-entries",
         "128",
         (0, LONG_MAX),
         field!(encoding.zset_max_listpack_entries),
     )
-    .about("Members up to which a sorted set stays compact.")
+    .about("Maximum number of members of a sorted set with the compact encoding.")
     .alias("zset-max-ziplist-entries"),
     Directive::memory(
         "zset-max-listpack-value",
@@ -101,7 +104,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, SIZE_MAX),
         field!(encoding.zset_max_listpack_value),
     )
-    .about("Bytes of a member up to which a sorted set stays compact.")
+    .about("Maximum size of a member of a sorted set with the compact encoding, in bytes.")
     .alias("zset-max-ziplist-value"),
     Directive::memory(
         "hll-sparse-max-bytes",
@@ -109,19 +112,19 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, SIZE_MAX),
         field!(encoding.hll_sparse_max_bytes),
     )
-    .about("Bytes up to which a HyperLogLog stays sparse."),
+    .about("Maximum size of a HyperLogLog with the sparse encoding, in bytes."),
     Directive::memory(
         "stream-node-max-bytes",
         "4096",
         (0, SIZE_MAX),
         field!(encoding.stream_node_max_bytes),
     )
-    .about("Bytes of one node of a stream; 0 is no limit."),
+    .about("Maximum size of a stream node, in bytes; 0 is unlimited."),
     Directive::integer(
         "stream-node-max-entries",
         "100",
         (0, LONG_MAX),
         field!(encoding.stream_node_max_entries),
     )
-    .about("Entries of one node of a stream; 0 is no limit."),
+    .about("Maximum number of entries of a stream node; 0 is unlimited."),
 ];

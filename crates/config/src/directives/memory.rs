@@ -50,17 +50,19 @@ pub struct Memory {
 
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::memory("maxmemory", "0", (0, u64::MAX), field!(memory.maxmemory)).about(
-        "Bytes of memory from which keys are evicted, or writes refused, by \
-             maxmemory-policy; 0 is no limit. Buffers of clients count.",
+        "Limit on memory in bytes, including client buffers. If it is reached, \
+             maxmemory-policy decides whether keys are evicted or writes are rejected; 0 is \
+             unlimited.",
     ),
     Directive::choice("maxmemory-policy", "noeviction", choice!(memory.maxmemory_policy)).about(
-        "What makes room when maxmemory is reached: keys of all kinds or those with a \
-             deadline (volatile), by last use (lru), by frequency (lfu), by nearest \
-             deadline (ttl) or at random. noeviction refuses commands that need memory.",
+        "How to free memory when maxmemory is reached: evict any keys (allkeys) or keys \
+             with a TTL (volatile), the least recently used (lru), the least frequently used \
+             (lfu), those that expire first (ttl), or random ones. noeviction rejects \
+             commands that need memory.",
     ),
     Directive::integer("maxmemory-samples", "5", (1, INT_MAX), field!(memory.maxmemory_samples))
         .about(
-            "Keys that are looked at for each eviction; more come nearer to the best choice \
+            "Number of keys that are sampled for each eviction; more samples choose better \
              and cost more time.",
         ),
     Directive::integer(
@@ -70,13 +72,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.maxmemory_eviction_tenacity),
     )
     .about(
-        "How long evicting may hold up commands: 0 is the least delay, 100 evicts \
-             without regard to it.",
+        "How long eviction may delay commands: 0 delays them least, 100 evicts regardless \
+             of the delay.",
     ),
     Directive::integer("lfu-log-factor", "10", (0, INT_MAX), field!(memory.lfu_log_factor))
-        .about("How slowly the counter of accesses grows."),
+        .about("How slowly the access counter of a key grows."),
     Directive::integer("lfu-decay-time", "1", (0, INT_MAX), field!(memory.lfu_decay_time_min))
-        .about("Minutes after which the counter of accesses falls by one; 0 never."),
+        .about(
+            "Minutes after which the access counter of a key decreases by one; 0 disables this.",
+        ),
     Directive::integer("active-expire-effort", "1", (1, 10), field!(memory.active_expire_effort))
         .about("How much of its time a worker may spend on removing expired keys."),
     Directive::switch("lazyfree-lazy-eviction", "no", field!(memory.lazyfree_lazy_eviction))
@@ -84,16 +88,16 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::switch("lazyfree-lazy-expire", "no", field!(memory.lazyfree_lazy_expire))
         .about("Free expired values in the background."),
     Directive::switch("lazyfree-lazy-server-del", "no", field!(memory.lazyfree_lazy_server_del))
-        .about("Free values that commands overwrite in the background."),
+        .about("Free overwritten values in the background."),
     Directive::switch("lazyfree-lazy-user-del", "no", field!(memory.lazyfree_lazy_user_del))
-        .about("DEL acts as UNLINK does."),
+        .about("Make DEL behave like UNLINK."),
     Directive::switch("lazyfree-lazy-user-flush", "no", field!(memory.lazyfree_lazy_user_flush))
-        .about("FLUSHALL and FLUSHDB act as with ASYNC unless they say SYNC."),
+        .about("Make FLUSHALL and FLUSHDB asynchronous unless SYNC is given."),
     Directive::switch("activerehashing", "yes", field!(memory.activerehashing))
-        .about("Tables grow in small steps without it.")
+        .about("Rehashing in the background. Tables grow in small steps without it.")
         .ignored(),
     Directive::switch("activedefrag", "no", field!(memory.activedefrag))
-        .about("Move values out of fragmented memory.")
+        .about("Move values to reduce memory fragmentation.")
         .planned(),
     Directive::memory(
         "active-defrag-ignore-bytes",
@@ -101,7 +105,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1, SIZE_MAX),
         field!(memory.active_defrag_ignore_bytes),
     )
-    .about("Bytes of fragmentation below which nothing would be moved.")
+    .about("Fragmentation in bytes below which no values are moved.")
     .planned(),
     Directive::integer(
         "active-defrag-threshold-lower",
@@ -109,7 +113,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 1000),
         field!(memory.active_defrag_threshold_lower),
     )
-    .about("Percent of fragmentation at which moving would start.")
+    .about("Fragmentation in percent at which values start to be moved.")
     .planned(),
     Directive::integer(
         "active-defrag-threshold-upper",
@@ -117,7 +121,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 1000),
         field!(memory.active_defrag_threshold_upper),
     )
-    .about("Percent of fragmentation at which moving would take most effort.")
+    .about("Fragmentation in percent at which values are moved with maximum effort.")
     .planned(),
     Directive::integer(
         "active-defrag-cycle-min",
@@ -125,7 +129,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1, 99),
         field!(memory.active_defrag_cycle_min),
     )
-    .about("Percent of time for moving at the lower threshold.")
+    .about("Percentage of time for moving values at the lower threshold.")
     .planned(),
     Directive::integer(
         "active-defrag-cycle-max",
@@ -133,7 +137,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1, 99),
         field!(memory.active_defrag_cycle_max),
     )
-    .about("Percent of time for moving at the upper threshold.")
+    .about("Percentage of time for moving values at the upper threshold.")
     .planned(),
     Directive::integer(
         "active-defrag-max-scan-fields",
@@ -141,6 +145,6 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1, LONG_MAX),
         field!(memory.active_defrag_max_scan_fields),
     )
-    .about("Elements of one value that would be moved in one go.")
+    .about("Maximum number of elements of one value that are moved in one step.")
     .planned(),
 ];

@@ -70,24 +70,24 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     // Redis listens on all addresses, and protected mode rejects remote clients. Here, listening on
     // the network is an explicit choice.
     Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)).about(
-        "Addresses to listen on, at most 16; * is every IPv4 address, ::* every IPv6 \
-             one. A - before an address allows it to be missing.",
+        "Addresses to listen on, at most 16. * means all IPv4 addresses, ::* all IPv6 \
+             addresses. An address with the prefix - may be unavailable.",
     ),
     Directive::integer("port", "6379", (0, 65535), field!(network.port))
-        .about("TCP port for clients; 0 does not listen on TCP."),
+        .about("TCP port for clients; 0 disables TCP."),
     Directive::text("unixsocket", "", field!(network.unixsocket))
         .about("Path of a Unix socket for clients; empty for none.")
         .immutable(),
     Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm)))
-        .about("File mode of the Unix socket, in octal; 0 leaves what the umask gives.")
+        .about("File mode of the Unix socket, in octal; 0 leaves the mode to the umask.")
         .immutable(),
     Directive::text("unixsocketgroup", "", field!(network.unixsocketgroup))
-        .about("Group that the Unix socket belongs to; empty for the group of the process.")
+        .about("Group that owns the Unix socket; empty uses the group of the process.")
         .immutable(),
     Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port))
         .about(
-            "TCP port of the admin lane, which answers operators whatever holds up the \
-             other clients. It listens on the loopback addresses only; 0 for none.",
+            "TCP port of the admin lane, which serves operators even if other clients are \
+             stalled. It listens on the loopback addresses only; 0 disables it.",
         )
         .fixed(),
     Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket))
@@ -95,61 +95,56 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .fixed(),
     Directive::new("admin-unixsocketperm", "700", Kind::Mode(field!(network.admin_unixsocketperm)))
         .about(
-            "File mode of the admin lane's Unix socket, in octal; 0 leaves what the umask \
-             gives.",
+            "File mode of the admin lane's Unix socket, in octal; 0 leaves the mode to the \
+             umask.",
         )
         .fixed(),
     Directive::integer("http-port", "0", (0, 65535), field!(network.http_port))
-        .about(
-            "TCP port for /metrics, /health and /ready by HTTP, for monitoring; 0 does not listen \
-             for it.",
-        )
+        .about("TCP port for monitoring over HTTP: /metrics, /health and /ready; 0 disables it.")
         .fixed(),
     Directive::new("http-bind", "127.0.0.1 -::1", Kind::Many(special::HTTP_BIND))
-        .about("Addresses to listen on for HTTP, written as those of bind.")
+        .about("Addresses to listen on for HTTP, in the format of bind.")
         .fixed(),
     Directive::switch("http-tls", "no", field!(network.http_tls))
-        .about("Speak TLS on http-port, with the certificates and rules of the tls directives.")
+        .about("Use TLS on http-port, with the certificates and settings of the tls directives.")
         .fixed(),
     Directive::text("http-user", "metrics", field!(network.http_user))
-        .about("User name that /metrics asks for, if http-password is set."),
+        .about("User name that /metrics requires if http-password is set."),
     Directive::text("http-password", "", field!(network.http_password))
         .about(
-            "Password that /metrics asks for; empty asks for none, and then protected mode answers \
-             this machine only.",
+            "Password that /metrics requires. If it is empty, /metrics requires no password, \
+             and protected mode allows only clients of this machine.",
         )
         .sensitive()
         .binary(),
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog))
         .about(
-            "How many connections may wait to be accepted. The kernel cuts it down to \
+            "Maximum number of connections that wait to be accepted. The kernel limits it to \
              net.core.somaxconn.",
         )
         .immutable(),
     Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)).about(
-        "Seconds between the probes that find connections whose other end is gone; 0 \
-             sends none.",
+        "Seconds between TCP keepalive probes, which detect dead connections; 0 sends none.",
     ),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode))
-        .about("Without a password, answer clients of this machine only."),
-    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)).about(
-        "Local address of connections that this server opens to its primary; empty \
-             leaves it to the system.",
-    ),
+        .about("If no password is set, accept only clients of this machine."),
+    Directive::text("bind-source-addr", "", field!(network.bind_source_addr))
+        .about("Local address for connections to the primary; empty lets the system choose one."),
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
-        .about("Mark that the kernel would put on packets of listening sockets.")
+        .about("Packet mark of the listening sockets.")
         .immutable()
         .ignored(),
     Directive::choice("io-backend", "auto", choice!(network.io_backend))
         .about(
-            "What the event loops are built on. auto takes the one that was measured to be \
-             faster and that the kernel offers.",
+            "Kernel interface of the event loops. auto uses the faster one, by measurement, \
+             if the kernel supports it.",
         )
         .fixed(),
     Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us))
         .about(
-            "Microseconds for which single requests of many clients gather before a worker \
-             waits for them, so that it wakes less often; 0 switches it off.",
+            "Microseconds that a busy worker waits before it checks for requests, so that it \
+             handles more of them per wakeup. It applies to many clients that send one \
+             request at a time; 0 disables it.",
         ),
     Directive::integer(
         "max-new-connections-per-cycle",
@@ -158,8 +153,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(network.max_new_connections_per_cycle),
     )
     .about(
-        "Connections that a worker accepts in one round of its event loop, so that a \
-             storm of them does not hold up those that are there.",
+        "Maximum number of connections that a worker accepts in one iteration of its \
+             event loop, so that a connection storm does not delay existing clients.",
     ),
     Directive::integer(
         "max-new-tls-connections-per-cycle",
@@ -167,5 +162,5 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1, 1000),
         field!(network.max_new_tls_connections_per_cycle),
     )
-    .about("The same for TLS connections, whose handshakes cost more."),
+    .about("The same limit for TLS connections, whose handshakes cost more."),
 ];

@@ -29,18 +29,21 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(observe.slowlog_log_slower_than_us),
     )
     .about(
-        "Microseconds from which a command is kept in the slow log; 0 keeps all, -1 \
-             none.",
+        "Minimum duration of commands in the slow log, in microseconds; 0 logs all \
+             commands, -1 logs none.",
     ),
     Directive::integer("slowlog-max-len", "128", (0, LONG_MAX), field!(observe.slowlog_max_len))
-        .about("Entries of the slow log."),
+        .about("Maximum number of entries in the slow log."),
     Directive::integer(
         "latency-monitor-threshold",
         "0",
         (0, LONG_MAX),
         field!(observe.latency_monitor_threshold_ms),
     )
-    .about("Milliseconds from which an event is recorded for LATENCY; 0 records none."),
+    .about(
+        "Minimum duration of events that are recorded for LATENCY, in milliseconds; 0 \
+             records none.",
+    ),
     Directive::switch("latency-tracking", "yes", field!(observe.latency_tracking))
         .about("Keep a histogram of latencies for each command."),
     Directive::new(
@@ -48,10 +51,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "50 99 99.9",
         Kind::Many(special::PERCENTILES),
     )
-    .about("Percentiles, from 0 to 100, that INFO shows of those histograms.")
+    .about("Percentiles of these histograms that INFO shows, from 0 to 100.")
     .binary(),
     Directive::new("notify-keyspace-events", "", Kind::One(notify::NOTIFY)).about(
-        "Which changes of keys are published: K and E choose the channels, g $ l s h z \
-             x e t d m n the classes, A is most of them. Empty publishes none.",
+        "Key changes to publish: K and E select the channels, g $ l s h z x e t d m n the \
+             classes, A most of them. Empty publishes none.",
     ),
 ];

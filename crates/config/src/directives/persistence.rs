@@ -56,34 +56,34 @@ pub struct Persistence {
 
 pub(super) const SNAPSHOTS: &[Directive] = &[
     Directive::new("save", "3600 1 300 100 60 10000", Kind::Many(special::SAVE)).about(
-        "When a snapshot is taken by itself: after so many seconds if at least so many \
-             keys changed. Several lines add up; an empty value takes none.",
+        "When to take a snapshot automatically: after N seconds if at least M keys \
+             changed. Lines accumulate; an empty value disables automatic snapshots.",
     ),
     Directive::checked_text("dbfilename", "dump.rdb", field!(persistence.dbfilename), |name| {
         special::file_name(name, "dbfilename can't be a path, just a filename")
     })
-    .about("Name of the snapshot's file in dir.")
+    .about("Name of the snapshot file in dir.")
     .protected(),
     Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression))
         .about("Compress strings in snapshots."),
     Directive::switch("rdbchecksum", "yes", field!(persistence.rdbchecksum))
-        .about("End snapshots with a checksum, and check it when one is loaded.")
+        .about("Write a checksum at the end of snapshots, and verify it when one is loaded.")
         .immutable(),
     Directive::switch("rdb-del-sync-files", "no", field!(persistence.rdb_del_sync_files))
-        .about("Delete snapshots that were written for replicas only.")
+        .about("Delete snapshot files that were written only for replicas.")
         .planned(),
     Directive::switch(
         "rdb-save-incremental-fsync",
         "yes",
         field!(persistence.rdb_save_incremental_fsync),
     )
-    .about("Bring a snapshot to the disk in steps while it is written."),
+    .about("Sync a snapshot to disk in steps while it is written."),
     Directive::switch(
         "stop-writes-on-bgsave-error",
         "yes",
         field!(persistence.stop_writes_on_bgsave_error),
     )
-    .about("Refuse writes while the last snapshot has failed."),
+    .about("Reject writes if the last snapshot failed."),
     Directive::integer(
         "rdb-key-save-delay",
         "0",
@@ -91,8 +91,8 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         field!(persistence.rdb_key_save_delay),
     )
     .about(
-        "Microseconds to wait after each saved key, for tests; negative waits after one \
-             of so many.",
+        "Microseconds to wait after each saved key, for tests; a negative value does not \
+             wait.",
     )
     .hidden(),
     Directive::integer(
@@ -102,8 +102,8 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         field!(persistence.key_load_delay),
     )
     .about(
-        "Microseconds to wait after each loaded key, for tests; negative waits after \
-             one of so many.",
+        "Microseconds to wait after each loaded key, for tests; -N waits once after every \
+             N keys.",
     )
     .hidden(),
     Directive::integer(
@@ -112,14 +112,14 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         (1024, INT_MAX),
         field!(persistence.loading_process_events_interval_bytes),
     )
-    .about("Clients are looked at all the time while a dataset is loaded.")
+    .about("Clients are served continuously while a dataset is loaded.")
     .hidden()
     .ignored(),
 ];
 
 pub(super) const APPEND_ONLY: &[Directive] = &[
     Directive::switch("appendonly", "no", field!(persistence.appendonly))
-        .about("Keep an append-only file: every change is written to it.")
+        .about("Write every change to an append-only file.")
         .settled_while_loading(),
     Directive::checked_text(
         "appendfilename",
@@ -130,7 +130,7 @@ pub(super) const APPEND_ONLY: &[Directive] = &[
             special::file_name(name, "appendfilename can't be a path, just a filename")
         },
     )
-    .about("What the names of the append-only files begin with.")
+    .about("Prefix of the names of the append-only files.")
     .immutable(),
     Directive::checked_text(
         "appenddirname",
@@ -144,15 +144,15 @@ pub(super) const APPEND_ONLY: &[Directive] = &[
     .about("Directory of the append-only files, inside dir.")
     .immutable(),
     Directive::choice("appendfsync", "everysec", choice!(persistence.appendfsync)).about(
-        "When changes reach the disk: always before the reply, everysec once a second, \
-             no leaves it to the system.",
+        "When changes are synced to disk: always (before the reply), everysec (once per \
+             second), or no (when the operating system decides).",
     ),
     Directive::switch(
         "no-appendfsync-on-rewrite",
         "no",
         field!(persistence.no_appendfsync_on_rewrite),
     )
-    .about("Do not synchronise the append-only file while a rewrite or a snapshot runs."),
+    .about("Do not sync the append-only file during a rewrite or a snapshot."),
     Directive::integer(
         "auto-aof-rewrite-percentage",
         "100",
@@ -160,8 +160,8 @@ pub(super) const APPEND_ONLY: &[Directive] = &[
         field!(persistence.auto_aof_rewrite_percentage),
     )
     .about(
-        "Percent by which the append-only file has grown when it is rewritten by \
-             itself; 0 never.",
+        "Growth of the append-only file in percent at which it is rewritten \
+             automatically; 0 disables this.",
     ),
     Directive::memory(
         "auto-aof-rewrite-min-size",
@@ -169,21 +169,24 @@ pub(super) const APPEND_ONLY: &[Directive] = &[
         (0, SIZE_MAX),
         field!(persistence.auto_aof_rewrite_min_size),
     )
-    .about("Bytes of the append-only file below which it is not rewritten by itself."),
+    .about(
+        "Size of the append-only file in bytes below which it is not rewritten \
+             automatically.",
+    ),
     Directive::switch(
         "aof-rewrite-incremental-fsync",
         "yes",
         field!(persistence.aof_rewrite_incremental_fsync),
     )
-    .about("Bring a rewritten file to the disk in steps while it is written."),
+    .about("Sync a rewritten file to disk in steps while it is written."),
     Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated))
-        .about("Load an append-only file whose end is cut off, as after a crash."),
+        .about("Load an append-only file whose end is missing, for example after a crash."),
     Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble))
-        .about("Begin rewritten files with a snapshot, which loads faster than commands."),
+        .about("Start rewritten files with a snapshot, which loads faster than commands."),
     Directive::switch("aof-timestamp-enabled", "no", field!(persistence.aof_timestamp_enabled))
         .about(
-            "Write the time into the append-only file, so that it can be cut off at a \
-             moment.",
+            "Write timestamps to the append-only file, so that it can be truncated to a point \
+             in time.",
         ),
     Directive::switch("aof-disable-auto-gc", "no", field!(persistence.aof_disable_auto_gc))
         .about("Keep append-only files that are no longer needed."),

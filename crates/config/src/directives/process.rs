@@ -95,41 +95,41 @@ pub struct Process {
 pub(super) const THREADS: &[Directive] = &[
     Directive::new("threads", "0", Kind::One(special::THREADS))
         .about(
-            "Worker threads, each with its own connections; 0 is one for each processor \
-             that the process may use.",
+            "Number of worker threads, each with its own connections; 0 starts one for each \
+             CPU that the process may use.",
         )
         .alias("io-threads")
         .fixed(),
     Directive::switch("io-threads-do-reads", "no", field!(process.io_threads_do_reads))
-        .about("Workers always read by themselves.")
+        .about("Workers always read from their own connections.")
         .immutable()
         .ignored(),
     Directive::text("server-cpulist", "", field!(process.server_cpulist))
-        .about("Processors that the workers run on.")
+        .about("CPUs for the workers.")
         .alias("server_cpulist")
         .immutable()
         .planned(),
     Directive::text("bio-cpulist", "", field!(process.bio_cpulist))
-        .about("Processors that background threads run on.")
+        .about("CPUs for background threads.")
         .alias("bio_cpulist")
         .immutable()
         .planned(),
     Directive::text("aof-rewrite-cpulist", "", field!(process.aof_rewrite_cpulist))
-        .about("Processors that a rewrite of the append-only file runs on.")
+        .about("CPUs for rewrites of the append-only file.")
         .alias("aof_rewrite_cpulist")
         .immutable()
         .planned(),
     Directive::text("bgsave-cpulist", "", field!(process.bgsave_cpulist))
-        .about("Processors that a background save runs on.")
+        .about("CPUs for background saves.")
         .alias("bgsave_cpulist")
         .immutable()
         .planned(),
     Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread))
-        .about("Let the allocator give memory back in a thread of its own."),
+        .about("Return freed memory to the system in a background thread."),
     Directive::switch("disable-thp", "yes", field!(process.disable_thp))
         .about(
-            "Do without transparent huge pages. They cost servers that fork, which this one \
-             does not.",
+            "Disable transparent huge pages, which slow down servers that fork. This server \
+             does not fork.",
         )
         .immutable()
         .ignored(),
@@ -137,28 +137,28 @@ pub(super) const THREADS: &[Directive] = &[
 
 pub(super) const SERVICE: &[Directive] = &[
     Directive::new("dir", ".", Kind::One(special::DIR))
-        .about("Directory of the data files; relative names of files are taken from there.")
+        .about("Directory of the data files. Relative file names are resolved against it.")
         .protected()
         .settled_while_loading(),
     Directive::integer("databases", "16", (1, INT_MAX), field!(process.databases))
-        .about("Number of databases, of which SELECT chooses one.")
+        .about("Number of databases that SELECT can choose from.")
         .immutable(),
     Directive::choice("dialect", "redis", choice!(process.dialect))
-        .about("Whose words and rules are followed where Redis 7 and Valkey 8 differ.")
+        .about("Whether to follow Redis 7 or Valkey 8 where their replies and rules differ.")
         .fixed(),
     Directive::switch("daemonize", "no", field!(process.daemonize))
-        .about("Go to the background at start.")
+        .about("Run in the background.")
         .immutable(),
     Directive::choice("supervised", "no", choice!(process.supervised))
         .about(
-            "Which service manager is told that the server is ready; auto finds out by the \
+            "Service manager to notify when the server is ready; auto detects it from the \
              environment.",
         )
         .immutable(),
     Directive::text("pidfile", "", field!(process.pidfile))
         .about(
-            "File that holds the id of the process; empty for none, or for \
-             /var/run/redis.pid in the background.",
+            "File for the process ID. If it is empty, no file is written, except \
+             /var/run/redis.pid with daemonize.",
         )
         .immutable(),
     Directive::switch("set-proc-title", "yes", field!(process.set_proc_title))
@@ -171,38 +171,39 @@ pub(super) const SERVICE: &[Directive] = &[
         field!(process.proc_title_template),
         special::title_template,
     )
-    .about("Text of the process title, with variables in braces.")
+    .about("Template of the process title, with variables in braces.")
     .planned(),
     Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)).about(
-        "What SIGINT does: default saves if there are save points; save, nosave, now \
-             and force may be combined as in SHUTDOWN.",
+        "What SIGINT does. default saves a snapshot if save points are configured; save, \
+             nosave, now and force can be combined as in SHUTDOWN.",
     ),
     Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
-        .about("What SIGTERM does, in the same words."),
+        .about("What SIGTERM does. The values are those of shutdown-on-sigint."),
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
-        .about("Seconds for which a clean shutdown waits for replicas that lag; 0 for not at all."),
+        .about("Seconds that a clean shutdown waits for lagging replicas; 0 does not wait."),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).about(
-        "Whether the server sets the kernel's score for killing processes when memory is short: \
-             yes or relative add to the score at start, absolute sets it, no puts it back.",
+        "Whether the server sets its OOM score, by which the kernel selects processes to \
+             kill when memory is short. yes and relative add to the score at startup, \
+             absolute sets it, no restores it.",
     ),
     Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).about(
-        "Values of oom-score-adj for a primary, a replica and a background process. There is no \
-             background process, so the third value is not used.",
+        "Values of oom-score-adj for a primary, a replica and a background process. The \
+             third value is unused because there is no background process.",
     ),
     Directive::new("include", "", Kind::Include)
-        .about("Another configuration file, read at this place. It may stand on several lines.")
+        .about("Another configuration file, which is read at this position. May be repeated.")
         .immutable(),
     Directive::file_only("loadmodule", load_module)
-        .about("Modules are not supported: the line is read, and nothing is loaded.")
+        .about("Modules are not supported. The line is read, but no module is loaded.")
         .immutable()
         .planned(),
 ];
 
 pub(super) const LOG: &[Directive] = &[
     Directive::choice("loglevel", "notice", choice!(process.loglevel))
-        .about("The least important lines that are logged."),
+        .about("Minimum level of the messages that are logged."),
     Directive::text("logfile", "", field!(process.logfile))
-        .about("File of the log; empty is standard output.")
+        .about("Log file; empty logs to standard output.")
         .immutable(),
     Directive::switch("hide-user-data-from-log", "no", field!(process.hide_user_data_from_log))
         .about("Keep keys and values out of the log.")
@@ -210,36 +211,36 @@ pub(super) const LOG: &[Directive] = &[
     Directive::switch("crash-log-enabled", "yes", field!(process.crash_log_enabled))
         .about("Log a report when the process crashes."),
     Directive::switch("crash-memcheck-enabled", "yes", field!(process.crash_memcheck_enabled))
-        .about("No memory test follows a crash.")
+        .about("Memory test after a crash; not supported.")
         .ignored(),
     Directive::switch("always-show-logo", "no", field!(process.always_show_logo))
-        .about("There is no banner.")
+        .about("Banner at startup; not supported.")
         .immutable()
         .ignored(),
     Directive::switch("syslog-enabled", "no", field!(process.syslog_enabled))
-        .about("There is no output to syslog; a service manager passes standard output on.")
+        .about("Logging to syslog; not supported. A service manager can forward standard output.")
         .immutable()
         .ignored(),
     Directive::text("syslog-ident", "redis", field!(process.syslog_ident))
-        .about("Name that syslog lines would have.")
+        .about("Program name in lines to syslog.")
         .immutable()
         .ignored(),
     Directive::choice("syslog-facility", "local0", choice!(process.syslog_facility))
-        .about("Facility that syslog lines would have.")
+        .about("Facility of lines to syslog.")
         .immutable()
         .ignored(),
     Directive::text("ignore-warnings", "", field!(process.ignore_warnings))
-        .about("Warnings to ignore at start; here none of them stops the server.")
+        .about("Warnings to ignore at startup. No warning prevents the server from starting.")
         .ignored(),
 ];
 
 pub(super) const ADVANCED: &[Directive] = &[
     Directive::integer("hz", "10", (0, INT_MAX), field!(process.hz)).about(
-        "Background rounds per second: expiry, idle clients, sampled figures. Values \
-             outside of 1 to 500 are moved inside.",
+        "Rounds of background work per second: expiry, idle clients, sampled metrics. \
+             Values outside 1 to 500 are clamped.",
     ),
     Directive::switch("dynamic-hz", "yes", field!(process.dynamic_hz))
-        .about("Each worker does its share in hz rounds, however many clients there are.")
+        .about("Adapt hz to the number of clients. Workers always run hz rounds per second.")
         .ignored(),
     Directive::integer(
         "busy-reply-threshold",
@@ -248,43 +249,43 @@ pub(super) const ADVANCED: &[Directive] = &[
         field!(process.busy_reply_threshold_ms),
     )
     .about(
-        "Milliseconds after which a running script answers other clients with BUSY, so \
-             that they can stop it; 0 never.",
+        "Milliseconds after which a running script makes the server reply BUSY to other \
+             clients, so that they can stop it; 0 disables this.",
     )
     .alias("lua-time-limit"),
     Directive::text("locale-collate", "", field!(process.locale_collate))
-        .about("Locale by whose order SORT ALPHA sorts; empty is that of the environment.")
+        .about("Locale that defines the order of SORT ALPHA; empty uses that of the environment.")
         .planned(),
     Directive::switch("enable-debug-assert", "no", field!(process.enable_debug_assert))
-        .about("Whether costly checks of Valkey's own structures would run; there are none.")
+        .about("Expensive checks of Valkey's data structures. This server has none of them.")
         .immutable()
         .hidden()
         .ignored(),
     Directive::switch("use-exit-on-panic", "no", field!(process.use_exit_on_panic))
-        .about("How a process would end after a failed assertion.")
+        .about("How the process exits after a failed assertion.")
         .hidden()
         .ignored(),
     Directive::integer("watchdog-period", "0", (0, INT_MAX), field!(process.watchdog_period))
-        .about("Milliseconds after which a watchdog would log what the server is busy with.")
+        .about("Milliseconds after which a watchdog logs what the server is busy with.")
         .hidden()
         .ignored(),
     // Directives of removed features; one argument is accepted and ignored.
     Directive::file_only("list-max-ziplist-entries", forget)
-        .about("Read and forgotten: list-max-listpack-size took its place.")
+        .about("Obsolete: replaced by list-max-listpack-size.")
         .immutable()
         .ignored(),
     Directive::file_only("list-max-ziplist-value", forget)
-        .about("Read and forgotten: list-max-listpack-size took its place.")
+        .about("Obsolete: replaced by list-max-listpack-size.")
         .immutable()
         .ignored(),
     Directive::file_only("lua-replicate-commands", forget)
-        .about("Read and forgotten: what scripts change is always propagated as commands.")
+        .about("Obsolete: the changes that scripts make are always replicated as commands.")
         .immutable()
         .ignored(),
     Directive::file_only("sentinel", |_, _, _| {
         Err("sentinel directive while not in sentinel mode".into())
     })
-    .about("Refused: Sentinel is not part of this server.")
+    .about("Rejected: Sentinel is not part of this server.")
     .immutable(),
 ];
 

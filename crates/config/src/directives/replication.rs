@@ -67,32 +67,29 @@ pub struct Replication {
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::new("replicaof", "", Kind::Many(special::REPLICAOF))
         .about(
-            "Host and port of the primary that this server is a replica of; without it, it \
-             is a primary.",
+            "Host and port of the primary that this server replicates; without it, this \
+             server is a primary.",
         )
         .alias("slaveof")
         .immutable(),
     Directive::text("masteruser", "", field!(replication.masteruser))
-        .about("User to log in as at the primary; empty is the default user.")
+        .about("User name for authentication to the primary; empty is the default user.")
         .alias("primaryuser")
         .sensitive(),
     Directive::text("masterauth", "", field!(replication.masterauth))
-        .about("Password to log in with at the primary; empty does not log in.")
+        .about("Password for authentication to the primary; empty does not authenticate.")
         .alias("primaryauth")
         .sensitive()
         .binary(),
     Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s))
-        .about(
-            "Seconds without a sign of life after which a link between primary and replica \
-             is given up.",
-        ),
+        .about("Seconds without data or pings after which a replication link is closed."),
     Directive::integer(
         "repl-ping-replica-period",
         "10",
         (1, INT_MAX),
         field!(replication.repl_ping_replica_period_s),
     )
-    .about("Seconds between the pings that a primary sends its replicas.")
+    .about("Seconds between pings from a primary to its replicas.")
     .alias("repl-ping-slave-period"),
     Directive::memory(
         "repl-backlog-size",
@@ -101,8 +98,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(replication.repl_backlog_size),
     )
     .about(
-        "Bytes of the stream that are kept for replicas that come back, at least 16 \
-             KiB.",
+        "Bytes of the replication stream that are kept for replicas that reconnect, at \
+             least 16 KiB.",
     ),
     Directive::integer(
         "repl-backlog-ttl",
@@ -110,13 +107,13 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, LONG_MAX),
         field!(replication.repl_backlog_ttl_s),
     )
-    .about("Seconds for which they are kept without any replica; 0 for ever."),
+    .about("Seconds for which the backlog is kept without any replica; 0 keeps it forever."),
     Directive::switch(
         "repl-disable-tcp-nodelay",
         "no",
         field!(replication.repl_disable_tcp_nodelay),
     )
-    .about("Send to replicas in fewer and later packets."),
+    .about("Send data to replicas in fewer packets, with more delay."),
     Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync))
         .about("Send full copies to replicas without writing a file."),
     Directive::integer(
@@ -132,16 +129,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_max_replicas),
     )
-    .about("Replicas from which on a full copy does not wait for more; 0 always waits."),
+    .about("Number of replicas at which a full copy does not wait for more; 0 always waits."),
     Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
         .about(
-            "How a replica takes a full copy: by way of a file (disabled), directly if it \
-             has no data (on-empty-db), or beside the old data, which answers meanwhile \
-             (swapdb).",
+            "How a replica loads a full copy: from a file (disabled), directly if it has no \
+             data (on-empty-db), or directly while it serves the old data (swapdb).",
         )
         .settled_while_loading(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
-        .about("Address that a replica tells its primary; empty is the real one.")
+        .about("Address that a replica reports to its primary; empty is the real one.")
         .alias("slave-announce-ip"),
     Directive::integer(
         "replica-announce-port",
@@ -149,30 +145,30 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 65535),
         field!(replication.replica_announce_port),
     )
-    .about("Port that a replica tells its primary; 0 is the real one.")
+    .about("Port that a replica reports to its primary; 0 is the real one.")
     .alias("slave-announce-port"),
     Directive::switch("replica-announced", "yes", field!(replication.replica_announced))
-        .about("Let Sentinel know of this replica."),
+        .about("Make this replica visible to Sentinel."),
     Directive::integer(
         "replica-priority",
         "100",
         (0, INT_MAX),
         field!(replication.replica_priority),
     )
-    .about("Rank of this replica for a promotion, the lowest first; 0 is never promoted.")
+    .about(
+        "Priority of this replica for promotion; the lowest number comes first, 0 is \
+             never promoted.",
+    )
     .alias("slave-priority"),
     Directive::switch("replica-read-only", "yes", field!(replication.replica_read_only))
-        .about("Refuse writes of clients while this server is a replica.")
+        .about("Reject writes from clients while this server is a replica.")
         .alias("slave-read-only"),
     Directive::switch(
         "replica-serve-stale-data",
         "yes",
         field!(replication.replica_serve_stale_data),
     )
-    .about(
-        "Answer from old data while the link to the primary is down; no refuses most \
-             commands.",
-    )
+    .about("Serve old data while the link to the primary is down; no rejects most commands.")
     .alias("slave-serve-stale-data"),
     Directive::switch(
         "replica-ignore-maxmemory",
@@ -188,7 +184,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "no",
         field!(replication.dual_channel_replication_enabled),
     )
-    .about("Send a full copy by a connection beside that of the stream.")
+    .about(
+        "Send full copies over a separate connection, in parallel with the replication \
+             stream.",
+    )
     .planned(),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
         .about("Free the old data in the background before a full copy is loaded.")
@@ -198,14 +197,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "no",
         field!(replication.replica_ignore_disk_write_errors),
     )
-    .about("Let a replica go on when what the primary sends cannot be written to its disk."),
+    .about("Let a replica continue if it cannot write data from its primary to its disk."),
     Directive::integer(
         "min-replicas-to-write",
         "0",
         (0, INT_MAX),
         field!(replication.min_replicas_to_write),
     )
-    .about("Good replicas below which a primary refuses writes; 0 needs none.")
+    .about("Number of good replicas below which a primary rejects writes; 0 requires none.")
     .alias("min-slaves-to-write"),
     Directive::integer(
         "min-replicas-max-lag",
@@ -213,7 +212,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.min_replicas_max_lag_s),
     )
-    .about("Seconds since a replica's last sign of life up to which it counts as good.")
+    .about("Seconds since its last acknowledgement up to which a replica counts as good.")
     .alias("min-slaves-max-lag"),
     Directive::integer(
         "replica-compare-period",
@@ -222,15 +221,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(replication.replica_compare_period_s),
     )
     .about(
-        "Seconds between comparisons of what replicas hold with what this server holds; \
-             0 makes none.",
+        "Seconds between comparisons of the data of replicas with the data of this \
+             server; 0 disables them.",
     ),
     Directive::switch("replica-compare-heal", "no", field!(replication.replica_compare_heal))
-        .about("Let those comparisons send replicas what differs."),
+        .about("Send the differing data to replicas if a comparison finds differences."),
     Directive::choice(
         "propagation-error-behavior",
         "ignore",
         choice!(replication.propagation_error_behavior),
     )
-    .about("What a replica does when a command of its primary fails."),
+    .about("What a replica does if a command from its primary fails."),
 ];

@@ -46,40 +46,34 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .binary(),
     Directive::text("aclfile", "", field!(security.aclfile))
         .about(
-            "File of users, which ACL LOAD reads; empty for none. It excludes user lines \
-             here.",
+            "File with users, which ACL LOAD reads; empty for none. It cannot be combined \
+             with user directives.",
         )
         .immutable(),
     Directive::integer("acllog-max-len", "128", (0, LONG_MAX), field!(security.acllog_max_len))
-        .about("Entries of ACL LOG."),
+        .about("Maximum number of entries in ACL LOG."),
     Directive::choice("acl-pubsub-default", "resetchannels", choice!(security.acl_pubsub_default))
-        .about("Channels that a new user may use."),
+        .about("Channels that new users may use."),
     Directive::choice("enable-protected-configs", "no", choice!(security.enable_protected_configs))
         .about(
-            "Who may set directives that can do harm, such as dir: nobody, anyone, or \
-             clients of this machine.",
+            "Whether clients may change protected directives such as dir: no client, any \
+             client (yes), or clients of this machine (local).",
         )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))
-        .about("Who may use DEBUG.")
+        .about("Whether clients may use DEBUG, with the same values.")
         .immutable(),
     Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
-        .about("Who may use MODULE.")
+        .about("Whether clients may use MODULE, with the same values.")
         .immutable(),
     Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
-        .about("All payloads of RESTORE are checked in depth.")
+        .about("Payloads of RESTORE are always validated completely.")
         .ignored(),
     Directive::file_only("rename-command", rename_command)
-        .about(
-            "Gives a command another name; an empty one removes it. It may stand on several \
-             lines.",
-        )
+        .about("Renames a command; an empty name disables it. May be repeated.")
         .immutable(),
     Directive::file_only("user", user)
-        .about(
-            "Name and rules of a user, as ACL SETUSER takes them. It may stand on several \
-             lines.",
-        )
+        .about("Name and rules of a user, as for ACL SETUSER. May be repeated.")
         .immutable(),
 ];
 

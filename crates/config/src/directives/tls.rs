@@ -51,59 +51,61 @@ pub struct Tls {
 
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("tls-port", "0", (0, 65535), field!(tls.port))
-        .about("TCP port for TLS connections; 0 does not listen for them."),
+        .about("TCP port for TLS connections; 0 disables it."),
     Directive::text("tls-cert-file", "", field!(tls.cert_file))
-        .about("File of the server's certificate, with its chain."),
+        .about("File with the server's certificate and its chain."),
     Directive::text("tls-key-file", "", field!(tls.key_file))
-        .about("File of the private key that belongs to it."),
+        .about("File with the private key of the server's certificate."),
     Directive::text("tls-key-file-pass", "", field!(tls.key_file_pass))
-        .about("Password of that file; keys with a password are not read.")
+        .about("Password of tls-key-file. Encrypted key files are not supported.")
         .sensitive()
         .ignored(),
-    Directive::text("tls-client-cert-file", "", field!(tls.client_cert_file))
-        .about("Certificate for connections that this server opens; empty is the server's."),
+    Directive::text("tls-client-cert-file", "", field!(tls.client_cert_file)).about(
+        "File with the certificate for outgoing connections; empty uses the server's \
+             certificate.",
+    ),
     Directive::text("tls-client-key-file", "", field!(tls.client_key_file))
-        .about("Private key that belongs to it."),
+        .about("File with the private key of the client certificate."),
     Directive::text("tls-client-key-file-pass", "", field!(tls.client_key_file_pass))
-        .about("Password of that file.")
+        .about("Password of tls-client-key-file.")
         .sensitive()
         .planned(),
     Directive::text("tls-dh-params-file", "", field!(tls.dh_params_file))
-        .about("Parameters of a key exchange that is not used.")
+        .about("Diffie-Hellman parameters. This key exchange is not used.")
         .ignored(),
     Directive::text("tls-ca-cert-file", "", field!(tls.ca_cert_file))
-        .about("File of the certificates of authorities that are trusted."),
+        .about("File with the certificates of trusted authorities."),
     Directive::text("tls-ca-cert-dir", "", field!(tls.ca_cert_dir))
-        .about("Directory of such certificates."),
+        .about("Directory with the certificates of trusted authorities."),
     Directive::text("tls-protocols", "", field!(tls.protocols))
-        .about("Versions of TLS that are spoken, as \"TLSv1.2 TLSv1.3\"; empty is both."),
+        .about("Supported TLS versions, for example \"TLSv1.2 TLSv1.3\"; empty means both."),
     Directive::text("tls-ciphers", "", field!(tls.ciphers))
-        .about("Ciphers up to TLS 1.2, in the syntax of OpenSSL; empty is a good choice."),
+        .about("Ciphers for TLS 1.2, in OpenSSL's syntax; empty uses a secure default."),
     Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites))
-        .about("Ciphers of TLS 1.3; empty is all that are safe."),
+        .about("Cipher suites for TLS 1.3; empty uses all secure ones."),
     Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients))
-        .about("Whether clients must show a certificate of a trusted authority."),
+        .about("Whether clients must present a certificate from a trusted authority."),
     Directive::switch("tls-replication", "no", field!(tls.replication))
-        .about("Encrypt the link to the primary."),
+        .about("Use TLS for the connection to the primary."),
     Directive::switch("tls-cluster", "no", field!(tls.cluster))
         .about("Encrypt the cluster bus.")
         .planned(),
     Directive::switch("tls-prefer-server-ciphers", "no", field!(tls.prefer_server_ciphers))
-        .about("Let the server's order of ciphers decide instead of the client's."),
+        .about("Prefer the server's order of ciphers to the client's."),
     Directive::switch("tls-session-caching", "yes", field!(tls.session_caching))
-        .about("Let clients resume sessions, which is cheaper than a new handshake."),
+        .about("Let clients resume TLS sessions, which costs less than a full handshake."),
     Directive::integer(
         "tls-session-cache-size",
         "20480",
         (0, INT_MAX),
         field!(tls.session_cache_size),
     )
-    .about("Sessions that are kept for it; 0 is no limit."),
+    .about("Maximum number of cached TLS sessions; 0 is unlimited."),
     Directive::integer(
         "tls-session-cache-timeout",
         "300",
         (0, INT_MAX),
         field!(tls.session_cache_timeout_s),
     )
-    .about("Seconds for which such a session is kept."),
+    .about("Seconds for which a TLS session is cached."),
 ];

@@ -25,7 +25,7 @@ pub(super) enum ExchangeError {
     /// No byte of the request has left.
     #[error("{0}")]
     NotSent(String),
-    #[error("no answer in time")]
+    #[error("no response in time")]
     TimedOut,
     #[error("the connection was lost: {0}")]
     Lost(String),

@@ -10,7 +10,7 @@ pub enum TlsError {
     Missing(&'static str),
     /// Client certificates are asked for, and there is nothing to check them against.
     #[error(
-        "tls-auth-clients needs certificates of authorities: set tls-ca-cert-file or \
+        "tls-auth-clients needs certificates of trusted authorities: set tls-ca-cert-file or \
          tls-ca-cert-dir, or tls-auth-clients no"
     )]
     NoAuthorities,
@@ -26,14 +26,14 @@ pub enum TlsError {
     /// A private key behind a password.
     #[error(
         "{directive}: the private key in {path} is encrypted, which is not supported; store it \
-         unencrypted (`openssl pkey -in KEY -out NEW`) in a file only the server may read",
+         unencrypted (`openssl pkey -in KEY -out NEW`) in a file that only the server may read",
         path = .path.display()
     )]
     EncryptedKey { directive: &'static str, path: PathBuf },
     /// A certificate without the extensions that the check needs.
     #[error(
-        "{directive}: the certificate in {path} is of X.509 version 1, which is not supported; \
-         issue one of version 3 (`openssl x509 -req` makes one if it is given -extfile)",
+        "{directive}: the certificate in {path} has X.509 version 1, which is not supported; \
+         issue one with version 3 (`openssl x509 -req` with -extfile)",
         path = .path.display()
     )]
     CertificateVersion { directive: &'static str, path: PathBuf },

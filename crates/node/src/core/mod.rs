@@ -466,7 +466,7 @@ impl Core {
             let Some((record, bytes)) = shared.clients.weights.take_largest() else { return };
             shared.observe.metrics.evicted_clients.fetch_add(1, Ordering::Relaxed);
             shared.log.notice(format_args!(
-                "Evicting client {} from {}: it holds {bytes} bytes",
+                "Evicting client {} from {}: it uses {bytes} bytes",
                 record.id, record.addr
             ));
             shared.clients.input_weights.weigh_again(&record);
@@ -483,8 +483,8 @@ impl Core {
             let metrics = &shared.observe.metrics;
             metrics.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             shared.log.warning(format_args!(
-                "Closing client {} from {}: of all unexecuted requests, which take more than \
-                 input-total-limit ({} bytes), it holds {bytes} bytes",
+                "Closing client {} from {}: all unexecuted requests exceed input-total-limit \
+                 ({} bytes), and this client uses {bytes} bytes",
                 record.id,
                 record.addr,
                 self.limits.inputs_total()

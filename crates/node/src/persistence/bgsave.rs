@@ -214,7 +214,7 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
             Ended::Saved
         }
         Err(_) if shared.persistence.snapshots.is_unwanted() => {
-            shared.log.warning(format_args!("Background saving was given up"));
+            shared.log.warning(format_args!("Background saving was canceled"));
             Ended::GivenUp
         }
         Err(failure) => {

@@ -286,7 +286,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.persistence.snapshots.give_up();
-        shared.replication.snapshots.give_up("the server is about to end");
+        shared.replication.snapshots.give_up("the server is shutting down");
     }
     // While the dataset is being loaded, the file has all of it.
     if !shared.conditions.is_loading() && writes_files(shared, how) {
@@ -299,7 +299,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
             }
             log.warning(format_args!("Writing initial AOF. Exit anyway."));
         }
-        rewrite::stop(shared, "the server ends");
+        rewrite::stop(shared, "the server is shutting down");
         let saves = saves(&core.config, how);
         let quiesced = match core.quiesce_others() {
             // A slow script is running, and its partial changes are in no file: an immediate exit

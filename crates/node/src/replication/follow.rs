@@ -74,7 +74,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
     }
     if core.unit.is_running() {
         return Err(CommandError::text(
-            "ERR no replica has come yet, CLIENT DURABILITY REPLICAS has to be called outside of MULTI",
+            "ERR no replica has connected yet: CLIENT DURABILITY REPLICAS must be called outside of MULTI",
         ));
     }
     let _still = core.quiesce_others()?;

@@ -145,7 +145,7 @@ impl SnapshotPipe {
         let mut state = self.state.lock().even_poisoned();
         while state.bytes >= HELD_BYTES_MAX {
             if is_over() {
-                return Err(io::Error::other("nobody wants it any more"));
+                return Err(io::Error::other("no replica needs it any longer"));
             }
             let is_full = |state: &mut State| state.bytes >= HELD_BYTES_MAX;
             let waited = self.changed.wait_timeout_while(state, LOOK_AGAIN, is_full);

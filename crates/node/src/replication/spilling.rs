@@ -39,8 +39,8 @@ pub fn begin_if_due(shared: &'static Shared) {
                 Err(error) => {
                     let reason = os_reason(&error);
                     shared.log.warning(format_args!(
-                        "Can't hold the stream for replicas in a file: {reason}. \
-                         client-output-buffer-limit counts all that they were not sent"
+                        "Can't write the replication stream to a file: {reason}. \
+                         client-output-buffer-limit counts all unsent data of the replicas"
                     ));
                     stream.give_up_spilling();
                 }
@@ -49,7 +49,9 @@ pub fn begin_if_due(shared: &'static Shared) {
         stream.end_spilling();
     };
     if let Err(error) = Builder::new().name("brisk-spill".to_owned()).spawn(run) {
-        shared.log.warning(format_args!("Can't hold the stream in a file, no thread: {error}"));
+        shared.log.warning(format_args!(
+            "Can't write the replication stream to a file: cannot start a thread: {error}"
+        ));
         stream.end_spilling();
     }
 }
@@ -61,8 +63,8 @@ fn carry_out(shared: &Shared, job: &Move) -> io::Result<Arc<File>> {
             let name = format!("temp-stream-{}.bin", std::process::id());
             let file = disk::nameless(shared.config().process.dir.as_path(), &name)?;
             shared.log.notice(format_args!(
-                "What changes while replicas get their snapshots goes into a file: it is more than \
-                 memory is to hold"
+                "Changes during the synchronization of replicas are written to a file, because they \
+                 exceed the memory limit"
             ));
             (Arc::new(file), 0)
         }

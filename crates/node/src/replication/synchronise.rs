@@ -203,7 +203,9 @@ fn write(
     match &written {
         Ok(_) => log.notice(format_args!("Background {what} terminated with success")),
         Err(_) if !transfer.is_wanted() => {
-            log.notice(format_args!("Background {what} was given up: no replica waits for it"));
+            log.notice(format_args!(
+                "Background {what} was canceled: no replica is waiting for it"
+            ));
         }
         Err(failure) => {
             log.warning(format_args!("{failure}"));

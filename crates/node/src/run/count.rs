@@ -93,11 +93,11 @@ pub fn count_error(core: &Core, error: &CommandError) {
     let log = &core.shared.log;
     match error {
         CommandError::BadPayload(why) => {
-            log.warning(format_args!("RESTORE was given a value that is refused: {why}"));
+            log.warning(format_args!("RESTORE rejected a value: {why}"));
         }
         CommandError::UndeclaredKey(command) => log.warning(format_args!(
             "Internal error: the command '{command}' used a key that it does not declare. The \
-             access was refused and the command ended with an error. Please report this."
+             access was rejected and the command returned an error. Please report this."
         )),
         _ => {}
     }

@@ -111,6 +111,6 @@ pub(crate) fn note_unwritten(core: &Core) {
 
 /// Ends the process at once, as the settings require: nothing is saved.
 fn end_process(core: &Core, why: &str) -> ! {
-    core.shared.log.warning(format_args!("The server ends here: {why}"));
+    core.shared.log.warning(format_args!("The server exits now: {why}"));
     std::process::abort();
 }

@@ -9,7 +9,7 @@ pub enum AofError {
     #[error("cannot read: {0}")]
     Io(#[from] io::Error),
     /// The last command or batch is incomplete, and nothing valid follows it.
-    #[error("the file is whole up to byte {at}, and incomplete after it: {fault}")]
+    #[error("the file is complete up to byte {at}, and incomplete after it: {fault}")]
     Torn {
         /// Where to truncate the file: the item that begins here is incomplete.
         at: u64,
@@ -79,7 +79,7 @@ pub enum FaultKind {
     NoLine,
     #[error("a line is incomplete")]
     UnfinishedLine,
-    #[error("a string of {wanted} bytes, its end included, has only {got}")]
+    #[error("a string of {wanted} bytes, including its line end, has only {got}")]
     ShortString { wanted: u64, got: u64 },
     #[error("neither a command nor an annotation begins here")]
     NotACommand(u8),

@@ -61,17 +61,17 @@ fn log_damage(shared: &Shared, unreadable: &Unreadable) {
     log.warning(format_args!("Terminating server after rdb file reading failure."));
 }
 
-const DAMAGED: &str = "brisk-check-rdb shows more. Put a backup in its place, or move it away to \
+const DAMAGED: &str = "brisk-check-rdb shows details. Replace the file with a backup, or move it away to \
                        start with an empty dataset";
 
 fn advice(unreadable: &Unreadable) -> &'static str {
     match &unreadable.failure {
         LoadFailure::File(LoadError::UnsupportedVersion(_)) => {
-            "Start a server that knows this version, or move the file away to start with an empty \
+            "Start a server that supports this version, or move the file away to start with an empty \
              dataset"
         }
         LoadFailure::File(LoadError::Io(_)) => {
-            "See that this user may read it, and that the disk is sound"
+            "Check that the user may read the file, and that the disk works"
         }
         LoadFailure::File(LoadError::UnsupportedModule { .. }) => {
             "Delete the keys of modules where it was written, and save again"

@@ -465,7 +465,7 @@ fn start_workers(
         threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
     }
     for _ in 0..threads.len() {
-        is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
+        is_ready.recv().map_err(|_| "a worker exited immediately".to_owned())??;
     }
     shared.observe.metrics.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
     gate.wait();
@@ -541,7 +541,7 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
 
 /// Logs what each thread is doing, on SIGALRM, without stopping a thread.
 fn log_threads(log: &Log) {
-    log.warning(format_args!("Received SIGALRM: what the threads do"));
+    log.warning(format_args!("Received SIGALRM: state of the threads"));
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads {
         let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();

@@ -58,13 +58,13 @@ fn file_system(mounts: &str, dir: &Path, keeps: bool) -> Option<Finding> {
     Some(match kind {
         _ if !keeps => Finding::ok("file system", what),
         "tmpfs" | "ramfs" => Finding::problem("file system", what)
-            .means("What is saved there is gone when the machine stops.")
+            .means("Data saved there is lost when the machine stops.")
             .todo("set dir to a directory on a disk"),
         "overlay" | "aufs" => Finding::warning("file system", what)
-            .means("The files are those of a container, and go with it.")
+            .means("The files belong to a container and are deleted with it.")
             .todo("mount a volume there, or set dir to one"),
         "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "vboxsf" => Finding::warning("file system", what)
-            .means("Every fsync goes over the network, and ends when that does.")
+            .means("Every fsync goes over the network and fails when the network does.")
             .todo("set dir to a local directory"),
         _ => Finding::ok("file system", what),
     })
@@ -76,19 +76,19 @@ fn room(free: u64, config: &Config, keeps: bool) -> Finding {
     let does_log = config.persistence.appendonly;
     // A rewrite keeps the old file until the new one is complete.
     let wanted = if does_log { maxmemory.saturating_mul(2) } else { maxmemory };
-    let todo = "free room there, or set dir to another disk";
+    let todo = "free disk space there, or set dir to another disk";
     if !keeps {
         Finding::ok("room", what)
     } else if does_log && free < ROOM_BYTES_MIN {
         Finding::problem("room", what)
-            .means("The append-only file grows with every change; when the disk is full, writes are refused.")
+            .means("The append-only file grows with every change; when the disk is full, writes are rejected.")
             .todo(todo)
     } else if free < wanted.max(ROOM_BYTES_MIN) {
         Finding::warning(
             "room",
             format!("{what}; {} may be needed", amount(wanted.max(ROOM_BYTES_MIN))),
         )
-        .means("A snapshot or rewrite of a full dataset does not fit.")
+        .means("The disk has no space for a snapshot or rewrite when maxmemory is used up.")
         .todo(todo)
     } else {
         Finding::ok("room", what)
@@ -128,7 +128,7 @@ fn unwritable(dir: &Path, error: &io::Error, keeps: bool) -> Finding {
 fn speed(times: Vec<Duration>, config: &Config) -> Finding {
     let (middle, longest) = (times[times.len() / 2], times[times.len() - 1]);
     let what = format!(
-        "fsync takes {:.2} ms, {:.2} ms at the most of {}",
+        "fsync takes {:.2} ms, at most {:.2} ms in {} tries",
         middle.as_secs_f64() * 1e3,
         longest.as_secs_f64() * 1e3,
         times.len()
@@ -140,10 +140,10 @@ fn speed(times: Vec<Duration>, config: &Config) -> Finding {
     let finding = Finding::warning("disk", what);
     match persistence.appendfsync {
         AppendFsync::Always => finding
-            .means("With appendfsync always each reply to a write waits that long.")
+            .means("With appendfsync always, each reply to a write waits that long.")
             .todo("set appendfsync everysec, or dir to a faster disk"),
         _ => finding
-            .means("A disk that is busy may fall behind the second of appendfsync everysec.")
+            .means("With appendfsync everysec, a busy disk may take longer than a second to sync.")
             .todo("set dir to a faster disk"),
     }
 }

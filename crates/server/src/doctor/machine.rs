@@ -76,7 +76,7 @@ fn kernel(release: &str) -> Option<Finding> {
     let version: (u32, u32) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
     Some(if version < (4, 5) {
         Finding::warning("kernel", format!("Linux {release}"))
-            .means("Older than what the server is tested on.")
+            .means("The server is not tested on kernels older than 4.5.")
             .todo("update the system")
     } else {
         Finding::ok("kernel", format!("Linux {release}"))
@@ -94,10 +94,10 @@ fn open_files(limits: &str, config: &Config) -> Option<Finding> {
     Some(if hard < wanted {
         let what = format!("at most {hard}, but maxclients and the server need {wanted}");
         Finding::problem("open files", what)
-            .means("maxclients is lowered at start to what the limit allows.")
+            .means("maxclients is lowered at startup to what the limit allows.")
             .todo(format!("ulimit -Hn {wanted} as root, or LimitNOFILE={wanted} in the unit"))
     } else if soft < wanted {
-        let what = format!("{soft}, which the server raises to {wanted} at start");
+        let what = format!("{soft}, which the server raises to {wanted} at startup");
         Finding::ok("open files", what)
     } else {
         Finding::ok("open files", format!("{soft}, of which {wanted} are needed"))
@@ -107,9 +107,9 @@ fn open_files(limits: &str, config: &Config) -> Option<Finding> {
 fn backlog(somaxconn: &str, wanted: i64) -> Option<Finding> {
     let bound: i64 = somaxconn.trim().parse().ok()?;
     Some(if bound < wanted {
-        let what = format!("net.core.somaxconn is {bound}, tcp-backlog asks for {wanted}");
+        let what = format!("net.core.somaxconn is {bound}, but tcp-backlog is {wanted}");
         Finding::warning("backlog", what)
-            .means("When many clients connect at once, some are turned away by the kernel.")
+            .means("When many clients connect at once, the kernel drops some connections.")
             .todo(format!("sysctl -w net.core.somaxconn={wanted}"))
     } else {
         Finding::ok("backlog", format!("net.core.somaxconn is {bound}"))
@@ -121,8 +121,8 @@ fn huge_pages(enabled: &str) -> Option<Finding> {
     Some(if chosen == "always" {
         Finding::warning("huge pages", "transparent huge pages are set to always".to_owned())
             .means(
-                "The server takes them by itself once they are worth it; other processes may wait \
-                 while the kernel makes room for theirs.",
+                "The server requests huge pages itself when they help; other processes may stall \
+                 while the kernel frees memory for theirs.",
             )
             .todo("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
     } else {
@@ -133,15 +133,17 @@ fn huge_pages(enabled: &str) -> Option<Finding> {
 fn overcommit(setting: &str) -> Option<Finding> {
     Some(match setting.trim() {
         "0" => Finding::ok("overcommit", "vm.overcommit_memory is 0".to_owned()).means(
-            "Enough: nothing forks here, so that no snapshot counts the memory a second time.",
+            "This is sufficient: snapshots do not fork, so the memory is not counted twice.",
         ),
         "1" => Finding::ok("overcommit", "vm.overcommit_memory is 1".to_owned()),
         "2" => Finding::warning("overcommit", "vm.overcommit_memory is 2".to_owned())
             .means(
-                "The kernel refuses what is promised beyond CommitLimit although memory is free; an \
-                 allocation that is refused ends the server.",
+                "Allocations beyond CommitLimit fail although memory is free; a failed allocation \
+                 terminates the server.",
             )
-            .todo("sysctl -w vm.overcommit_memory=0, or see that CommitLimit is far above maxmemory"),
+            .todo(
+                "sysctl -w vm.overcommit_memory=0, or make CommitLimit much higher than maxmemory",
+            ),
         _ => return None,
     })
 }
@@ -152,16 +154,16 @@ fn swap(machine: &Machine) -> Option<Finding> {
     let swappiness: u32 = machine.swappiness.trim().parse().unwrap_or(60);
     Some(if total == 0 {
         Finding::ok("swap", "none".to_owned())
-            .means("When memory is short, the kernel ends a process; set maxmemory.")
+            .means("When memory is short, the kernel kills a process; set maxmemory.")
     } else if used > total / 4 {
-        let what = format!("{} of {} are in use", amount(used), amount(total));
+        let what = format!("{} of {} in use", amount(used), amount(total));
         Finding::warning("swap", what)
-            .means("A command that touches a page on the disk takes milliseconds.")
+            .means("A command that accesses a swapped-out page takes milliseconds.")
             .todo("lower maxmemory, or sysctl -w vm.swappiness=1")
     } else if swappiness > 10 {
         let what = format!("{}, vm.swappiness is {swappiness}", amount(total));
         Finding::note("swap", what)
-            .means("The kernel may put data on the disk that were not used lately.")
+            .means("The kernel may swap out data that was not used recently.")
             .todo("sysctl -w vm.swappiness=1")
     } else {
         Finding::ok("swap", format!("{}, vm.swappiness is {swappiness}", amount(total)))
@@ -176,10 +178,10 @@ fn clock_source(source: &str) -> Option<Finding> {
             Finding::ok("clock", format!("clock source {source}"))
         }
         _ => Finding::warning("clock", format!("clock source {source}"))
-            .means("Reading the time is a slow system call with it, and is done for every batch.")
+            .means("It makes reading the time a slow system call, and the server reads it for every batch.")
             .todo(
                 "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, if \
-                 available_clocksource beside it has it",
+                 available_clocksource in that directory lists it",
             ),
     })
 }
@@ -187,16 +189,16 @@ fn clock_source(source: &str) -> Option<Finding> {
 fn processors(machine: &Machine, config: &Config) -> Option<Finding> {
     let workers = config.process.threads.count();
     let (there, allowed) = (machine.processors, machine.cgroup.processors);
-    let what = format!("{workers} workers on {there} processors");
+    let what = format!("{workers} workers on {there} CPUs");
     Some(match allowed {
         Some(allowed) if (workers as f64) > allowed.ceil() => {
-            let what = format!("{what}, but the control group allows the time of {allowed:.1}");
+            let what = format!("{what}, but the control group allows only {allowed:.1}");
             Finding::warning("processors", what)
-                .means("When the time of a period is used up, all workers stand still.")
+                .means("When the CPU time of a period is used up, all workers stall until the next one.")
                 .todo(format!("set threads {}", allowed.floor().max(1.0)))
         }
         _ if workers > there => Finding::warning("processors", what)
-            .means("Workers that share a processor wait for one another.")
+            .means("Workers that share a CPU wait for one another.")
             .todo(format!("set threads {there}, or 0")),
         _ => Finding::ok("processors", what),
     })
@@ -212,7 +214,7 @@ fn memory_limit(machine: &Machine) -> Option<Finding> {
         Some(limit) if limit < total => {
             let what = format!("{what}; the control group allows {}", amount(limit));
             Finding::note("memory", what)
-                .means("Above that the kernel ends the server, whatever the machine has.")
+                .means("Above this limit the kernel kills the server, even if the machine has free memory.")
         }
         _ => Finding::ok("memory", what),
     })

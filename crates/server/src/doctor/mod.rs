@@ -58,18 +58,20 @@ fn unreadable(error: &FileError) -> Finding {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("***"));
     let what = lines.collect::<Vec<_>>().join(" ");
     Finding::problem("configuration", what)
-        .means("The server does not start with it. All below is about the defaults.")
-        .todo("correct it; all directives are shown by: brisk-server --print-config")
+        .means("The server does not start with it. All checks below use the defaults.")
+        .todo("correct it; to list all directives: brisk-server --print-config")
 }
 
 fn io_uring(available: Result<(), String>, config: &Config) -> Finding {
     use brisk_config::choice::IoBackend;
     match available {
-        Ok(()) => Finding::ok("io_uring", "can be used".to_owned()),
+        Ok(()) => Finding::ok("io_uring", "available".to_owned()),
         Err(why) if config.network.io_backend == IoBackend::IoUring => {
             Finding::problem("io_uring", why)
-                .means("The server does not start, since io-backend asks for it.")
-                .todo("set io-backend auto, or allow it: sysctl -w kernel.io_uring_disabled=0")
+                .means("The server does not start, because io-backend requires io_uring.")
+                .todo(
+                    "set io-backend auto, or enable io_uring: sysctl -w kernel.io_uring_disabled=0",
+                )
         }
         Err(why) => Finding::note("io_uring", why).means("Not needed: io-backend uses epoll."),
     }

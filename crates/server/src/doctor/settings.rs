@@ -48,12 +48,12 @@ fn access(config: &Config) -> Finding {
         (false, ..) => Finding::ok("access", "this machine only".to_owned()),
         (true, false, _) => Finding::ok("access", format!("bind {bind}, with users or a password")),
         (true, true, true) => Finding::note("access", format!("bind {bind}, without a password"))
-            .means("Protected mode refuses clients of other machines.")
-            .todo("set requirepass, so that they can log in"),
+            .means("Protected mode rejects clients of other machines.")
+            .todo("set requirepass, so that they can authenticate"),
         (true, true, false) => {
             let what = format!("bind {bind}, no password, and protected-mode is off");
             Finding::problem("access", what)
-                .means("Whoever reaches the port can read and change everything.")
+                .means("Anyone who can reach the port can read and change everything.")
                 .todo("set requirepass, or protected-mode yes, or bind 127.0.0.1 -::1")
         }
     }
@@ -63,8 +63,8 @@ fn password(config: &Config) -> Option<Finding> {
     let bytes = config.security.requirepass.as_bytes().len();
     (bytes > 0 && bytes < PASSWORD_BYTES_MIN).then(|| {
         Finding::warning("password", format!("requirepass has {bytes} bytes"))
-            .means("Short ones are found by trying.")
-            .todo("set requirepass to what this prints: openssl rand -hex 32")
+            .means("Short passwords can be found by brute force.")
+            .todo("set requirepass to the output of: openssl rand -hex 32")
     })
 }
 
@@ -74,17 +74,17 @@ fn maxmemory(bytes: u64, total: Option<u64>) -> Option<Finding> {
     let todo = format!("set maxmemory {}mb", (good >> 20).max(1));
     Some(if bytes == 0 {
         Finding::warning("maxmemory", "not set".to_owned())
-            .means("The data may grow until the kernel ends the server.")
+            .means("The dataset may grow until the kernel kills the server.")
             .todo(format!("{todo}, and maxmemory-policy if keys may be evicted"))
     } else if bytes > total {
-        let what = format!("{}, but there are {}", amount(bytes), amount(total));
+        let what = format!("{}, more than the total memory of {}", amount(bytes), amount(total));
         Finding::problem("maxmemory", what)
-            .means("The kernel ends the server before the limit is reached.")
+            .means("The kernel kills the server before the limit is reached.")
             .todo(todo)
     } else if bytes > good {
         let what = format!("{} of {}", amount(bytes), amount(total));
         Finding::warning("maxmemory", what)
-            .means("Little is left for snapshots, replicas and the system.")
+            .means("Little memory is left for snapshots, replicas and the system.")
             .todo(todo)
     } else {
         Finding::ok("maxmemory", format!("{} of {}", amount(bytes), amount(total)))
@@ -95,16 +95,16 @@ fn nothing_saved(config: &Config) -> Option<Finding> {
     let persistence = &config.persistence;
     (persistence.save.is_empty() && !persistence.appendonly).then(|| {
         Finding::note("persistence", "neither save points nor an append-only file".to_owned())
-            .means("The data are gone when the server ends, unless SAVE is called before.")
+            .means("The data is lost when the server exits, unless SAVE is called first.")
     })
 }
 
 fn effects(config: &Config) -> Option<Finding> {
     let names = system::without_effect(config);
     (!names.is_empty()).then(|| {
-        Finding::warning("directives", format!("set, but without effect: {}", names.join(", ")))
-            .means("What they steer is not there yet.")
-            .todo("remove them, so that nobody relies on them")
+        Finding::warning("directives", format!("set, but not implemented: {}", names.join(", ")))
+            .means("These directives have no effect.")
+            .todo("remove them from the configuration")
     })
 }
 
@@ -117,17 +117,17 @@ fn http(config: &Config) -> Option<Finding> {
     Some(match (network.http_password.is_empty(), network.protected_mode, network.http_tls) {
         (true, true, _) => {
             Finding::warning("http", format!("http-bind {bind}, without http-password"))
-                .means("Protected mode refuses requests of other machines.")
+                .means("Protected mode rejects requests from other machines.")
                 .todo("set http-password")
         }
         (true, false, _) => Finding::warning("http", format!("http-bind {bind}, and no password"))
-            .means("Whoever reaches the port can read the metrics, though no data.")
+            .means("Anyone who can reach the port can read the metrics, but no data.")
             .todo("set http-password"),
         (false, _, false) => Finding::note("http", format!("http-bind {bind}, not encrypted"))
-            .means("The password can be read on the way.")
+            .means("The password is sent unencrypted.")
             .todo("set http-tls yes"),
         (false, _, true) => {
-            Finding::ok("http", format!("http-bind {bind}, by TLS with a password"))
+            Finding::ok("http", format!("http-bind {bind}, with TLS and a password"))
         }
     })
 }
@@ -137,7 +137,7 @@ fn tls(config: &Config) -> Option<Finding> {
         return None;
     }
     Some(match TlsSettings::load(config) {
-        Ok(_) => Finding::ok("tls", "certificate and key can be used".to_owned()),
+        Ok(_) => Finding::ok("tls", "certificate and key are valid".to_owned()),
         Err(error) => Finding::problem("tls", error.to_string())
             .means("The server does not start.")
             .todo("correct the directives tls-cert-file, tls-key-file and tls-ca-cert-file"),

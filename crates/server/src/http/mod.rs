@@ -82,7 +82,7 @@ impl Http {
         let thread = std::thread::Builder::new().name("brisk-http".to_owned()).spawn(run);
         let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
         let waker =
-            is_ready.recv().map_err(|_| "the thread for HTTP ended at once".to_owned())??;
+            is_ready.recv().map_err(|_| "the HTTP thread exited immediately".to_owned())??;
         Ok(Http { thread, waker, is_over })
     }
 
@@ -108,7 +108,9 @@ fn serve(shared: &'static Shared, reactor: &mut Reactor, is_over: &AtomicBool) {
     while !is_over.load(Ordering::SeqCst) {
         let wait = server.end_late(reactor.io(), unix_ms());
         if let Err(error) = reactor.poll(&mut server, wait) {
-            shared.log.warning(format_args!("HTTP: the event loop failed: {error}; it is over"));
+            shared
+                .log
+                .warning(format_args!("HTTP: the event loop failed: {error}; it has stopped"));
             return;
         }
     }
@@ -272,20 +274,22 @@ impl Server {
         if is_open && !io.peer_addr(token).is_local() {
             return Answer::text(
                 403,
-                "protected-mode is on and http-password is not set: only this machine is answered",
+                "protected-mode is on and http-password is not set: only clients of this machine are allowed",
             );
         }
         let known = ["/metrics", "/health", "/ready"].contains(&request.path.as_str());
         match request.path.as_str() {
-            _ if !known => Answer::text(404, "there are /metrics, /health and /ready"),
-            _ if request.method == Method::Other => Answer::text(405, "only GET and HEAD"),
+            _ if !known => Answer::text(404, "not found: use /metrics, /health or /ready"),
+            _ if request.method == Method::Other => {
+                Answer::text(405, "only GET and HEAD are supported")
+            }
             "/health" => Answer::text(200, "ok"),
             "/ready" => match probes::unready(self.shared) {
                 None => Answer::text(200, "ready"),
                 Some(why) => Answer::text(503, why),
             },
             _ if !credentials::admit(network, request.authorization.as_deref()) => {
-                Answer::text(401, "name and password are needed")
+                Answer::text(401, "user name and password are required")
             }
             _ => {
                 let format = Format::accepted(&request.accept);

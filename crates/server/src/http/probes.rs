@@ -18,15 +18,15 @@ pub(super) fn unready(shared: &Shared) -> Option<&'static str> {
     }
     if let Some(cluster) = shared.cluster.state() {
         if cluster.in_force().topology.is_none() {
-            return Some("no topology of the cluster");
+            return Some("no cluster topology");
         }
         if cluster.is_fenced() {
-            return Some("no lease of the cluster's coordinator");
+            return Some("no lease from the cluster coordinator");
         }
     }
     if shared.conditions.is_replica() && !shared.replication.upstream.is_up() {
         return Some("no link to the primary");
     }
     let config = shared.config();
-    bgsave::refuses_writes(shared, &config.persistence).then_some("the disk refuses writes")
+    bgsave::refuses_writes(shared, &config.persistence).then_some("the disk rejects writes")
 }

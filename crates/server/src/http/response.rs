@@ -20,10 +20,10 @@ impl Answer {
     pub(super) fn of_fault(fault: Fault) -> Answer {
         match fault {
             Fault::Malformed(what) => Answer::text(400, what),
-            Fault::HeadTooLong => Answer::text(431, "the request's head is too long"),
-            Fault::BodyTooLong => Answer::text(413, "the request's body is too long"),
-            Fault::Encoded => Answer::text(501, "transfer encodings are not taken"),
-            Fault::Version => Answer::text(505, "HTTP/1.1 and HTTP/1.0 are spoken"),
+            Fault::HeadTooLong => Answer::text(431, "the request header is too long"),
+            Fault::BodyTooLong => Answer::text(413, "the request body is too long"),
+            Fault::Encoded => Answer::text(501, "transfer encodings are not supported"),
+            Fault::Version => Answer::text(505, "only HTTP/1.1 and HTTP/1.0 are supported"),
         }
     }
 

@@ -173,7 +173,7 @@ impl ControllerOffice {
                     self.follower
                         .shared
                         .log
-                        .notice(format_args!("Cluster: this node is the controller now"));
+                        .notice(format_args!("Cluster: this node is now the controller"));
                     self.held = Some((office, Controller::new(self.settings())));
                     self.pass_due_ms = 0;
                 }
@@ -286,7 +286,7 @@ impl ControllerOffice {
                 let pongs = query::pings(&shared.config(), &members);
                 if !std::mem::replace(&mut self.is_storm, true) {
                     shared.log.warning(format_args!(
-                    "Cluster: the leases of most primaries ended at once; {} of {} reply to a ping; no \
+                    "Cluster: the leases of most primaries expired at the same time; {} of {} reply to a ping; no \
                      promotion for {} ms",
                     pongs.len(),
                     ping.len(),
@@ -362,12 +362,12 @@ fn words(decision: &Decision, next: Option<&Topology>) -> String {
         Decision::Form { shards, replicas } => {
             format!("the cluster is formed: {shards} shards with {replicas} replicas each")
         }
-        Decision::Correct(node) => format!("node {node} has another address now"),
+        Decision::Correct(node) => format!("node {node} has a new address"),
         Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. } => {
             let shard = next.and_then(|next| next.shard(promotion.shard));
             let term = shard.map_or(promotion.expected_term.next(), |shard| shard.term);
             let (shard, node, why) = (promotion.shard, promotion.to.node, &promotion.why);
-            format!("shard {shard} term {term}: {node} is primary now ({why})")
+            format!("shard {shard} term {term}: {node} is now primary ({why})")
         }
         _ => "no change".to_owned(),
     }

@@ -164,7 +164,7 @@ impl TopologyFollower {
         }
         follower.write_nodes_file();
         if let Err(error) = follower.install_newest() {
-            let note = "it serves nothing before it has read the topology";
+            let note = "it serves no requests until it has read the topology";
             shared.log.warning(format_args!("Cluster: {error}; {note}"));
         }
         follower.has_workers.store(true, Ordering::SeqCst);
@@ -182,7 +182,7 @@ impl TopologyFollower {
         if let Some(lease) = self.lease.lock().even_poisoned().take().filter(|_| is_reached)
             && let Err(error) = self.coordinator.end(&lease)
         {
-            self.shared.log.warning(format_args!("Cluster: the lease was not ended: {error}"));
+            self.shared.log.warning(format_args!("Cluster: the lease was not released: {error}"));
         }
         self.coordinator.stop();
     }
@@ -349,7 +349,7 @@ impl TopologyFollower {
                 let metrics = &self.shared.observe.metrics;
                 metrics.cluster_documents_refused.fetch_add(1, Ordering::Relaxed);
                 self.shared.log.warning(format_args!(
-                    "Cluster: the topology document of revision {revision} was refused: {error}"
+                    "Cluster: the topology document of revision {revision} was rejected: {error}"
                 ));
                 document.refused = Some((revision, error.clone()));
                 return Err(error);

@@ -40,10 +40,10 @@ impl TopologyFollower {
         let (log, node) = (&self.shared.log, to.node);
         match self.commit_within(HAND_OVER_MAX, &edit) {
             Ok(()) => {
-                log.notice(format_args!("Cluster: shard {} is handed over to {node}", shard.id))
+                log.notice(format_args!("Cluster: handing over shard {} to {node}", shard.id))
             }
             Err(error) => log.warning(format_args!(
-                "Cluster: shard {} is not handed over to {node}: {error}",
+                "Cluster: shard {} was not handed over to {node}: {error}",
                 shard.id
             )),
         }

@@ -158,12 +158,14 @@ impl LeaseKeeper {
         match self.commit(&edit) {
             Ok(()) => {
                 let (ip, port) = (&own.member.ip, own.member.port);
-                log.notice(format_args!("Cluster: this node has another address now: {ip}:{port}"));
+                log.notice(format_args!("Cluster: this node has a new address: {ip}:{port}"));
                 Ok(())
             }
             // It serves on at its old address.
             Err(RenewalError::Reassertion(CommitError::Refused(error))) => {
-                log.warning(format_args!("Cluster: the address of this node was refused: {error}"));
+                log.warning(format_args!(
+                    "Cluster: the address of this node was rejected: {error}"
+                ));
                 Ok(())
             }
             other => other,
@@ -220,7 +222,7 @@ impl LeaseKeeper {
                 self.follower.note_lease(None);
                 self.due_ms = 0;
                 self.follower.shared.log.warning(format_args!(
-                    "Cluster: the lease of this node has ended; it registers again"
+                    "Cluster: the lease of this node has expired; it registers again"
                 ));
             }
             CoordinatorError::NodeIdTaken { .. } => {

@@ -80,7 +80,7 @@ pub(super) fn log_change(
     let (map, log) = (&in_force.map, &shared.log);
     let Some((shard, term)) = map.own_shard() else {
         if before.is_some() {
-            log.notice(format_args!("Cluster: this node is no member any more"));
+            log.notice(format_args!("Cluster: this node is no longer a member"));
         }
         return;
     };
@@ -97,7 +97,7 @@ pub(super) fn log_change(
     match map.role() {
         MapRole::Primary => {
             count_term(shared, found.cause);
-            log.notice(format_args!("Cluster: shard {shard} term {term}: this node is primary now{why}"));
+            log.notice(format_args!("Cluster: shard {shard} term {term}: this node is now primary{why}"));
         }
         MapRole::RestartedPrimary => log.notice(format_args!(
             "Cluster: shard {shard} term {term}: this node was restarted as its primary and waits for a new term"
@@ -105,7 +105,7 @@ pub(super) fn log_change(
         MapRole::Replica => {
             let primary = found.primary;
             log.notice(format_args!(
-                "Cluster: shard {shard} term {term}: this node is a replica of {primary} now{why}"
+                "Cluster: shard {shard} term {term}: this node is now a replica of {primary}{why}"
             ));
         }
         MapRole::Outsider => {}

@@ -86,9 +86,9 @@ fn take_over(follower: &TopologyFollower) {
         Err(error) => error.to_string(),
     };
     let primary = shard.primary;
-    shared
-        .log
-        .warning(format_args!("Cluster: the primary {primary} begins no planned switch: {why}"));
+    shared.log.warning(format_args!(
+        "Cluster: the primary {primary} did not start the planned switch: {why}"
+    ));
 }
 
 /// This primary hands over to a replica that requested it.
@@ -164,7 +164,7 @@ impl PlannedSwitch<'_> {
             Ok((to, held)) => {
                 let (to, held_ms) = (to.node, held.elapsed().as_millis());
                 log.notice(format_args!(
-                    "Cluster: shard {shard} term {term}: handed over to {to}; writes waited for {held_ms} ms"
+                    "Cluster: shard {shard} term {term}: handed over to {to}; writes were paused for {held_ms} ms"
                 ));
                 true
             }
@@ -184,7 +184,7 @@ impl PlannedSwitch<'_> {
             return Err("the topology of a file does not change".to_owned());
         }
         if !self.is_primary() {
-            return Err("this node is not the primary any more".to_owned());
+            return Err("this node is no longer the primary".to_owned());
         }
         let candidates = self.candidates();
         if candidates.is_empty() {
@@ -273,7 +273,7 @@ impl PlannedSwitch<'_> {
         if is_held {
             return Ok(HeldCommands { shared, purpose: Hold::Failover });
         }
-        Err("a slow script runs, or the server ends".to_owned())
+        Err("a slow script is running, or the server is shutting down".to_owned())
     }
 
     /// Waits until a replica has all of the stream. From then on reads wait, too.
@@ -290,7 +290,7 @@ impl PlannedSwitch<'_> {
                 return Ok((to, reads));
             }
             if !self.is_primary() {
-                return Err("this node is not the primary any more".to_owned());
+                return Err("this node is no longer the primary".to_owned());
             }
             self.pause("the replica did not get the last writes in time")?;
         }
@@ -323,7 +323,7 @@ impl PlannedSwitch<'_> {
             return Err("the shutdown was called off".to_owned());
         }
         if shutdown.is_requested() {
-            return Err("the server ends".to_owned());
+            return Err("the server is shutting down".to_owned());
         }
         if Instant::now() >= self.until {
             return Err(late.to_owned());
@@ -371,7 +371,7 @@ impl PlannedSwitch<'_> {
                 return if is_done { Ok(()) } else { Err("another change came first".to_owned()) };
             }
             if shared.process.shutdown.is_requested() || self.follower.signal.is_stopped() {
-                return Err("the server ends, and the outcome is unknown".to_owned());
+                return Err("the server is shutting down, and the outcome is unknown".to_owned());
             }
             let run = state.run();
             let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);

@@ -116,7 +116,7 @@ impl Worker {
                 Some(bytes) => push(io, session, bytes, &mut pieces),
                 None => {
                     core.shared.log.warning(format_args!(
-                        "Closing replica {}: what it was not sent of the stream is not kept any more",
+                        "Closing replica {}: the part of the stream that it needs next is no longer kept",
                         session.record.addr
                     ));
                     io.close(token, Close::Now);
@@ -146,7 +146,7 @@ impl Worker {
         if core.exceeds_output_limit(session, queued as u64) {
             let log = &core.shared.log;
             log.warning(format_args!(
-                "Closing replica {}: it has not taken what client-output-buffer-limit lets a replica leave",
+                "Closing replica {}: its unsent output exceeds client-output-buffer-limit",
                 session.record.addr
             ));
             session.close_at_once();

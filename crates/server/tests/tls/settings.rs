@@ -82,8 +82,8 @@ fn a_certificate_of_version_1_is_refused_with_advice() {
     let site = Site::new();
     let old = certificate_of_version_1(&site);
     let log = refusal(&site, &[("tls-cert-file", &old)]);
-    let said = format!("tls-cert-file: the certificate in {old} is of X.509 version 1");
-    assert!(log.contains(&said) && log.contains("issue one of version 3"), "{log}");
+    let said = format!("tls-cert-file: the certificate in {old} has X.509 version 1");
+    assert!(log.contains(&said) && log.contains("issue one with version 3"), "{log}");
     // A certificate authority may have version 1.
     let _server =
         site.launch().set("tls-ca-cert-file", &old).set("tls-auth-clients", "yes").start();

@@ -74,14 +74,14 @@ fn escaped(text: &str) -> String {
 fn head(out: &mut String, report: &Report) {
     let facts = &report.findings.facts;
     if let Some(fault) = &facts.fault {
-        put(out, format_args!("<p class=fault>Not all could be read: {}</p>", escaped(fault)));
+        put(out, format_args!("<p class=fault>Incomplete: {}</p>", escaped(fault)));
     }
     if let Some(part) = facts.looked_at {
         let part = part * 100.0;
         put(
             out,
             format_args!(
-                "<p class=fault>{part:.1} % of the keys were looked at; figures are of those.</p>"
+                "<p class=fault>{part:.1} % of the keys were analyzed; all numbers are for these keys.</p>"
             ),
         );
     }
@@ -91,17 +91,11 @@ fn head(out: &mut String, report: &Report) {
         out,
         format_args!(
             "<p><b>{keys}</b> keys in {databases} databases: <b>{redis}</b> in Redis 7, <b>{brisk}</b> in Brisk, \
-         by the models of both.</p>"
+         as estimated by models.</p>"
         ),
     );
     if let Some(used) = facts.used_memory {
-        put(
-            out,
-            format_args!(
-                "<p>The server's own figure of all its memory: {}.</p>",
-                size(used as f64)
-            ),
-        );
+        put(out, format_args!("<p>used_memory of the server: {}.</p>", size(used as f64)));
     }
     if !facts.notes.is_empty() {
         put(out, format_args!("<p class=note>{}</p>", escaped(&facts.notes.join(", "))));
@@ -119,7 +113,7 @@ fn plots(out: &mut String, report: &Report) {
         name: format!("{}: {}", advice.means.title(), advice.pattern),
         values: [advice.saved.redis.max(0.0), advice.saved.brisk.max(0.0)],
     });
-    section(out, "What would be saved", &bars(&saved.collect::<Vec<_>>()));
+    section(out, "Possible savings", &bars(&saved.collect::<Vec<_>>()));
 
     let mut sizes = [0_u64; SIZES];
     let (mut ttl, mut idle) = (Spans::default(), Spans::default());
@@ -131,7 +125,7 @@ fn plots(out: &mut String, report: &Report) {
     let first = sizes.iter().position(|keys| *keys > 0).unwrap_or(0);
     let last = sizes.iter().rposition(|keys| *keys > 0).unwrap_or(0);
     let by_size = (first..=last).map(|power| (size((1_u64 << power) as f64), sizes[power]));
-    section(out, "Keys by size (from this many bytes on)", &columns(&by_size.collect::<Vec<_>>()));
+    section(out, "Keys by size (bytes, lower bound)", &columns(&by_size.collect::<Vec<_>>()));
     if ttl.total() > 0 {
         section(out, "Keys by time to live", &columns(&spans(&ttl)));
     }
@@ -156,7 +150,7 @@ fn advice(out: &mut String, report: &Report, top: usize) {
     put(
         out,
         format_args!(
-            "<h2>Advice</h2><p class=note>Each figure is of one piece of advice alone, with these data; those for the same \
+            "<h2>Recommendations</h2><p class=note>Each saving is for one change alone, with this data. Savings for the same \
          keys cannot be added.</p><table><tr><th class=l>what<th class=l>keys<th>Redis<th>Brisk<th class=l>how</tr>"
         ),
     );

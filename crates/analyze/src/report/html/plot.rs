@@ -29,7 +29,7 @@ pub(super) struct Bar {
 /// Bars from the left, two for each name, as long as their bytes.
 pub(super) fn bars(all: &[Bar]) -> String {
     if all.is_empty() {
-        return "<p class=note>Nothing.</p>".to_owned();
+        return "<p class=note>None.</p>".to_owned();
     }
     let most = all.iter().flat_map(|bar| bar.values).fold(1.0, f64::max);
     let room = WIDTH - NAMES - FIGURES;

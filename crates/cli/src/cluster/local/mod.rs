@@ -65,7 +65,7 @@ impl LocalLayout {
         let nodes = shards.saturating_mul(replicas.saturating_add(1));
         if nodes > NODES_MAX {
             return Err(format!(
-                "{} with {} each are {nodes} nodes; the most on one machine are {NODES_MAX}",
+                "{} with {} each are {nodes} nodes; at most {NODES_MAX} can run on one machine",
                 count(shards, "shard"),
                 count(replicas, "replica")
             ));
@@ -96,7 +96,7 @@ impl LocalLayout {
     fn to_text(self) -> String {
         let LocalLayout { shards, replicas, port } = self;
         format!(
-            "# Written by brisk-cli --cluster start-local. The cluster cannot change its size here.\n\
+            "# Written by brisk-cli --cluster start-local. Editing it does not change the size of the cluster.\n\
              nodes {shards}\nreplicas {replicas}\nport {port}\n"
         )
     }
@@ -216,7 +216,7 @@ fn absolute(dir: &Path) -> Result<PathBuf, String> {
 fn lock(file: &File, dir: &Path) -> Result<(), String> {
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => {
-            format!("Another brisk-cli starts or stops the cluster in {}", dir.display())
+            format!("Another brisk-cli is starting or stopping the cluster in {}", dir.display())
         }
         TryLockError::Error(error) => failed("lock", &dir.join(LAYOUT_FILE), &error),
     })

@@ -41,10 +41,10 @@ pub(super) fn find_server(named: Option<&Path>) -> Result<PathBuf, String> {
     match (found, own) {
         (Some(Ok(program)), _) => Ok(program),
         (_, Some(own)) => Err(format!(
-            "There is no {SERVER} in {} and none in PATH: install it, or name it with --server",
+            "There is no {SERVER} in {} or in PATH: install it, or specify it with --server",
             own.display()
         )),
-        (_, None) => Err(format!("There is no {SERVER} in PATH: name it with --server")),
+        (_, None) => Err(format!("There is no {SERVER} in PATH: specify it with --server")),
     }
 }
 
@@ -54,7 +54,7 @@ impl LocalNode {
         let port = self.port;
         let LocalLayout { shards, replicas, .. } = layout;
         format!(
-            "# Written by brisk-cli --cluster start-local; a later start keeps changes of this file.\n\
+            "# Written by brisk-cli --cluster start-local; later starts keep your changes to this file.\n\
              port {port}\n\
              bind 127.0.0.1\n\
              threads {threads}\n\
@@ -62,7 +62,7 @@ impl LocalNode {
              logfile {LOG_FILE}\n\
              pidfile {PID_FILE}\n\
              appendonly yes\n\
-             # Replicas need not wait for further ones that would share a copy.\n\
+             # Do not wait for more replicas that could share a full copy.\n\
              repl-diskless-sync-delay 0\n\
              \n\
              cluster-enabled yes\n\

@@ -50,7 +50,7 @@ fn start(task: &Task<'_>) -> Result<(), String> {
         (false, 0) => tell::step(&format!(">>> Starting the cluster of {place}: {size}\n")),
         (false, up) => {
             let (up, rest) = (count(up, "node"), count(stopped.len(), "node"));
-            tell::step(&format!(">>> Starting {rest} of {place}, where {up} already serve\n"));
+            tell::step(&format!(">>> Starting {rest} of {place} ({up} already running)\n"));
         }
     }
     let readiness = NodeReadiness::Waiting("it has not started".to_owned());
@@ -113,7 +113,7 @@ fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> 
             NodeReadiness::Waiting(text) | NodeReadiness::Refused(text) => {
                 Some((&started.node, text.as_str()))
             }
-            NodeReadiness::Loading => Some((&started.node, "it loads its data")),
+            NodeReadiness::Loading => Some((&started.node, "it is loading its data")),
         });
         let Some((node, text)) = unready else { return Ok(()) };
         if progress.elapsed() >= STALLED_MAX {
@@ -133,10 +133,10 @@ fn check_process(started: &mut Started) -> Result<(), String> {
     let node = &started.node;
     let how = match &mut started.child {
         Some(child) => child.try_wait().ok().flatten().map(|status| status.to_string()),
-        None => node.pid().is_none().then(|| "its process is gone".to_owned()),
+        None => node.pid().is_none().then(|| "its process has exited".to_owned()),
     };
     how.map_or(Ok(()), |how| {
-        Err(format!("Node {} has ended ({how}); {}", node.port, node.log_tail()))
+        Err(format!("Node {} has exited ({how}); {}", node.port, node.log_tail()))
     })
 }
 
@@ -175,7 +175,7 @@ fn report(cluster: &LocalCluster, all: &[Started]) {
     let dir = shell_word(&cluster.dir.to_string_lossy());
     tell::say(&format!(
         "\nConnect:     redis-cli -c -p {port}\n\
-         Look at it:  brisk-cli --cluster status 127.0.0.1:{port}\n\
-         Stop it:     brisk-cli --cluster stop-local --dir {dir}\n"
+         Status:      brisk-cli --cluster status 127.0.0.1:{port}\n\
+         Stop:        brisk-cli --cluster stop-local --dir {dir}\n"
     ));
 }

@@ -35,7 +35,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
     let running = nodes.into_iter().filter_map(|node| node.pid().map(|pid| (node, pid)));
     let running: Vec<(LocalNode, Pid)> = running.collect();
     if running.is_empty() {
-        tell::good(&format!("[OK] No node of {} runs.\n", cluster.dir.display()));
+        tell::good(&format!("[OK] No node of {} is running.\n", cluster.dir.display()));
         return Ok(());
     }
     // A primary whose replicas have ended hands over to none of them, so the roles stay as they are.
@@ -54,8 +54,8 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
     let word = shell_word(&cluster.dir.to_string_lossy());
     tell::good(&format!("[OK] Stopped {}.\n", count(number, "node")));
     tell::say(&format!(
-        "\nStart it again:  brisk-cli --cluster start-local --dir {word}\n\
-         Remove it:       rm -r {word}\n"
+        "\nStart again:  brisk-cli --cluster start-local --dir {word}\n\
+         Remove it:    rm -r {word}\n"
     ));
     Ok(())
 }
@@ -98,7 +98,10 @@ fn end(mut group: Vec<Ending>) -> Vec<String> {
             let late = |ending: &Ending| {
                 let (port, seconds) = (ending.node.port, END_MAX.as_secs());
                 let log = ending.node.log_path();
-                format!("Node {port} still runs after {seconds} seconds; see {}", log.display())
+                format!(
+                    "Node {port} is still running after {seconds} seconds; see {}",
+                    log.display()
+                )
             };
             failures.extend(group.iter().map(late));
             break;

@@ -144,14 +144,15 @@ impl NodeFacts {
             problems.push(format!("its cluster_state is {state}"));
         }
         if cluster.is("cluster_fenced", "1") {
-            problems.push("it is fenced: it serves nothing until it renews its lease".to_owned());
+            problems
+                .push("it is fenced: it serves no requests until it renews its lease".to_owned());
         }
         if let Some(state) = cluster.get("cluster_coordinator_state").filter(|state| *state != "ok")
         {
             problems.push(format!("its coordinator is {state}"));
         }
         if server.is("loading", "1") {
-            problems.push("it loads its data".to_owned());
+            problems.push("it is loading its data".to_owned());
         }
         let acts_as_replica = server.is("role", "slave");
         if acts_as_replica != self.is_replica() {
@@ -210,7 +211,7 @@ mod tests {
             facts.problems(),
             [
                 "h:1: its cluster_state is fail",
-                "h:1: it is fenced: it serves nothing until it renews its lease",
+                "h:1: it is fenced: it serves no requests until it renews its lease",
                 "h:1: its coordinator is unreachable",
                 "h:1: it acts as a replica, but the topology lists it as a primary",
                 "h:3: this replica cannot be reached",
@@ -226,7 +227,7 @@ mod tests {
         ]);
         assert_eq!(
             facts.problems(),
-            ["h:1: it loads its data", "h:3: its link to the primary is down"]
+            ["h:1: it is loading its data", "h:3: its link to the primary is down"]
         );
         assert_eq!(facts.nodes[1].lag(&facts.nodes[0]), None);
     }

@@ -4,12 +4,12 @@ use super::super::{Mode, parse};
 use super::{Completed, Does, Row, Section, Told};
 
 pub(super) const CLUSTERS: Section = Section {
-    title: "Clusters",
+    title: "Cluster administration",
     rows: &[
         Row::value(
             &["--cluster"],
             "<command> [argument ...] [option ...]",
-            "Makes clusters and looks after them; `brisk-cli --cluster help` lists the commands. \
+            "Creates and manages clusters; `brisk-cli --cluster help` lists the commands. \
              The options below belong to it.",
             |options, words| {
                 options.mode = Mode::Cluster;
@@ -19,7 +19,7 @@ pub(super) const CLUSTERS: Section = Section {
             },
         )
         .completed(Completed::ClusterCommand),
-        Row::value(&["--cluster-replicas"], "<n>", "Replicas of each master.", |options, words| {
+        Row::value(&["--cluster-replicas"], "<n>", "Number of replicas per master.", |options, words| {
             options.cluster.replicas = words.natural();
             Ok(())
         }),
@@ -38,7 +38,7 @@ pub(super) const CLUSTERS: Section = Section {
         Row::value(
             &["--cluster-from"],
             "<id,...|all|host:port>",
-            "Nodes that give slots, or the server whose keys are imported.",
+            "Source nodes of slots, or the server whose keys are imported.",
             |options, words| {
                 options.cluster.from = Some(words.text());
                 Ok(())
@@ -47,31 +47,31 @@ pub(super) const CLUSTERS: Section = Section {
         Row::value(
             &["--cluster-from-user"],
             "<name>",
-            "User at the server whose keys are imported.",
+            "User name for the server whose keys are imported.",
             |options, words| {
                 options.cluster.from_user = Some(words.value());
                 Ok(())
             },
         ),
-        Row::value(&["--cluster-from-pass"], "<word>", "Password there.", |options, words| {
+        Row::value(&["--cluster-from-pass"], "<word>", "Password for that server.", |options, words| {
             options.cluster.from_password = Some(words.value());
             Ok(())
         }),
-        Row::flag(&["--cluster-from-askpass"], "Asks for that password.", |options| {
+        Row::flag(&["--cluster-from-askpass"], "Prompts for that password.", |options| {
             options.cluster.asks_from_password = true;
         }),
-        Row::value(&["--cluster-to"], "<id>", "Node that gets slots.", |options, words| {
+        Row::value(&["--cluster-to"], "<id>", "Destination node of slots.", |options, words| {
             options.cluster.to = Some(words.text());
             Ok(())
         }),
-        Row::value(&["--cluster-slots"], "<n>", "Slots to move.", |options, words| {
+        Row::value(&["--cluster-slots"], "<n>", "Number of slots to move.", |options, words| {
             options.cluster.slots = words.natural();
             Ok(())
         }),
         Row::value(
             &["--cluster-weight"],
             "<id=weight> ...",
-            "Shares of the nodes in the slots (1 each).",
+            "Relative shares of the slots per node (1 each).",
             |options, words| {
                 let text = |word: Vec<u8>| String::from_utf8_lossy(&word).into_owned();
                 options.cluster.weights =
@@ -81,61 +81,61 @@ pub(super) const CLUSTERS: Section = Section {
         ),
         Row::flag(
             &["--cluster-use-empty-masters"],
-            "Masters without slots get their share.",
+            "Includes masters without slots.",
             |options| options.cluster.use_empty_masters = true,
         ),
         Row::value(
             &["--cluster-threshold"],
             "<percent>",
-            "Nodes that are no further off their share stay as they are (2).",
+            "Moves no slots for nodes within this percentage of their share (2).",
             |options, words| {
                 options.cluster.threshold = words.decimal();
                 Ok(())
             },
         ),
-        Row::flag(&["--cluster-simulate"], "Shows what would be moved.", |options| {
+        Row::flag(&["--cluster-simulate"], "Prints what would be moved, and moves nothing.", |options| {
             options.cluster.simulate = true;
         }),
         Row::value(
             &["--cluster-timeout"],
             "<ms>",
-            "Longest time of a MIGRATE (60000).",
+            "Timeout of MIGRATE (60000).",
             |options, words| {
                 options.cluster.timeout_ms = words.number();
                 Ok(())
             },
         ),
-        Row::value(&["--cluster-pipeline"], "<n>", "Keys of a MIGRATE (10).", |options, words| {
+        Row::value(&["--cluster-pipeline"], "<n>", "Number of keys per MIGRATE (10).", |options, words| {
             options.cluster.pipeline = words.natural().max(1);
             Ok(())
         }),
-        Row::flag(&["--cluster-replace"], "Overwrites keys that the target has.", |options| {
+        Row::flag(&["--cluster-replace"], "Overwrites existing keys of the destination.", |options| {
             options.cluster.replace = true;
         }),
-        Row::flag(&["--cluster-copy"], "Keeps the keys that are imported.", |options| {
+        Row::flag(&["--cluster-copy"], "Keeps the imported keys on the source.", |options| {
             options.cluster.copy = true;
         }),
         Row::flag(
             &["--cluster-search-multiple-owners"],
-            "Looks for slots that several masters claim.",
+            "Also checks for slots that several masters own.",
             |options| options.cluster.search_multiple_owners = true,
         ),
         Row::flag(
             &["--cluster-fix-with-unreachable-masters"],
-            "Mends even if masters do not answer, whose keys may be lost by it.",
+            "Fixes the cluster even if masters are unreachable; their keys may be lost.",
             |options| options.cluster.fix_with_unreachable_masters = true,
         ),
-        Row::flag(&["--cluster-only-masters"], "Calls the masters.", |options| {
+        Row::flag(&["--cluster-only-masters"], "Runs the command on masters only.", |options| {
             options.cluster.only_masters = true;
         }),
-        Row::flag(&["--cluster-only-replicas"], "Calls the replicas.", |options| {
+        Row::flag(&["--cluster-only-replicas"], "Runs the command on replicas only.", |options| {
             options.cluster.only_replicas = true;
         }),
-        Row::flag(&["--cluster-yes"], "Asks nothing.", |options| options.cluster.yes = true),
+        Row::flag(&["--cluster-yes"], "Answers yes to all questions.", |options| options.cluster.yes = true),
         Row::value(
             &["--nodes"],
             "<n>",
-            "Primaries that start-local starts (3).",
+            "Number of primaries for start-local (3).",
             |options, words| {
                 options.cluster.local.nodes = Some(words.natural());
                 Ok(())
@@ -144,7 +144,7 @@ pub(super) const CLUSTERS: Section = Section {
         Row::value(
             &["--replicas"],
             "<n>",
-            "Replicas that start-local starts for each of them (1).",
+            "Number of replicas per primary for start-local (1).",
             |options, words| {
                 options.cluster.local.replicas = Some(words.natural());
                 Ok(())
@@ -153,7 +153,7 @@ pub(super) const CLUSTERS: Section = Section {
         Row::value(
             &["--dir"],
             "<directory>",
-            "Directory of start-local and stop-local (./brisk-cluster). The first port is that of -p (7000).",
+            "Directory for start-local and stop-local (./brisk-cluster). -p sets the first port (7000).",
             |options, words| {
                 options.cluster.local.dir = Some(words.path());
                 Ok(())
@@ -163,7 +163,7 @@ pub(super) const CLUSTERS: Section = Section {
         Row::value(
             &["--server"],
             "<path>",
-            "Program that start-local runs (brisk-server next to brisk-cli, or in PATH).",
+            "Server program for start-local (brisk-server next to brisk-cli, or in PATH).",
             |options, words| {
                 options.cluster.local.server = Some(words.path());
                 Ok(())
@@ -180,14 +180,14 @@ const fn tells(names: &'static [&'static str], text: &'static str, told: Told) -
 }
 
 pub(super) const PROGRAM: Section = Section {
-    title: "About the program",
+    title: "Other options",
     rows: &[
         Row::flag(
             &["--verbose"],
-            "Says more: how far each node is off its share (--cluster rebalance).",
+            "Prints more: the balance of each node (--cluster rebalance).",
             |options| options.verbose = true,
         ),
-        tells(&["--help"], "Prints this text.", Told::Help),
+        tells(&["--help"], "Prints this help.", Told::Help),
         tells(&["-v", "--version"], "Prints the version.", Told::Version),
         tells(&["--man"], "Prints the manual page.", Told::Manual),
         Row {
@@ -195,7 +195,7 @@ pub(super) const PROGRAM: Section = Section {
             completed: Completed::Word(&["bash", "zsh", "fish"]),
             ..tells(
                 &["--completions"],
-                "Prints the completions for bash, zsh or fish.",
+                "Prints the shell completions for bash, zsh or fish.",
                 Told::Completions,
             )
         },

@@ -6,12 +6,12 @@ use super::{Completed, Row, Section};
 use crate::format::Output;
 
 pub(super) const SENT: Section = Section {
-    title: "What is sent",
+    title: "Input",
     rows: &[
         Row::value(
             &["-r"],
             "<count>",
-            "Sends the command so many times; -1 for ever.",
+            "Runs the command this many times; -1 repeats it forever.",
             |options, words| {
                 options.repeat = words.number();
                 Ok(())
@@ -20,20 +20,20 @@ pub(super) const SENT: Section = Section {
         Row::value(
             &["-i"],
             "<seconds>",
-            "Waits so long after each, such as 0.1; also between the steps of --scan, --stat and \
-             --latency, and after 100 steps of --bigkeys and its like.",
+            "Waits this long between the runs, for example 0.1; also between the steps of \
+             --scan, --stat and --latency, and after 100 steps of --bigkeys and similar modes.",
             |options, words| {
                 options.interval_us = (seconds(words) * 1_000_000.0) as u64;
                 Ok(())
             },
         ),
-        Row::flag(&["-x"], "Adds what standard input holds as last argument.", |options| {
+        Row::flag(&["-x"], "Reads the last argument from standard input.", |options| {
             options.last_from_stdin = true;
         }),
         Row::value(
             &["-X"],
             "<tag>",
-            "Puts it in the place of the argument that is this tag.",
+            "Replaces the argument that equals this tag with standard input.",
             |options, words| {
                 options.tag_from_stdin = Some(words.value());
                 Ok(())
@@ -41,37 +41,45 @@ pub(super) const SENT: Section = Section {
         ),
         Row::flag(
             &["--quoted-input"],
-            "Arguments are strings in quotes, with escapes such as \\x00.",
+            "Arguments are quoted strings, with escapes such as \\x00.",
             |options| options.quoted_input = true,
         ),
-        Row::flag(&["-e"], "Exits with 1 if the server answers with an error.", |options| {
+        Row::flag(&["-e"], "Exits with 1 if the reply is an error.", |options| {
             options.fails_on_error = true;
         }),
     ],
 };
 
 pub(super) const SHOWN: Section = Section {
-    title: "How replies are shown",
+    title: "Output",
     rows: &[
-        Row::flag(&["--raw"], "Bytes as they are (so it is in a pipe).", |options| {
-            options.output = Output::Raw;
-        }),
-        Row::flag(&["--no-raw"], "Numbered, with types (so it is on a terminal).", |options| {
-            options.output = Output::Standard;
-        }),
-        Row::flag(&["--csv"], "Values separated by commas.", |options| {
+        Row::flag(
+            &["--raw"],
+            "Prints raw replies (default if the output is not a terminal).",
+            |options| {
+                options.output = Output::Raw;
+            },
+        ),
+        Row::flag(
+            &["--no-raw"],
+            "Prints replies with numbers and types (default on a terminal).",
+            |options| {
+                options.output = Output::Standard;
+            },
+        ),
+        Row::flag(&["--csv"], "Prints values separated by commas.", |options| {
             options.output = Output::Csv
         }),
-        Row::flag(&["--json"], "JSON; in RESP3, unless -2 is said.", |options| {
+        Row::flag(&["--json"], "Prints JSON; uses RESP3 unless -2 is given.", |options| {
             json(options, Output::Json);
         }),
-        Row::flag(&["--quoted-json"], "The same in ASCII.", |options| {
+        Row::flag(&["--quoted-json"], "Prints JSON in ASCII only.", |options| {
             json(options, Output::QuotedJson);
         }),
         Row::value(
             &["-d"],
             "<text>",
-            "Between the elements of a raw reply, instead of a line end.",
+            "Delimiter between the elements of a raw reply (newline).",
             |options, words| {
                 options.delimiters.element = words.value();
                 Ok(())
@@ -80,7 +88,7 @@ pub(super) const SHOWN: Section = Section {
         Row::value(
             &["-D"],
             "<text>",
-            "Behind each raw reply, instead of a line end.",
+            "Delimiter after each raw reply (newline).",
             |options, words| {
                 options.delimiters.reply = words.value();
                 Ok(())
@@ -89,7 +97,7 @@ pub(super) const SHOWN: Section = Section {
         Row::value(
             &["--show-pushes"],
             "<yn>",
-            "Whether to show what the server sends unasked (on a terminal: yes).",
+            "Whether to print push messages of RESP3 (yes on a terminal).",
             pushes,
         )
         .completed(Completed::Word(&["yes", "no"])),

@@ -14,13 +14,13 @@ pub(super) const KEYS: Section = Section {
             "Finds the keys with the most elements of each type.",
             |options| options.mode = Mode::BigKeys,
         ),
-        Row::flag(&["--memkeys"], "Finds the keys that take the most memory.", |options| {
+        Row::flag(&["--memkeys"], "Finds the keys that use the most memory.", |options| {
             options.mode = Mode::MemKeys;
         }),
         Row::value(
             &["--memkeys-samples"],
             "<n>",
-            "The same, looking at so many elements of each.",
+            "The same, with this many sampled elements per key.",
             |options, words| {
                 options.mode = Mode::MemKeys;
                 options.memory_samples = words.number();
@@ -29,23 +29,28 @@ pub(super) const KEYS: Section = Section {
         ),
         Row::flag(
             &["--hotkeys"],
-            "Finds the keys that are used most (needs a policy of LFU).",
+            "Finds the most frequently used keys (needs an LFU maxmemory-policy).",
             |options| options.mode = Mode::HotKeys,
         ),
         Row::value(
             &["--pattern"],
             "<pattern>",
-            "Only keys like this one; for the four above.",
+            "Only keys that match the pattern, for the four modes above.",
             |options, words| {
                 options.pattern = Some(words.value());
                 Ok(())
             },
         ),
-        Row::value(&["--quoted-pattern"], "<pattern>", "The same, in quotes.", quoted_pattern),
+        Row::value(
+            &["--quoted-pattern"],
+            "<pattern>",
+            "The same as a quoted string.",
+            quoted_pattern,
+        ),
         Row::value(
             &["--count"],
             "<number>",
-            "Keys that each step of --scan looks at (10).",
+            "COUNT of each SCAN call of --scan (10).",
             |options, words| {
                 options.count = words.number();
                 Ok(())
@@ -59,7 +64,7 @@ pub(super) const KEYS: Section = Section {
         Row::value(
             &["--pipe-timeout"],
             "<seconds>",
-            "Longest wait for the last replies (30; 0 for ever).",
+            "Maximum wait for the last replies (30; 0 waits forever).",
             |options, words| {
                 options.pipe_timeout_s = u64::try_from(words.number()).unwrap_or(0);
                 Ok(())
@@ -68,20 +73,24 @@ pub(super) const KEYS: Section = Section {
         Row::value(
             &["--rdb"],
             "<file>",
-            "Fetches a snapshot; - for standard output.",
+            "Downloads a snapshot; - writes it to standard output.",
             |options, words| snapshot(options, words, false),
         )
         .completed(Completed::File),
         Row::value(
             &["--functions-rdb"],
             "<file>",
-            "Fetches one that holds only the functions.",
+            "Downloads a snapshot that contains only the functions.",
             |options, words| snapshot(options, words, true),
         )
         .completed(Completed::File),
-        Row::flag(&["--replica"], "Shows what a replica is told.", |options| {
-            options.mode = Mode::Replica;
-        })
+        Row::flag(
+            &["--replica"],
+            "Connects as a replica and prints the replication stream.",
+            |options| {
+                options.mode = Mode::Replica;
+            },
+        )
         .also(&["--slave"]),
     ],
 };
@@ -92,7 +101,7 @@ pub(super) const SCRIPTS: Section = Section {
         Row::value(
             &["--eval"],
             "<file> [key ... [, argument ...]]",
-            "Runs a script; a comma stands between keys and arguments.",
+            "Runs a Lua script; a comma separates keys and arguments.",
             |options, words| {
                 options.mode = Mode::Eval;
                 options.script = Some(words.path());
@@ -102,42 +111,42 @@ pub(super) const SCRIPTS: Section = Section {
         .completed(Completed::File),
         Row::flag(
             &["--ldb"],
-            "Runs it in the debugger of a server that has one; Brisk has none.",
+            "Runs it in the server's Lua debugger. Brisk has no debugger.",
             |options| options.debugging = Some(Debugging::Forked),
         ),
         Row::flag(
             &["--ldb-sync-mode"],
-            "The same, but the server waits, and changes stay.",
+            "The same, but the server is blocked, and changes are kept.",
             |options| options.debugging = Some(Debugging::Synchronous),
         ),
     ],
 };
 
 pub(super) const MEASURING: Section = Section {
-    title: "Measuring",
+    title: "Monitoring",
     rows: &[
-        Row::flag(&["--stat"], "A line of figures each second.", |options| {
+        Row::flag(&["--stat"], "Prints a line of statistics every second.", |options| {
             options.mode = Mode::Stat;
         }),
         Row::flag(
             &["--latency"],
-            "How long PING takes, until Ctrl-C; in a pipe, with --raw or --csv, for one second.",
+            "Measures the latency of PING until Ctrl-C; in a pipe, with --raw or --csv, for one second.",
             |options| options.mode = Mode::Latency,
         ),
-        Row::flag(&["--latency-history"], "The same in spans of 15 seconds.", |options| {
+        Row::flag(&["--latency-history"], "The same in intervals of 15 seconds.", |options| {
             options.mode = Mode::Latency;
             options.latency_history = true;
         }),
         Row::flag(
             &["--latency-dist"],
-            "The same as a band of colours for each second.",
+            "The same as a color spectrum for each second.",
             |options| options.mode = Mode::LatencyDist,
         ),
-        Row::flag(&["--mono"], "That band in grey.", |options| options.monochrome = true),
+        Row::flag(&["--mono"], "Prints the spectrum in gray.", |options| options.monochrome = true),
         Row::value(
             &["--lru-test"],
             "<keys>",
-            "A cache under load, of which few keys get most. Writes keys that begin with lru:.",
+            "Simulates a cache workload with a skewed key distribution. Writes keys with the prefix lru:.",
             |options, words| {
                 options.mode = Mode::LruTest;
                 options.lru_keys = words.number();
@@ -147,7 +156,7 @@ pub(super) const MEASURING: Section = Section {
         Row::value(
             &["--intrinsic-latency"],
             "<seconds>",
-            "What this machine adds by itself.",
+            "Measures the latency that this machine adds itself.",
             |options, words| {
                 options.mode = Mode::IntrinsicLatency;
                 options.intrinsic_seconds = u64::try_from(words.number()).unwrap_or(0);

@@ -9,7 +9,7 @@ use std::time::Duration;
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 pub(super) const SERVER: Section = Section {
-    title: "Where the server is, and who asks",
+    title: "Connection",
     rows: &[
         Row::value(&["-h"], "<host>", "Host (127.0.0.1).", |options, words| {
             options.host = words.text();
@@ -44,36 +44,43 @@ pub(super) const SERVER: Section = Section {
         Row::value(
             &["-u"],
             "<uri>",
-            "All in one: redis://user:password@host:port/database, rediss:// for TLS.",
+            "Server as a URI: redis://user:password@host:port/database, rediss:// for TLS.",
             address,
         ),
         Row::value(
             &["-a", "--pass"],
             "<word>",
-            "Password. Others on this machine may see it: the variable REDISCLI_AUTH is safer.",
+            "Password. Other users of this machine may see it; REDISCLI_AUTH is safer.",
             |options, words| {
                 options.password = Some(words.value());
                 options.shows_password = true;
                 Ok(())
             },
         ),
-        Row::value(&["--user"], "<name>", "User, with a password.", |options, words| {
-            options.user = Some(words.value());
-            Ok(())
+        Row::value(
+            &["--user"],
+            "<name>",
+            "User name for authentication, with a password.",
+            |options, words| {
+                options.user = Some(words.value());
+                Ok(())
+            },
+        ),
+        Row::flag(&["--askpass"], "Prompts for the password.", |options| {
+            options.asks_password = true
         }),
-        Row::flag(&["--askpass"], "Asks for the password.", |options| options.asks_password = true),
         Row::flag(
             &["--no-auth-warning"],
-            "Does not warn of passwords on the command line.",
+            "Does not warn about passwords on the command line.",
             |options| options.warns_of_password = false,
         ),
-        Row::value(&["-n"], "<number>", "Database.", |options, words| {
+        Row::value(&["-n"], "<number>", "Database number.", |options, words| {
             options.database = words.number();
             Ok(())
         }),
-        Row::flag(&["-2"], "Speaks RESP2.", |options| speak(options, Protocol::Resp2)),
-        Row::flag(&["-3"], "Speaks RESP3.", |options| speak(options, Protocol::Resp3)),
-        Row::flag(&["-c"], "Follows MOVED and ASK to the nodes of a cluster.", |options| {
+        Row::flag(&["-2"], "Uses RESP2.", |options| speak(options, Protocol::Resp2)),
+        Row::flag(&["-3"], "Uses RESP3.", |options| speak(options, Protocol::Resp3)),
+        Row::flag(&["-c"], "Cluster mode: follows MOVED and ASK redirections.", |options| {
             options.cluster_mode = true;
         }),
     ],
@@ -82,11 +89,11 @@ pub(super) const SERVER: Section = Section {
 pub(super) const TLS: Section = Section {
     title: "TLS",
     rows: &[
-        Row::flag(&["--tls"], "Speaks TLS.", |options| options.tls = true),
+        Row::flag(&["--tls"], "Uses TLS.", |options| options.tls = true),
         Row::value(
             &["--sni"],
             "<host>",
-            "Name the server is asked for, and must have.",
+            "Server name to request (SNI) and to verify.",
             |options, words| {
                 options.tls_files.server_name = Some(words.text());
                 Ok(())
@@ -95,38 +102,53 @@ pub(super) const TLS: Section = Section {
         Row::value(
             &["--cacert"],
             "<file>",
-            "Trusted authorities, in PEM format; else those of the system.",
+            "Trusted CA certificates in PEM format; the default is those of the system.",
             |options, words| {
                 options.tls_files.ca_file = Some(words.path());
                 Ok(())
             },
         )
         .completed(Completed::File),
-        Row::value(&["--cacertdir"], "<folder>", "A folder with such files.", |options, words| {
-            options.tls_files.ca_dir = Some(words.path());
-            Ok(())
-        })
+        Row::value(
+            &["--cacertdir"],
+            "<directory>",
+            "Directory with such files.",
+            |options, words| {
+                options.tls_files.ca_dir = Some(words.path());
+                Ok(())
+            },
+        )
         .completed(Completed::Folder),
-        Row::flag(&["--insecure"], "Trusts any certificate.", |options| {
+        Row::flag(&["--insecure"], "Does not verify the certificate of the server.", |options| {
             options.tls_files.insecure = true;
         }),
-        Row::value(&["--cert"], "<file>", "Our own certificate, with --key.", |options, words| {
+        Row::value(&["--cert"], "<file>", "Client certificate, with --key.", |options, words| {
             options.tls_files.certificate = Some(words.path());
             Ok(())
         })
         .completed(Completed::File),
-        Row::value(&["--key"], "<file>", "Its key.", |options, words| {
-            options.tls_files.key = Some(words.path());
-            Ok(())
-        })
+        Row::value(
+            &["--key"],
+            "<file>",
+            "Private key of the client certificate.",
+            |options, words| {
+                options.tls_files.key = Some(words.path());
+                Ok(())
+            },
+        )
         .completed(Completed::File),
         Row::value(
             &["--tls-ciphers"],
             "<list>",
-            "Cipher suites of TLS 1.2 that may be used, separated by colons.",
+            "Allowed cipher suites for TLS 1.2, separated by colons.",
             ciphers,
         ),
-        Row::value(&["--tls-ciphersuites"], "<list>", "The same of TLS 1.3.", ciphers),
+        Row::value(
+            &["--tls-ciphersuites"],
+            "<list>",
+            "Allowed cipher suites for TLS 1.3.",
+            ciphers,
+        ),
     ],
 };
 

@@ -10,14 +10,14 @@ use crate::commands::options;
 
 /// Commands of the group `cluster`.
 impl Client {
-    /// Gives slots to this node.
+    /// Assigns slots to this node.
     ///
     /// `CLUSTER ADDSLOTS slot …`
     pub fn cluster_addslots(&self, slots: impl ToArgs) -> Command<&Client, ()> {
         commands::cluster_addslots(slots).on(self)
     }
 
-    /// Gives ranges of slots to this node.
+    /// Assigns ranges of slots to this node.
     ///
     /// `CLUSTER ADDSLOTSRANGE start-slot end-slot …`
     pub fn cluster_addslotsrange(&self, slot_ranges: impl ToArgs) -> Command<&Client, ()> {
@@ -31,56 +31,56 @@ impl Client {
         commands::cluster_bumpepoch().on(self)
     }
 
-    /// Counts the reports that a node has failed.
+    /// Returns the number of failure reports of a node.
     ///
     /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
     pub fn cluster_count_failure_reports(&self, node_id: impl ToArg) -> Command<&Client, i64> {
         commands::cluster_count_failure_reports(node_id).on(self)
     }
 
-    /// Counts the keys of a slot.
+    /// Returns the number of keys in a slot.
     ///
     /// `CLUSTER COUNTKEYSINSLOT slot`
     pub fn cluster_countkeysinslot(&self, slot: impl ToArg) -> Command<&Client, i64> {
         commands::cluster_countkeysinslot(slot).on(self)
     }
 
-    /// Takes slots away from this node.
+    /// Unassigns slots of this node.
     ///
     /// `CLUSTER DELSLOTS slot …`
     pub fn cluster_delslots(&self, slots: impl ToArgs) -> Command<&Client, ()> {
         commands::cluster_delslots(slots).on(self)
     }
 
-    /// Takes ranges of slots away from this node.
+    /// Unassigns ranges of slots of this node.
     ///
     /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
     pub fn cluster_delslotsrange(&self, slot_ranges: impl ToArgs) -> Command<&Client, ()> {
         commands::cluster_delslotsrange(slot_ranges).on(self)
     }
 
-    /// Makes this replica the primary.
+    /// Promotes this replica to primary.
     ///
     /// `CLUSTER FAILOVER [FORCE | TAKEOVER]`
     pub fn cluster_failover(&self) -> Command<&Client, (), options::ClusterFailover> {
         commands::cluster_failover().on(self)
     }
 
-    /// Takes all slots away from this node.
+    /// Unassigns all slots of this node.
     ///
     /// `CLUSTER FLUSHSLOTS`
     pub fn cluster_flushslots(&self) -> Command<&Client, ()> {
         commands::cluster_flushslots().on(self)
     }
 
-    /// Removes a node from those that are known.
+    /// Removes a node from the cluster.
     ///
     /// `CLUSTER FORGET node-id`
     pub fn cluster_forget(&self, node_id: impl ToArg) -> Command<&Client, ()> {
         commands::cluster_forget(node_id).on(self)
     }
 
-    /// Shows keys of a slot.
+    /// Returns keys of a slot.
     ///
     /// `CLUSTER GETKEYSINSLOT slot count`
     pub fn cluster_getkeysinslot<T>(
@@ -119,7 +119,7 @@ impl Client {
         commands::cluster_links().on(self)
     }
 
-    /// Introduces another node.
+    /// Adds another node to the cluster.
     ///
     /// `CLUSTER MEET ip port [cluster_bus_port]`
     pub fn cluster_meet(
@@ -144,7 +144,7 @@ impl Client {
         commands::cluster_myshardid().on(self)
     }
 
-    /// Shows the nodes as this one knows them.
+    /// Lists the nodes known to this node.
     ///
     /// `CLUSTER NODES`
     pub fn cluster_nodes(&self) -> Command<&Client, String> {
@@ -165,14 +165,14 @@ impl Client {
         commands::cluster_replicate(node_id).on(self)
     }
 
-    /// Makes this node forget the cluster.
+    /// Removes this node from the cluster.
     ///
     /// `CLUSTER RESET [HARD | SOFT]`
     pub fn cluster_reset(&self) -> Command<&Client, (), options::ClusterReset> {
         commands::cluster_reset().on(self)
     }
 
-    /// Writes what is known of the cluster to its file.
+    /// Saves the cluster state to its file.
     ///
     /// `CLUSTER SAVECONFIG`
     pub fn cluster_saveconfig(&self) -> Command<&Client, ()> {
@@ -186,7 +186,7 @@ impl Client {
         commands::cluster_set_config_epoch(config_epoch).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_importing(
@@ -197,7 +197,7 @@ impl Client {
         commands::cluster_setslot_importing(slot, node_id).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_migrating(
@@ -208,7 +208,7 @@ impl Client {
         commands::cluster_setslot_migrating(slot, node_id).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_node(
@@ -219,7 +219,7 @@ impl Client {
         commands::cluster_setslot_node(slot, node_id).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_stable(&self, slot: impl ToArg) -> Command<&Client, ()> {

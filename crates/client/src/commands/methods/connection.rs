@@ -10,14 +10,14 @@ use crate::commands::options;
 
 /// Commands of the group `connection`.
 impl Client {
-    /// Tells the name of the connection.
+    /// Returns the connection's name.
     ///
     /// `CLIENT GETNAME`
     pub fn client_getname<T>(&self) -> Command<&Client, Option<T>> {
         commands::client_getname().on(self)
     }
 
-    /// Tells the client id that invalidations for this connection go to.
+    /// Returns the ID of the client that receives the invalidations of this connection.
     ///
     /// `CLIENT GETREDIR`
     pub fn client_getredir(&self) -> Command<&Client, i64> {
@@ -31,7 +31,7 @@ impl Client {
         commands::client_help().on(self)
     }
 
-    /// Tells the id of the connection.
+    /// Returns the ID of the connection.
     ///
     /// `CLIENT ID`
     pub fn client_id(&self) -> Command<&Client, i64> {
@@ -53,28 +53,28 @@ impl Client {
         commands::client_kill().on(self)
     }
 
-    /// Describes connections, a line each.
+    /// Describes connections, one per line.
     ///
     /// `CLIENT LIST [TYPE NORMAL | MASTER | REPLICA | PUBSUB] [ID client-id …]`
     pub fn client_list(&self) -> Command<&Client, String, options::ClientList> {
         commands::client_list().on(self)
     }
 
-    /// Lets all commands, or those that write, wait for some time.
+    /// Pauses all commands, or only writes, for a given time.
     ///
     /// `CLIENT PAUSE timeout [WRITE | ALL]`
     pub fn client_pause(&self, timeout: impl ToArg) -> Command<&Client, (), options::ClientPause> {
         commands::client_pause(timeout).on(self)
     }
 
-    /// Tells how client-side caching is set for the connection.
+    /// Returns the client-side caching settings of the connection.
     ///
     /// `CLIENT TRACKINGINFO`
     pub fn client_trackinginfo<T>(&self) -> Command<&Client, T> {
         commands::client_trackinginfo().on(self)
     }
 
-    /// Ends the wait of a client that is blocked in a command.
+    /// Unblocks a client that is blocked in a command.
     ///
     /// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`
     pub fn client_unblock(
@@ -84,21 +84,21 @@ impl Client {
         commands::client_unblock(client_id).on(self)
     }
 
-    /// Ends a pause; what waited goes on.
+    /// Ends a pause and resumes paused commands.
     ///
     /// `CLIENT UNPAUSE`
     pub fn client_unpause(&self) -> Command<&Client, ()> {
         commands::client_unpause().on(self)
     }
 
-    /// Answers the message it was given.
+    /// Replies with the given message.
     ///
     /// `ECHO message`
     pub fn echo<T>(&self, message: impl ToArg) -> Command<&Client, T> {
         commands::echo(message).on(self)
     }
 
-    /// Answers PONG, or the message it was given.
+    /// Replies with PONG, or with the given message.
     ///
     /// `PING [message]`
     pub fn ping(&self) -> Command<&Client, String, options::Ping> {

@@ -10,21 +10,21 @@ use crate::session::Session;
 
 /// Commands of the group `cluster`.
 impl Session {
-    /// Lets the next command use a slot that is on its way to this node.
+    /// Allows the next command to use a slot that is being imported.
     ///
     /// `ASKING`
     pub fn asking(&self) -> Command<&Session, ()> {
         commands::asking().on(self)
     }
 
-    /// Gives slots to this node.
+    /// Assigns slots to this node.
     ///
     /// `CLUSTER ADDSLOTS slot …`
     pub fn cluster_addslots(&self, slots: impl ToArgs) -> Command<&Session, ()> {
         commands::cluster_addslots(slots).on(self)
     }
 
-    /// Gives ranges of slots to this node.
+    /// Assigns ranges of slots to this node.
     ///
     /// `CLUSTER ADDSLOTSRANGE start-slot end-slot …`
     pub fn cluster_addslotsrange(&self, slot_ranges: impl ToArgs) -> Command<&Session, ()> {
@@ -38,56 +38,56 @@ impl Session {
         commands::cluster_bumpepoch().on(self)
     }
 
-    /// Counts the reports that a node has failed.
+    /// Returns the number of failure reports of a node.
     ///
     /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
     pub fn cluster_count_failure_reports(&self, node_id: impl ToArg) -> Command<&Session, i64> {
         commands::cluster_count_failure_reports(node_id).on(self)
     }
 
-    /// Counts the keys of a slot.
+    /// Returns the number of keys in a slot.
     ///
     /// `CLUSTER COUNTKEYSINSLOT slot`
     pub fn cluster_countkeysinslot(&self, slot: impl ToArg) -> Command<&Session, i64> {
         commands::cluster_countkeysinslot(slot).on(self)
     }
 
-    /// Takes slots away from this node.
+    /// Unassigns slots of this node.
     ///
     /// `CLUSTER DELSLOTS slot …`
     pub fn cluster_delslots(&self, slots: impl ToArgs) -> Command<&Session, ()> {
         commands::cluster_delslots(slots).on(self)
     }
 
-    /// Takes ranges of slots away from this node.
+    /// Unassigns ranges of slots of this node.
     ///
     /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
     pub fn cluster_delslotsrange(&self, slot_ranges: impl ToArgs) -> Command<&Session, ()> {
         commands::cluster_delslotsrange(slot_ranges).on(self)
     }
 
-    /// Makes this replica the primary.
+    /// Promotes this replica to primary.
     ///
     /// `CLUSTER FAILOVER [FORCE | TAKEOVER]`
     pub fn cluster_failover(&self) -> Command<&Session, (), options::ClusterFailover> {
         commands::cluster_failover().on(self)
     }
 
-    /// Takes all slots away from this node.
+    /// Unassigns all slots of this node.
     ///
     /// `CLUSTER FLUSHSLOTS`
     pub fn cluster_flushslots(&self) -> Command<&Session, ()> {
         commands::cluster_flushslots().on(self)
     }
 
-    /// Removes a node from those that are known.
+    /// Removes a node from the cluster.
     ///
     /// `CLUSTER FORGET node-id`
     pub fn cluster_forget(&self, node_id: impl ToArg) -> Command<&Session, ()> {
         commands::cluster_forget(node_id).on(self)
     }
 
-    /// Shows keys of a slot.
+    /// Returns keys of a slot.
     ///
     /// `CLUSTER GETKEYSINSLOT slot count`
     pub fn cluster_getkeysinslot<T>(
@@ -126,7 +126,7 @@ impl Session {
         commands::cluster_links().on(self)
     }
 
-    /// Introduces another node.
+    /// Adds another node to the cluster.
     ///
     /// `CLUSTER MEET ip port [cluster_bus_port]`
     pub fn cluster_meet(
@@ -151,7 +151,7 @@ impl Session {
         commands::cluster_myshardid().on(self)
     }
 
-    /// Shows the nodes as this one knows them.
+    /// Lists the nodes known to this node.
     ///
     /// `CLUSTER NODES`
     pub fn cluster_nodes(&self) -> Command<&Session, String> {
@@ -172,14 +172,14 @@ impl Session {
         commands::cluster_replicate(node_id).on(self)
     }
 
-    /// Makes this node forget the cluster.
+    /// Removes this node from the cluster.
     ///
     /// `CLUSTER RESET [HARD | SOFT]`
     pub fn cluster_reset(&self) -> Command<&Session, (), options::ClusterReset> {
         commands::cluster_reset().on(self)
     }
 
-    /// Writes what is known of the cluster to its file.
+    /// Saves the cluster state to its file.
     ///
     /// `CLUSTER SAVECONFIG`
     pub fn cluster_saveconfig(&self) -> Command<&Session, ()> {
@@ -193,7 +193,7 @@ impl Session {
         commands::cluster_set_config_epoch(config_epoch).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_importing(
@@ -204,7 +204,7 @@ impl Session {
         commands::cluster_setslot_importing(slot, node_id).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_migrating(
@@ -215,7 +215,7 @@ impl Session {
         commands::cluster_setslot_migrating(slot, node_id).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_node(
@@ -226,7 +226,7 @@ impl Session {
         commands::cluster_setslot_node(slot, node_id).on(self)
     }
 
-    /// Says to which node a slot belongs or goes.
+    /// Sets the owner or the migration state of a slot.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_stable(&self, slot: impl ToArg) -> Command<&Session, ()> {
@@ -240,14 +240,14 @@ impl Session {
         commands::cluster_shards().on(self)
     }
 
-    /// Lets this connection read from a replica.
+    /// Allows this connection to read from a replica.
     ///
     /// `READONLY`
     pub fn readonly(&self) -> Command<&Session, ()> {
         commands::readonly().on(self)
     }
 
-    /// Ends READONLY.
+    /// Disables READONLY for this connection.
     ///
     /// `READWRITE`
     pub fn readwrite(&self) -> Command<&Session, ()> {

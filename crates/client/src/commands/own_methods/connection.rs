@@ -10,42 +10,42 @@ use crate::session::Session;
 
 /// Commands of the group `connection`.
 impl Session {
-    /// Says who the client is, by a password.
+    /// Authenticates the connection.
     ///
     /// `AUTH [username] password`
     pub fn auth(&self, password: impl ToArg) -> Command<&Session, (), options::Auth> {
         commands::auth(password).on(self)
     }
 
-    /// Says whether the keys of the connection's next command are tracked.
+    /// Sets whether the keys of the connection's next command are tracked.
     ///
     /// `CLIENT CACHING <YES | NO>`
     pub fn client_caching(&self, mode: types::YesNo) -> Command<&Session, ()> {
         commands::client_caching(mode).on(self)
     }
 
-    /// Tells what the client can do.
+    /// Announces capabilities of the client.
     ///
     /// `CLIENT CAPA capability …`
     pub fn client_capa(&self, capabilities: impl ToArgs) -> Command<&Session, ()> {
         commands::client_capa(capabilities).on(self)
     }
 
-    /// Says how far changes must have come before the connection is answered.
+    /// Sets the durability that writes need before the connection receives their replies.
     ///
     /// `CLIENT DURABILITY [MEMORY | LOG | DISK | DEFAULT] [REPLICAS numreplicas [TIMEOUT milliseconds]]`
     pub fn client_durability(&self) -> Command<&Session, (), options::ClientDurability> {
         commands::client_durability().on(self)
     }
 
-    /// Tells the name of the connection.
+    /// Returns the connection's name.
     ///
     /// `CLIENT GETNAME`
     pub fn client_getname<T>(&self) -> Command<&Session, Option<T>> {
         commands::client_getname().on(self)
     }
 
-    /// Tells the client id that invalidations for this connection go to.
+    /// Returns the ID of the client that receives the invalidations of this connection.
     ///
     /// `CLIENT GETREDIR`
     pub fn client_getredir(&self) -> Command<&Session, i64> {
@@ -59,7 +59,7 @@ impl Session {
         commands::client_help().on(self)
     }
 
-    /// Tells the id of the connection.
+    /// Returns the ID of the connection.
     ///
     /// `CLIENT ID`
     pub fn client_id(&self) -> Command<&Session, i64> {
@@ -81,56 +81,56 @@ impl Session {
         commands::client_kill().on(self)
     }
 
-    /// Describes connections, a line each.
+    /// Describes connections, one per line.
     ///
     /// `CLIENT LIST [TYPE NORMAL | MASTER | REPLICA | PUBSUB] [ID client-id …]`
     pub fn client_list(&self) -> Command<&Session, String, options::ClientList> {
         commands::client_list().on(self)
     }
 
-    /// Says whether the connection is spared when clients take too much memory.
+    /// Sets whether the connection is exempt from client eviction.
     ///
     /// `CLIENT NO-EVICT <ON | OFF>`
     pub fn client_no_evict(&self, enabled: types::Switch) -> Command<&Session, ()> {
         commands::client_no_evict(enabled).on(self)
     }
 
-    /// Says whether commands of the connection leave the access times of keys alone.
+    /// Sets whether commands of the connection update the access times of keys.
     ///
     /// `CLIENT NO-TOUCH <ON | OFF>`
     pub fn client_no_touch(&self, enabled: types::Switch) -> Command<&Session, ()> {
         commands::client_no_touch(enabled).on(self)
     }
 
-    /// Lets all commands, or those that write, wait for some time.
+    /// Pauses all commands, or only writes, for a given time.
     ///
     /// `CLIENT PAUSE timeout [WRITE | ALL]`
     pub fn client_pause(&self, timeout: impl ToArg) -> Command<&Session, (), options::ClientPause> {
         commands::client_pause(timeout).on(self)
     }
 
-    /// Tells the server which client library the connection uses.
+    /// Sets the name or version of the client library of the connection.
     ///
     /// `CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>`
     pub fn client_setinfo_lib_name(&self, name: impl ToArg) -> Command<&Session, ()> {
         commands::client_setinfo_lib_name(name).on(self)
     }
 
-    /// Tells the server which client library the connection uses.
+    /// Sets the name or version of the client library of the connection.
     ///
     /// `CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>`
     pub fn client_setinfo_lib_ver(&self, version: impl ToArg) -> Command<&Session, ()> {
         commands::client_setinfo_lib_ver(version).on(self)
     }
 
-    /// Names the connection.
+    /// Sets the name of the connection.
     ///
     /// `CLIENT SETNAME connection-name`
     pub fn client_setname(&self, connection_name: impl ToArg) -> Command<&Session, ()> {
         commands::client_setname(connection_name).on(self)
     }
 
-    /// Says whether the connection is told of changes to keys that it has read.
+    /// Enables or disables invalidation messages for keys that the connection has read.
     ///
     /// `CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix …] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
     pub fn client_tracking(
@@ -140,14 +140,14 @@ impl Session {
         commands::client_tracking(status).on(self)
     }
 
-    /// Tells how client-side caching is set for the connection.
+    /// Returns the client-side caching settings of the connection.
     ///
     /// `CLIENT TRACKINGINFO`
     pub fn client_trackinginfo<T>(&self) -> Command<&Session, T> {
         commands::client_trackinginfo().on(self)
     }
 
-    /// Ends the wait of a client that is blocked in a command.
+    /// Unblocks a client that is blocked in a command.
     ///
     /// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`
     pub fn client_unblock(
@@ -157,49 +157,49 @@ impl Session {
         commands::client_unblock(client_id).on(self)
     }
 
-    /// Ends a pause; what waited goes on.
+    /// Ends a pause and resumes paused commands.
     ///
     /// `CLIENT UNPAUSE`
     pub fn client_unpause(&self) -> Command<&Session, ()> {
         commands::client_unpause().on(self)
     }
 
-    /// Answers the message it was given.
+    /// Replies with the given message.
     ///
     /// `ECHO message`
     pub fn echo<T>(&self, message: impl ToArg) -> Command<&Session, T> {
         commands::echo(message).on(self)
     }
 
-    /// Begins a conversation: protocol version, password, name of the connection.
+    /// Performs a handshake: protocol version, authentication, connection name.
     ///
     /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
     pub fn hello<T>(&self) -> Command<&Session, T, options::Hello> {
         commands::hello().on(self)
     }
 
-    /// Answers PONG, or the message it was given.
+    /// Replies with PONG, or with the given message.
     ///
     /// `PING [message]`
     pub fn ping(&self) -> Command<&Session, String, options::Ping> {
         commands::ping().on(self)
     }
 
-    /// Closes the connection after the replies to what was sent before.
+    /// Closes the connection after all pending replies.
     ///
     /// `QUIT`
     pub fn quit(&self) -> Command<&Session, ()> {
         commands::quit().on(self)
     }
 
-    /// Puts the connection back into the state of a new one.
+    /// Resets the connection to the state of a new one.
     ///
     /// `RESET`
     pub fn reset(&self) -> Command<&Session, ()> {
         commands::reset().on(self)
     }
 
-    /// Changes the database that the connection works on.
+    /// Changes the database of the connection.
     ///
     /// `SELECT index`
     pub fn select(&self, index: impl ToArg) -> Command<&Session, ()> {

@@ -271,14 +271,14 @@ impl Session {
         commands::unlink(keys).on(self)
     }
 
-    /// Waits until replicas have what the connection wrote.
+    /// Waits until replicas have received the writes of this connection.
     ///
     /// `WAIT numreplicas timeout`
     pub fn wait(&self, numreplicas: impl ToArg, timeout: impl ToArg) -> Command<&Session, i64> {
         commands::wait(numreplicas, timeout).on(self)
     }
 
-    /// Waits until what the connection wrote is on disks.
+    /// Waits until the writes of this connection are synced to disk.
     ///
     /// `WAITAOF numlocal numreplicas timeout`
     pub fn waitaof(

@@ -10,14 +10,14 @@ use crate::session::Session;
 
 /// Commands of the group `pubsub`.
 impl Session {
-    /// Sends a message to all who listen to a channel.
+    /// Sends a message to all subscribers of a channel.
     ///
     /// `PUBLISH channel message`
     pub fn publish(&self, channel: impl ToArg, message: impl ToArg) -> Command<&Session, i64> {
         commands::publish(channel, message).on(self)
     }
 
-    /// Lists the channels that anybody listens to.
+    /// Lists the channels with subscribers.
     ///
     /// `PUBSUB CHANNELS [pattern]`
     pub fn pubsub_channels<T>(&self) -> Command<&Session, Vec<T>, options::PubsubChannels> {
@@ -31,21 +31,21 @@ impl Session {
         commands::pubsub_help().on(self)
     }
 
-    /// Counts the different patterns that anybody listens to.
+    /// Returns the number of distinct patterns with subscribers.
     ///
     /// `PUBSUB NUMPAT`
     pub fn pubsub_numpat(&self) -> Command<&Session, i64> {
         commands::pubsub_numpat().on(self)
     }
 
-    /// Counts who listens to channels.
+    /// Returns the number of subscribers of channels.
     ///
     /// `PUBSUB NUMSUB channel …`
     pub fn pubsub_numsub<T>(&self, channels: impl ToArgs) -> Command<&Session, T> {
         commands::pubsub_numsub(channels).on(self)
     }
 
-    /// Lists the shard channels that anybody listens to.
+    /// Lists the shard channels with subscribers.
     ///
     /// `PUBSUB SHARDCHANNELS [pattern]`
     pub fn pubsub_shardchannels<T>(
@@ -54,14 +54,14 @@ impl Session {
         commands::pubsub_shardchannels().on(self)
     }
 
-    /// Counts who listens to shard channels.
+    /// Returns the number of subscribers of shard channels.
     ///
     /// `PUBSUB SHARDNUMSUB shardchannel …`
     pub fn pubsub_shardnumsub<T>(&self, channels: impl ToArgs) -> Command<&Session, T> {
         commands::pubsub_shardnumsub(channels).on(self)
     }
 
-    /// Sends a message to all who listen to a shard channel.
+    /// Sends a message to all subscribers of a shard channel.
     ///
     /// `SPUBLISH shardchannel message`
     pub fn spublish(&self, channel: impl ToArg, message: impl ToArg) -> Command<&Session, i64> {

@@ -17,21 +17,21 @@ impl Session {
         commands::eval(script, keys).on(self)
     }
 
-    /// Runs a script that only reads.
+    /// Runs a read-only script.
     ///
     /// `EVAL_RO script numkeys [key …] [arg …]`
     pub fn eval_ro<T>(&self, script: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
         commands::eval_ro(script, keys).on(self)
     }
 
-    /// Runs a script that is known, by its SHA1 digest.
+    /// Runs a cached script by its SHA1 digest.
     ///
     /// `EVALSHA sha1 numkeys [key …] [arg …]`
     pub fn evalsha<T>(&self, sha1: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
         commands::evalsha(sha1, keys).on(self)
     }
 
-    /// Runs a script that is known and only reads, by its SHA1 digest.
+    /// Runs a cached read-only script by its SHA1 digest.
     ///
     /// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
     pub fn evalsha_ro<T>(&self, sha1: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
@@ -45,7 +45,7 @@ impl Session {
         commands::fcall(function, keys).on(self)
     }
 
-    /// Runs a function of a library that only reads.
+    /// Runs a read-only function of a library.
     ///
     /// `FCALL_RO function numkeys [key …] [arg …]`
     pub fn fcall_ro<T>(&self, function: impl ToArg, keys: impl ToArgs) -> Command<&Session, T> {
@@ -59,14 +59,14 @@ impl Session {
         commands::function_delete(library_name).on(self)
     }
 
-    /// Answers a payload of all libraries.
+    /// Returns a serialized payload of all libraries.
     ///
     /// `FUNCTION DUMP`
     pub fn function_dump<T>(&self) -> Command<&Session, T> {
         commands::function_dump().on(self)
     }
 
-    /// Removes all libraries of functions.
+    /// Removes all function libraries.
     ///
     /// `FUNCTION FLUSH [ASYNC | SYNC]`
     pub fn function_flush(&self) -> Command<&Session, (), options::FunctionFlush> {
@@ -80,21 +80,21 @@ impl Session {
         commands::function_help().on(self)
     }
 
-    /// Ends functions that take long and have written nothing.
+    /// Stops a slow function that has not written data.
     ///
     /// `FUNCTION KILL`
     pub fn function_kill(&self) -> Command<&Session, ()> {
         commands::function_kill().on(self)
     }
 
-    /// Tells about libraries and their functions.
+    /// Lists libraries and their functions.
     ///
     /// `FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]`
     pub fn function_list<T>(&self) -> Command<&Session, Vec<T>, options::FunctionList> {
         commands::function_list().on(self)
     }
 
-    /// Adds a library.
+    /// Loads a library.
     ///
     /// `FUNCTION LOAD [REPLACE] function-code`
     pub fn function_load(
@@ -104,7 +104,7 @@ impl Session {
         commands::function_load(function_code).on(self)
     }
 
-    /// Adds the libraries of a payload.
+    /// Loads the libraries of a payload.
     ///
     /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
     pub fn function_restore(
@@ -114,28 +114,28 @@ impl Session {
         commands::function_restore(serialized_value).on(self)
     }
 
-    /// Tells which function runs for long, and how many there are.
+    /// Shows the slow function that is running, and statistics of the engine.
     ///
     /// `FUNCTION STATS`
     pub fn function_stats<T>(&self) -> Command<&Session, T> {
         commands::function_stats().on(self)
     }
 
-    /// There is no debugger for scripts.
+    /// Always fails: the script debugger is not supported.
     ///
     /// `SCRIPT DEBUG <YES | SYNC | NO>`
     pub fn script_debug(&self, mode: types::ScriptDebugging) -> Command<&Session, ()> {
         commands::script_debug(mode).on(self)
     }
 
-    /// Says which scripts are known.
+    /// Checks which scripts are cached.
     ///
     /// `SCRIPT EXISTS sha1 …`
     pub fn script_exists(&self, sha1s: impl ToArgs) -> Command<&Session, Vec<bool>> {
         commands::script_exists(sha1s).on(self)
     }
 
-    /// Forgets all scripts.
+    /// Removes all cached scripts.
     ///
     /// `SCRIPT FLUSH [ASYNC | SYNC]`
     pub fn script_flush(&self) -> Command<&Session, (), options::ScriptFlush> {
@@ -149,21 +149,21 @@ impl Session {
         commands::script_help().on(self)
     }
 
-    /// Ends scripts that take long and have written nothing.
+    /// Stops a slow script that has not written data.
     ///
     /// `SCRIPT KILL`
     pub fn script_kill(&self) -> Command<&Session, ()> {
         commands::script_kill().on(self)
     }
 
-    /// Keeps a script for EVALSHA.
+    /// Caches a script for EVALSHA.
     ///
     /// `SCRIPT LOAD script`
     pub fn script_load(&self, script: impl ToArg) -> Command<&Session, String> {
         commands::script_load(script).on(self)
     }
 
-    /// Shows a script that is known, as Valkey 8 does.
+    /// Returns the source of a cached script, as in Valkey 8.
     ///
     /// `SCRIPT SHOW sha1`
     pub fn script_show<T>(&self, sha1: impl ToArg) -> Command<&Session, T> {

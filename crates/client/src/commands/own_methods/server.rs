@@ -10,7 +10,7 @@ use crate::session::Session;
 
 /// Commands of the group `server`.
 impl Session {
-    /// Lists the categories of commands, or the commands of one.
+    /// Lists the command categories, or the commands of one category.
     ///
     /// `ACL CAT [categoryname]`
     pub fn acl_cat<T>(&self) -> Command<&Session, Vec<T>, options::AclCat> {
@@ -24,7 +24,7 @@ impl Session {
         commands::acl_deluser(usernames).on(self)
     }
 
-    /// Tells whether a user may run a command, without running it.
+    /// Checks whether a user may run a command, without running it.
     ///
     /// `ACL DRYRUN username command [arg …]`
     pub fn acl_dryrun(
@@ -35,14 +35,14 @@ impl Session {
         commands::acl_dryrun(username, command).on(self)
     }
 
-    /// Makes a random password.
+    /// Generates a random password.
     ///
     /// `ACL GENPASS [bits]`
     pub fn acl_genpass(&self) -> Command<&Session, String, options::AclGenpass> {
         commands::acl_genpass().on(self)
     }
 
-    /// Shows what a user is and may do.
+    /// Shows the settings and permissions of a user.
     ///
     /// `ACL GETUSER username`
     pub fn acl_getuser<T>(&self, username: impl ToArg) -> Command<&Session, Option<T>> {
@@ -56,42 +56,42 @@ impl Session {
         commands::acl_help().on(self)
     }
 
-    /// Shows all users as an aclfile does.
+    /// Shows all users in the format of an aclfile.
     ///
     /// `ACL LIST`
     pub fn acl_list<T>(&self) -> Command<&Session, Vec<T>> {
         commands::acl_list().on(self)
     }
 
-    /// Reads all users from the aclfile again.
+    /// Reloads all users from the aclfile.
     ///
     /// `ACL LOAD`
     pub fn acl_load(&self) -> Command<&Session, ()> {
         commands::acl_load().on(self)
     }
 
-    /// Shows who tried what he may not, or forgets it.
+    /// Shows or deletes the log of denied commands and failed authentications.
     ///
     /// `ACL LOG [count]`
     pub fn acl_log<T>(&self) -> Command<&Session, Vec<T>, options::AclLog> {
         commands::acl_log().on(self)
     }
 
-    /// Shows who tried what he may not, or forgets it.
+    /// Shows or deletes the log of denied commands and failed authentications.
     ///
     /// `ACL LOG RESET`
     pub fn acl_log_reset(&self) -> Command<&Session, ()> {
         commands::acl_log_reset().on(self)
     }
 
-    /// Writes all users into the aclfile.
+    /// Saves all users in the aclfile.
     ///
     /// `ACL SAVE`
     pub fn acl_save(&self) -> Command<&Session, ()> {
         commands::acl_save().on(self)
     }
 
-    /// Creates a user, or changes what it may do.
+    /// Creates a user, or changes its permissions.
     ///
     /// `ACL SETUSER username rule …`
     pub fn acl_setuser(&self, username: impl ToArg, rules: impl ToArgs) -> Command<&Session, ()> {
@@ -105,49 +105,49 @@ impl Session {
         commands::acl_users().on(self)
     }
 
-    /// Tells the user of the connection.
+    /// Returns the user name of the connection.
     ///
     /// `ACL WHOAMI`
     pub fn acl_whoami(&self) -> Command<&Session, String> {
         commands::acl_whoami().on(self)
     }
 
-    /// Replaces the append-only file by the dataset as of now while commands go on.
+    /// Rewrites the append-only file in the background.
     ///
     /// `BGREWRITEAOF`
     pub fn bgrewriteaof(&self) -> Command<&Session, String> {
         commands::bgrewriteaof().on(self)
     }
 
-    /// Saves the dataset as of now to its file while commands go on.
+    /// Saves a snapshot of the dataset to its file in the background.
     ///
     /// `BGSAVE [SCHEDULE]`
     pub fn bgsave(&self) -> Command<&Session, String, options::Bgsave> {
         commands::bgsave().on(self)
     }
 
-    /// The number of commands.
+    /// Returns the number of commands.
     ///
     /// `COMMAND COUNT`
     pub fn command_count(&self) -> Command<&Session, i64> {
         commands::command_count().on(self)
     }
 
-    /// Documentation of the named commands, or of all.
+    /// Returns documentation of the given commands, or of all commands.
     ///
     /// `COMMAND DOCS [command-name …]`
     pub fn command_docs<T>(&self) -> Command<&Session, T, options::CommandDocs> {
         commands::command_docs().on(self)
     }
 
-    /// The keys in a command that is given in full.
+    /// Returns the keys of a complete command.
     ///
     /// `COMMAND GETKEYS words …`
     pub fn command_getkeys<T>(&self, words: impl ToArgs) -> Command<&Session, Vec<T>> {
         commands::command_getkeys(words).on(self)
     }
 
-    /// The keys in a command that is given in full, and what is done with each.
+    /// Returns the keys of a complete command, and the access flags of each.
     ///
     /// `COMMAND GETKEYSANDFLAGS words …`
     pub fn command_getkeysandflags<T>(&self, words: impl ToArgs) -> Command<&Session, Vec<T>> {
@@ -161,21 +161,21 @@ impl Session {
         commands::command_help().on(self)
     }
 
-    /// Facts about the named commands, or about all.
+    /// Returns information about the given commands, or about all commands.
     ///
     /// `COMMAND INFO [command-name …]`
     pub fn command_info<T>(&self) -> Command<&Session, Vec<T>, options::CommandInfo> {
         commands::command_info().on(self)
     }
 
-    /// The names of all commands, or of those that a filter lets through.
+    /// Lists the names of all commands, or of those that match a filter.
     ///
     /// `COMMAND LIST [FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]`
     pub fn command_list<T>(&self) -> Command<&Session, Vec<T>, options::CommandList> {
         commands::command_list().on(self)
     }
 
-    /// Lists settings by name or pattern, with their values. A map, or a list of pairs.
+    /// Returns the settings that match names or patterns, with their values. A map, or a list of pairs.
     ///
     /// `CONFIG GET parameter …`
     pub fn config_get<T>(&self, parameters: impl ToArgs) -> Command<&Session, T> {
@@ -189,21 +189,21 @@ impl Session {
         commands::config_help().on(self)
     }
 
-    /// Counts from zero again what INFO counts.
+    /// Resets the statistics of INFO.
     ///
     /// `CONFIG RESETSTAT`
     pub fn config_resetstat(&self) -> Command<&Session, ()> {
         commands::config_resetstat().on(self)
     }
 
-    /// Writes the present settings into the configuration file.
+    /// Writes the current settings to the configuration file.
     ///
     /// `CONFIG REWRITE`
     pub fn config_rewrite(&self) -> Command<&Session, ()> {
         commands::config_rewrite().on(self)
     }
 
-    /// Changes settings, all of those given or none.
+    /// Changes settings atomically.
     ///
     /// `CONFIG SET parameter value …`
     pub fn config_set(&self, parameter_values: impl ToArgs) -> Command<&Session, ()> {
@@ -217,7 +217,7 @@ impl Session {
         commands::dbsize().on(self)
     }
 
-    /// Hands over to a replica that has everything.
+    /// Starts a coordinated failover to a replica.
     ///
     /// `FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]`
     pub fn failover(&self) -> Command<&Session, (), options::Failover> {
@@ -238,14 +238,14 @@ impl Session {
         commands::flushdb().on(self)
     }
 
-    /// Metrics of the server, in sections.
+    /// Returns metrics of the server, by section.
     ///
     /// `INFO [section …]`
     pub fn info(&self) -> Command<&Session, String, options::Info> {
         commands::info().on(self)
     }
 
-    /// Tells the Unix time of the last save that succeeded.
+    /// Returns the time of the last successful save as a Unix time.
     ///
     /// `LASTSAVE`
     pub fn lastsave(&self) -> Command<&Session, i64> {
@@ -273,7 +273,7 @@ impl Session {
         commands::latency_help().on(self)
     }
 
-    /// Shows how the durations of commands are distributed.
+    /// Shows the latency histograms of commands.
     ///
     /// `LATENCY HISTOGRAM [command …]`
     pub fn latency_histogram<T>(&self) -> Command<&Session, T, options::LatencyHistogram> {
@@ -294,21 +294,21 @@ impl Session {
         commands::latency_latest().on(self)
     }
 
-    /// Forgets latency spikes.
+    /// Deletes the recorded latency spikes.
     ///
     /// `LATENCY RESET [event …]`
     pub fn latency_reset(&self) -> Command<&Session, i64, options::LatencyReset> {
         commands::latency_reset().on(self)
     }
 
-    /// A small picture, and the version.
+    /// Shows a small picture and the version.
     ///
     /// `LOLWUT [VERSION version]`
     pub fn lolwut(&self) -> Command<&Session, String, options::Lolwut> {
         commands::lolwut().on(self)
     }
 
-    /// Looks for problems with memory.
+    /// Reports problems with memory use.
     ///
     /// `MEMORY DOCTOR`
     pub fn memory_doctor(&self) -> Command<&Session, String> {
@@ -329,21 +329,21 @@ impl Session {
         commands::memory_malloc_stats().on(self)
     }
 
-    /// Gives memory that is not used any more back to the system.
+    /// Returns unused memory to the operating system.
     ///
     /// `MEMORY PURGE`
     pub fn memory_purge(&self) -> Command<&Session, ()> {
         commands::memory_purge().on(self)
     }
 
-    /// Shows what memory is used for.
+    /// Shows statistics of memory use.
     ///
     /// `MEMORY STATS`
     pub fn memory_stats<T>(&self) -> Command<&Session, T> {
         commands::memory_stats().on(self)
     }
 
-    /// Counts the bytes that a key and its value take.
+    /// Returns the memory use of a key and its value in bytes.
     ///
     /// `MEMORY USAGE key [SAMPLES count]`
     pub fn memory_usage(
@@ -360,49 +360,49 @@ impl Session {
         commands::module_help().on(self)
     }
 
-    /// Shows the modules, of which there are none.
+    /// Lists the loaded modules: always empty.
     ///
     /// `MODULE LIST`
     pub fn module_list<T>(&self) -> Command<&Session, Vec<T>> {
         commands::module_list().on(self)
     }
 
-    /// Fails to load a module.
+    /// Always fails: modules are not supported.
     ///
     /// `MODULE LOAD path [arg …]`
     pub fn module_load(&self, path: impl ToArg) -> Command<&Session, ()> {
         commands::module_load(path).on(self)
     }
 
-    /// Fails to load a module with settings.
+    /// Always fails: modules with settings are not supported.
     ///
     /// `MODULE LOADEX path [CONFIG name value …] [ARGS arg …]`
     pub fn module_loadex(&self, path: impl ToArg) -> Command<&Session, (), options::ModuleLoadex> {
         commands::module_loadex(path).on(self)
     }
 
-    /// Fails to unload a module, of which there are none.
+    /// Always fails: no module can be loaded.
     ///
     /// `MODULE UNLOAD name`
     pub fn module_unload(&self, name: impl ToArg) -> Command<&Session, ()> {
         commands::module_unload(name).on(self)
     }
 
-    /// Has this server follow another one, or none any more.
+    /// Makes this server a replica of another server, or a primary.
     ///
     /// `REPLICAOF <host port | NO ONE>`
     pub fn replicaof(&self, host: impl ToArg, port: impl ToArg) -> Command<&Session, ()> {
         commands::replicaof(host, port).on(self)
     }
 
-    /// Has this server follow another one, or none any more.
+    /// Makes this server a replica of another server, or a primary.
     ///
     /// `REPLICAOF <host port | NO ONE>`
     pub fn replicaof_no_one(&self) -> Command<&Session, ()> {
         commands::replicaof_no_one().on(self)
     }
 
-    /// Finds the slots that a replica does not hold as this server does.
+    /// Finds the slots in which replicas differ from this server.
     ///
     /// `REPLICATION COMPARE [HEAL]`
     pub fn replication_compare<T>(&self) -> Command<&Session, T, options::ReplicationCompare> {
@@ -416,21 +416,21 @@ impl Session {
         commands::replication_help().on(self)
     }
 
-    /// Tells whether this is a primary or a replica, and of whom.
+    /// Returns the replication role of this server, and its primary or replicas.
     ///
     /// `ROLE`
     pub fn role<T>(&self) -> Command<&Session, T> {
         commands::role().on(self)
     }
 
-    /// Saves the dataset to its file while nobody else is served.
+    /// Saves the dataset to its file while all other clients are blocked.
     ///
     /// `SAVE`
     pub fn save(&self) -> Command<&Session, ()> {
         commands::save().on(self)
     }
 
-    /// Ends the server, with or without saving the dataset.
+    /// Shuts down the server, with or without saving the dataset.
     ///
     /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`
     pub fn shutdown(&self) -> Command<&Session, (), options::Shutdown> {
@@ -451,7 +451,7 @@ impl Session {
         commands::slowlog_help().on(self)
     }
 
-    /// Counts the entries of the slow log.
+    /// Returns the number of entries in the slow log.
     ///
     /// `SLOWLOG LEN`
     pub fn slowlog_len(&self) -> Command<&Session, i64> {
@@ -472,7 +472,7 @@ impl Session {
         commands::swapdb(index1, index2).on(self)
     }
 
-    /// The server's clock: Unix seconds, and microseconds of the second.
+    /// Returns the server's time: Unix seconds and microseconds.
     ///
     /// `TIME`
     pub fn time(&self) -> Command<&Session, (i64, i64)> {

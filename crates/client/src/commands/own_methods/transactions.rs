@@ -9,35 +9,35 @@ use crate::session::Session;
 
 /// Commands of the group `transactions`.
 impl Session {
-    /// Forgets the queued commands and ends the transaction.
+    /// Discards the queued commands and ends the transaction.
     ///
     /// `DISCARD`
     pub fn discard(&self) -> Command<&Session, ()> {
         commands::discard().on(self)
     }
 
-    /// Runs the queued commands, unless a watched key was changed.
+    /// Executes the queued commands, unless a watched key was changed.
     ///
     /// `EXEC`
     pub fn exec<T>(&self) -> Command<&Session, T> {
         commands::exec().on(self)
     }
 
-    /// Begins a transaction: what follows is queued until EXEC.
+    /// Starts a transaction: the following commands are queued until EXEC.
     ///
     /// `MULTI`
     pub fn multi(&self) -> Command<&Session, ()> {
         commands::multi().on(self)
     }
 
-    /// Forgets which keys are watched.
+    /// Stops watching all keys.
     ///
     /// `UNWATCH`
     pub fn unwatch(&self) -> Command<&Session, ()> {
         commands::unwatch().on(self)
     }
 
-    /// Lets the next EXEC answer null if one of the keys is changed before it.
+    /// Watches keys: the next EXEC returns null if one of them has changed.
     ///
     /// `WATCH key …`
     pub fn watch(&self, keys: impl ToArgs) -> Command<&Session, ()> {

@@ -27,7 +27,7 @@ pub fn cut_at(name: &str, error: &AofError, is_last: bool, may_cut: bool) -> Res
     };
     if !is_last {
         return Err(format!(
-            "Fatal error: the AOF file {name} is not whole ({error}), and it is not the last: {FIX}"
+            "Fatal error: the AOF file {name} is incomplete ({error}), and it is not the last one: {FIX}"
         ));
     }
     if !may_cut {

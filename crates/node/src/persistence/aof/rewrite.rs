@@ -425,7 +425,7 @@ pub fn close(shared: &Shared) {
     }
     if let Some(cut) = &*aof.rewrite.cut.lock().even_poisoned() {
         shared.log.notice(format_args!("Killing AOF child"));
-        cut.give_up("the append-only file was switched off");
+        cut.give_up("the append-only file was disabled");
     }
     aof.end_at(shared.keyspace.journal().end());
     // An error that can no longer be fixed must not stay.

@@ -252,7 +252,7 @@ fn sync_requested(shared: &Shared, request: &SyncRequest) {
 fn note_lost(shared: &Shared, error: &io::Error) {
     let reason = os_reason(error);
     shared.log.warning(format_args!(
-        "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot be kept..."
+        "Can't persist AOF for fsync error: {reason}. Exiting, because acknowledged writes may be lost..."
     ));
     shared.process.shutdown.request(1);
 }

@@ -218,7 +218,7 @@ fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), St
     }
     if bytes == 0 {
         shared.log.warning(format_args!(
-            "The base AOF {name} is empty. It is whole if the dataset was empty when it was written."
+            "The base AOF {name} is empty. This is correct only if the dataset was empty when the file was written."
         ));
     }
     Ok(())

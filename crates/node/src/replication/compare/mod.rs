@@ -284,8 +284,8 @@ impl Work {
             // Reports are not trusted: the databases that they name must exist.
             let Some(named) = places_of(keyspace, &report) else {
                 core.shared.log.warning(format_args!(
-                    "Replica {who} reports slots of databases that this server does not have: its \
-                     report is ignored"
+                    "Replica {who} reported slots of databases that this server does not have: its \
+                     report was ignored"
                 ));
                 continue;
             };
@@ -483,8 +483,8 @@ fn log_found(core: &Core, found: &BTreeMap<String, ReplicaComparison>) {
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
         let healed = found.healed().count();
         log.warning(format_args!(
-            "Replica {who} did not hold what this server holds at offset {}: slot {}{more}; \
-             {healed} of them were healed",
+            "Replica {who} differed from this server at offset {}: slot {}{more}; \
+             {healed} of them were repaired",
             found.offset.unwrap_or_default(),
             names.join(", ")
         ));

@@ -159,8 +159,8 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
 fn send_report(shared: &Shared, report: &ComparisonReport) {
     if !shared.replication.upstream.offer(&report.request()) {
         shared.log.warning(format_args!(
-            "The primary is not told what a comparison has found here, for it has not read for long what \
-             this server says: it takes this server for silent."
+            "The result of a comparison cannot be reported to the primary, which has not read data from \
+             this server for a long time. The primary considers this replica unresponsive."
         ));
     }
 }

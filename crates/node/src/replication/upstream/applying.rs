@@ -148,8 +148,8 @@ impl Applier {
             None => {
                 self.session.source.select_missing(number_of_db);
                 core.shared.log.warning(format_args!(
-                    "The primary's stream is about database {}, and this server has {} ('databases'): the \
-                     commands that follow are skipped until another database is selected",
+                    "The primary's stream selects database {}, but this server has {} ('databases'): the \
+                     following commands are skipped until another database is selected",
                     number_of_db.0,
                     core.shared.keyspace.database_count()
                 ));

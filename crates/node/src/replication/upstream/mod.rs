@@ -98,7 +98,9 @@ pub fn start(
     let thread = UpstreamThread { shared, upstream, address, generation, identity, copies };
     let run = move || thread.run();
     if let Err(error) = shared.replication.environment().spawn("brisk-link", Box::new(run)) {
-        shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
+        shared.log.warning(format_args!(
+            "Can't replicate from the primary: cannot start a thread: {error}"
+        ));
     }
 }
 

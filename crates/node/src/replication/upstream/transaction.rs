@@ -86,7 +86,7 @@ impl TransactionSearch {
             self.is_logged = true;
             shared.log.warning(format_args!(
                 "A transaction of the primary has more than {LARGE_BYTES} bytes and is not complete: it is \
-                 held in memory until its EXEC comes"
+                 kept in memory until its EXEC arrives"
             ));
         }
         false

@@ -44,11 +44,7 @@ fn bump_epoch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 }
 
 pub(super) const SAVECONFIG: Command = Command {
-    spec: Spec {
-        name: "saveconfig",
-        summary: "Writes what is known of the cluster to its file.",
-        ..CHANGES
-    },
+    spec: Spec { name: "saveconfig", summary: "Saves the cluster state to its file.", ..CHANGES },
     run: save_config,
     subcommands: &[],
 };

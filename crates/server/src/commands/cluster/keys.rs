@@ -28,7 +28,7 @@ fn key_slot(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const COUNTKEYSINSLOT: Command = Command {
     spec: Spec {
         name: "countkeysinslot",
-        summary: "Counts the keys of a slot.",
+        summary: "Returns the number of keys in a slot.",
         arity: 3,
         args: &[Arg::integer("slot")],
         ..SUBCOMMAND
@@ -48,7 +48,7 @@ fn count_keys(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const GETKEYSINSLOT: Command = Command {
     spec: Spec {
         name: "getkeysinslot",
-        summary: "Shows keys of a slot.",
+        summary: "Returns keys of a slot.",
         complexity: "O(log(N)) where N is the number of requested keys",
         arity: 4,
         tips: &["nondeterministic_output"],

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 pub(super) const MEET: Command = Command {
     spec: Spec {
         name: "meet",
-        summary: "Introduces another node.",
+        summary: "Adds another node to the cluster.",
         arity: -4,
         history: &[("4.0.0", "Added the optional `cluster_bus_port` argument.")],
         args: &[
@@ -69,7 +69,7 @@ fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const FORGET: Command = Command {
     spec: Spec {
         name: "forget",
-        summary: "Removes a node from those that are known.",
+        summary: "Removes a node from the cluster.",
         arity: 3,
         args: &[Arg::string("node-id")],
         ..CHANGES
@@ -91,7 +91,7 @@ fn forget(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const RESET: Command = Command {
     spec: Spec {
         name: "reset",
-        summary: "Makes this node forget the cluster.",
+        summary: "Removes this node from the cluster.",
         complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
@@ -135,7 +135,7 @@ fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const FAILOVER: Command = Command {
     spec: Spec {
         name: "failover",
-        summary: "Makes this replica the primary.",
+        summary: "Promotes this replica to primary.",
         arity: -2,
         args: &[Arg::one_of(
             "options",

@@ -74,7 +74,7 @@ const CHANGES: Spec =
 const CLUSTER: Command = Command {
     spec: Spec {
         name: "cluster",
-        summary: "Works on a cluster.",
+        summary: "Manages the cluster.",
         complexity: "Depends on subcommand.",
         arity: -2,
         ..ROW

@@ -9,7 +9,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const NODES: Command = Command {
     spec: Spec {
         name: "nodes",
-        summary: "Shows the nodes as this one knows them.",
+        summary: "Lists the nodes known to this node.",
         complexity: "O(N) where N is the total number of Cluster nodes",
         tips: &["nondeterministic_output"],
         ..BOOTSTRAP
@@ -68,7 +68,7 @@ fn replicas(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const COUNT_FAILURE_REPORTS: Command = Command {
     spec: Spec {
         name: "count-failure-reports",
-        summary: "Counts the reports that a node has failed.",
+        summary: "Returns the number of failure reports of a node.",
         complexity: "O(N) where N is the number of failure reports",
         ..NAMES_NODE
     },

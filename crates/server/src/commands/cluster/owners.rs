@@ -32,7 +32,7 @@ const CHANGES_RANGES: Spec = Spec {
 };
 
 pub(super) const ADDSLOTS: Command = Command {
-    spec: Spec { name: "addslots", summary: "Gives slots to this node.", ..CHANGES_SLOTS },
+    spec: Spec { name: "addslots", summary: "Assigns slots to this node.", ..CHANGES_SLOTS },
     run: |call, args| add(call, args, single_slots),
     subcommands: &[],
 };
@@ -40,7 +40,7 @@ pub(super) const ADDSLOTS: Command = Command {
 pub(super) const ADDSLOTSRANGE: Command = Command {
     spec: Spec {
         name: "addslotsrange",
-        summary: "Gives ranges of slots to this node.",
+        summary: "Assigns ranges of slots to this node.",
         ..CHANGES_RANGES
     },
     run: |call, args| add(call, args, ranges_of_slots),
@@ -48,7 +48,7 @@ pub(super) const ADDSLOTSRANGE: Command = Command {
 };
 
 pub(super) const DELSLOTS: Command = Command {
-    spec: Spec { name: "delslots", summary: "Takes slots away from this node.", ..CHANGES_SLOTS },
+    spec: Spec { name: "delslots", summary: "Unassigns slots of this node.", ..CHANGES_SLOTS },
     run: |call, args| delete(call, args, single_slots),
     subcommands: &[],
 };
@@ -56,7 +56,7 @@ pub(super) const DELSLOTS: Command = Command {
 pub(super) const DELSLOTSRANGE: Command = Command {
     spec: Spec {
         name: "delslotsrange",
-        summary: "Takes ranges of slots away from this node.",
+        summary: "Unassigns ranges of slots of this node.",
         ..CHANGES_RANGES
     },
     run: |call, args| delete(call, args, ranges_of_slots),
@@ -104,7 +104,7 @@ fn delete(call: &mut Call<'_>, args: &Args<'_>, parse: SlotParser) -> Result<Out
 }
 
 pub(super) const FLUSHSLOTS: Command = Command {
-    spec: Spec { name: "flushslots", summary: "Takes all slots away from this node.", ..CHANGES },
+    spec: Spec { name: "flushslots", summary: "Unassigns all slots of this node.", ..CHANGES },
     run: flush,
     subcommands: &[],
 };

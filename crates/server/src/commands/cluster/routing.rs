@@ -15,7 +15,7 @@ fn asking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const ASKING: Command = Command {
     spec: Spec {
         name: "asking",
-        summary: "Lets the next command use a slot that is on its way to this node.",
+        summary: "Allows the next command to use a slot that is being imported.",
         complexity: "O(1)",
         arity: 1,
         flags: Flags::FAST,
@@ -44,7 +44,7 @@ fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outco
 pub(super) const READONLY: Command = Command {
     spec: Spec {
         name: "readonly",
-        summary: "Lets this connection read from a replica.",
+        summary: "Allows this connection to read from a replica.",
         complexity: "O(1)",
         arity: 1,
         flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
@@ -58,7 +58,7 @@ pub(super) const READONLY: Command = Command {
 pub(super) const READWRITE: Command = Command {
     spec: Spec {
         name: "readwrite",
-        summary: "Ends READONLY.",
+        summary: "Disables READONLY for this connection.",
         complexity: "O(1)",
         arity: 1,
         flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),

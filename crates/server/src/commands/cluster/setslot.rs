@@ -13,7 +13,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const SETSLOT: Command = Command {
     spec: Spec {
         name: "setslot",
-        summary: "Says to which node a slot belongs or goes.",
+        summary: "Sets the owner or the migration state of a slot.",
         arity: -4,
         args: &[
             Arg::integer("slot"),

@@ -9,7 +9,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const SLOTS: Command = Command {
     spec: Spec {
         name: "slots",
-        summary: "Shows which nodes have which slots.",
+        summary: "Shows the nodes that serve each range of slots.",
         complexity: "O(N) where N is the total number of Cluster nodes",
         tips: &["nondeterministic_output"],
         deprecated: Some(Deprecated { since: "7.0.0", replaced_by: "`CLUSTER SHARDS`" }),

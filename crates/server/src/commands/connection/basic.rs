@@ -9,7 +9,7 @@ const PING: Command = Command {
     spec: Spec {
         name: "ping",
         group: Group::Connection,
-        summary: "Answers PONG, or the message it was given.",
+        summary: "Replies with PONG, or with the given message.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: -1,
@@ -51,7 +51,7 @@ const ECHO: Command = Command {
     spec: Spec {
         name: "echo",
         group: Group::Connection,
-        summary: "Answers the message it was given.",
+        summary: "Replies with the given message.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 2,
@@ -68,7 +68,7 @@ const SELECT: Command = Command {
     spec: Spec {
         name: "select",
         group: Group::Connection,
-        summary: "Changes the database that the connection works on.",
+        summary: "Changes the database of the connection.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 2,
@@ -124,7 +124,7 @@ const QUIT: Command = Command {
     spec: Spec {
         name: "quit",
         group: Group::Connection,
-        summary: "Closes the connection after the replies to what was sent before.",
+        summary: "Closes the connection after all pending replies.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: -1,

@@ -28,7 +28,7 @@ const HELLO: Command = Command {
     spec: Spec {
         name: "hello",
         group: Group::Connection,
-        summary: "Begins a conversation: protocol version, password, name of the connection.",
+        summary: "Performs a handshake: protocol version, authentication, connection name.",
         since: "6.0.0",
         complexity: "O(1)",
         arity: -1,
@@ -129,7 +129,7 @@ const AUTH: Command = Command {
     spec: Spec {
         name: "auth",
         group: Group::Connection,
-        summary: "Says who the client is, by a password.",
+        summary: "Authenticates the connection.",
         since: "1.0.0",
         complexity: "O(N) where N is the number of passwords defined for the user",
         arity: -2,
@@ -182,7 +182,7 @@ const RESET: Command = Command {
     spec: Spec {
         name: "reset",
         group: Group::Connection,
-        summary: "Puts the connection back into the state of a new one.",
+        summary: "Resets the connection to the state of a new one.",
         since: "6.2.0",
         complexity: "O(1)",
         arity: 1,

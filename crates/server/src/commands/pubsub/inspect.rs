@@ -30,7 +30,7 @@ const PUBSUB: Command = Command {
 const CHANNELS: Command = Command {
     spec: Spec {
         name: "channels",
-        summary: "Lists the channels that anybody listens to.",
+        summary: "Lists the channels with subscribers.",
         complexity: "O(N) where N is the number of active channels, and assuming constant time \
                      pattern matching (relatively short channels and patterns)",
         arity: -2,
@@ -44,7 +44,7 @@ const CHANNELS: Command = Command {
 const SHARDCHANNELS: Command = Command {
     spec: Spec {
         name: "shardchannels",
-        summary: "Lists the shard channels that anybody listens to.",
+        summary: "Lists the shard channels with subscribers.",
         since: "7.0.0",
         complexity: "O(N) where N is the number of active shard channels, and assuming constant \
                      time pattern matching (relatively short shard channels).",
@@ -72,7 +72,7 @@ fn channels(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Ou
 const NUMSUB: Command = Command {
     spec: Spec {
         name: "numsub",
-        summary: "Counts who listens to channels.",
+        summary: "Returns the number of subscribers of channels.",
         complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
         arity: -2,
         args: &[Arg::string("channel").optional().multiple()],
@@ -85,7 +85,7 @@ const NUMSUB: Command = Command {
 const SHARDNUMSUB: Command = Command {
     spec: Spec {
         name: "shardnumsub",
-        summary: "Counts who listens to shard channels.",
+        summary: "Returns the number of subscribers of shard channels.",
         since: "7.0.0",
         complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested \
                      shard channels",
@@ -109,7 +109,7 @@ fn count(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outco
 const NUMPAT: Command = Command {
     spec: Spec {
         name: "numpat",
-        summary: "Counts the different patterns that anybody listens to.",
+        summary: "Returns the number of distinct patterns with subscribers.",
         arity: 2,
         ..ROW
     },
@@ -126,16 +126,16 @@ const HELP: Command =
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "CHANNELS [<pattern>]",
-        "    List the channels that anybody listens to, those that fit <pattern> if it is given.",
+        "    List the channels with subscribers that match <pattern> (default: all).",
         "NUMPAT",
-        "    Count the different patterns that anybody listens to.",
+        "    Return the number of distinct patterns with subscribers.",
         "NUMSUB [<channel> ...]",
-        "    Count who listens to each channel, subscribers of patterns aside.",
+        "    Return the number of subscribers of each channel, without pattern subscribers.",
         "SHARDCHANNELS [<pattern>]",
         "    List the shard channels that anybody listens to, those that fit <pattern> if it is \
          given.",
         "SHARDNUMSUB [<shardchannel> ...]",
-        "    Count who listens to each shard channel.",
+        "    Return the number of subscribers of each shard channel.",
     ]))
 }
 

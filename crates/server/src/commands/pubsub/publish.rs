@@ -24,7 +24,7 @@ const ROW: Spec = Spec {
 const PUBLISH: Command = Command {
     spec: Spec {
         name: "publish",
-        summary: "Sends a message to all who listen to a channel.",
+        summary: "Sends a message to all subscribers of a channel.",
         since: "2.0.0",
         complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel \
                      and M is the total number of subscribed patterns (by any client).",
@@ -38,7 +38,7 @@ const PUBLISH: Command = Command {
 const SPUBLISH: Command = Command {
     spec: Spec {
         name: "spublish",
-        summary: "Sends a message to all who listen to a shard channel.",
+        summary: "Sends a message to all subscribers of a shard channel.",
         since: "7.0.0",
         complexity: "O(N) where N is the number of clients subscribed to the receiving shard \
                      channel.",

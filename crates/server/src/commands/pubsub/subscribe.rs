@@ -26,7 +26,7 @@ const SUBSCRIBE: Command = Command {
     spec: Spec {
         name: "subscribe",
         channels: Channels::Names,
-        summary: "Listens to channels.",
+        summary: "Subscribes to channels.",
         complexity: "O(N) where N is the number of channels to subscribe to.",
         arity: -2,
         args: &[Arg::string("channel").multiple()],
@@ -40,7 +40,7 @@ const PSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "psubscribe",
         channels: Channels::Patterns,
-        summary: "Listens to all channels that patterns fit.",
+        summary: "Subscribes to all channels that match patterns.",
         complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
         arity: -2,
         args: &[Arg::block("pattern", &[Arg::pattern("pattern")]).multiple()],
@@ -54,7 +54,7 @@ const SSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "ssubscribe",
         channels: Channels::Names,
-        summary: "Listens to shard channels.",
+        summary: "Subscribes to shard channels.",
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels to subscribe to.",
         arity: -2,
@@ -77,7 +77,7 @@ const UNSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "unsubscribe",
         flags: ROW.flags.union(Flags::UNSUBSCRIBES),
-        summary: "Listens no more to channels, or to any.",
+        summary: "Unsubscribes from channels, or from all channels.",
         complexity: "O(N) where N is the number of clients already subscribed to a channel.",
         arity: -1,
         args: &[Arg::string("channel").optional().multiple()],
@@ -91,7 +91,7 @@ const PUNSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "punsubscribe",
         flags: ROW.flags.union(Flags::UNSUBSCRIBES),
-        summary: "Listens no more to the channels that patterns fit, or to any.",
+        summary: "Unsubscribes from patterns, or from all patterns.",
         complexity: "O(N+M) where N is the number of patterns the client is already subscribed \
                      and M is the number of total patterns subscribed in the system (by any \
                      client).",
@@ -107,7 +107,7 @@ const SUNSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "sunsubscribe",
         flags: ROW.flags.union(Flags::UNSUBSCRIBES),
-        summary: "Listens no more to shard channels, or to any.",
+        summary: "Unsubscribes from shard channels, or from all shard channels.",
         since: "7.0.0",
         complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
         arity: -1,

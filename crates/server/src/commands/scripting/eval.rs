@@ -159,12 +159,7 @@ const EVAL: Command = Command {
 };
 
 const EVAL_RO: Command = Command {
-    spec: Spec {
-        name: "eval_ro",
-        summary: "Runs a script that only reads.",
-        args: SOURCE,
-        ..READS
-    },
+    spec: Spec { name: "eval_ro", summary: "Runs a read-only script.", args: SOURCE, ..READS },
     run,
     subcommands: &[],
 };
@@ -172,7 +167,7 @@ const EVAL_RO: Command = Command {
 const EVALSHA: Command = Command {
     spec: Spec {
         name: "evalsha",
-        summary: "Runs a script that is known, by its SHA1 digest.",
+        summary: "Runs a cached script by its SHA1 digest.",
         since: "2.6.0",
         keys: &[KeySpec::counted(2).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
         args: DIGEST,
@@ -185,7 +180,7 @@ const EVALSHA: Command = Command {
 const EVALSHA_RO: Command = Command {
     spec: Spec {
         name: "evalsha_ro",
-        summary: "Runs a script that is known and only reads, by its SHA1 digest.",
+        summary: "Runs a cached read-only script by its SHA1 digest.",
         keys: &[KeySpec::counted(2).read_only(KeyFlags::ACCESS)],
         args: DIGEST,
         ..READS
@@ -210,7 +205,7 @@ const FCALL: Command = Command {
 const FCALL_RO: Command = Command {
     spec: Spec {
         name: "fcall_ro",
-        summary: "Runs a function of a library that only reads.",
+        summary: "Runs a read-only function of a library.",
         complexity: "Depends on the function that is executed.",
         args: NAME,
         ..READS

@@ -10,20 +10,20 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "DELETE <library name>",
         "    Remove a library.",
         "DUMP",
-        "    Answer a payload of all libraries for RESTORE.",
+        "    Return a serialized payload of all libraries for RESTORE.",
         "FLUSH [ASYNC|SYNC]",
         "    Remove all libraries: while the client waits (SYNC) or in the background (ASYNC).",
         "KILL",
-        "    End the functions that take long and have written nothing.",
+        "    Stop a slow function that has not written data.",
         "LIST [LIBRARYNAME pattern] [WITHCODE]",
         "    Show the name, engine and functions of each library and, with WITHCODE, its code.",
         "LOAD [REPLACE] <code>",
-        "    Add a library, in place of one of its name if REPLACE is given.",
+        "    Load a library; REPLACE replaces a library of the same name.",
         "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
         "    Add the libraries of a payload: to those that are there (APPEND, the default), in place \
          of those of the same names (REPLACE), or of all (FLUSH).",
         "STATS",
-        "    Tell which function takes long at the moment, and how many there are.",
+        "    Show the slow function that is running, and statistics of the engine.",
     ]))
 }
 
@@ -52,7 +52,7 @@ const DELETE: Command = Command {
 const DUMP: Command = Command {
     spec: Spec {
         name: "dump",
-        summary: "Answers a payload of all libraries.",
+        summary: "Returns a serialized payload of all libraries.",
         complexity: "O(N) where N is the number of functions",
         ..SUB
     },
@@ -63,7 +63,7 @@ const DUMP: Command = Command {
 const FLUSH: Command = Command {
     spec: Spec {
         name: "flush",
-        summary: "Removes all libraries of functions.",
+        summary: "Removes all function libraries.",
         complexity: "O(N) where N is the number of functions deleted",
         arity: -2,
         args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
@@ -83,7 +83,7 @@ const HELP: Command = Command {
 const KILL: Command = Command {
     spec: Spec {
         name: "kill",
-        summary: "Ends functions that take long and have written nothing.",
+        summary: "Stops a slow function that has not written data.",
         flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..SUB
@@ -95,7 +95,7 @@ const KILL: Command = Command {
 const LIST: Command = Command {
     spec: Spec {
         name: "list",
-        summary: "Tells about libraries and their functions.",
+        summary: "Lists libraries and their functions.",
         complexity: "O(N) where N is the number of functions",
         arity: -2,
         tips: &["nondeterministic_output_order"],
@@ -112,7 +112,7 @@ const LIST: Command = Command {
 const LOAD: Command = Command {
     spec: Spec {
         name: "load",
-        summary: "Adds a library.",
+        summary: "Loads a library.",
         complexity: "O(1) (considering compilation time is redundant)",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),
@@ -126,7 +126,7 @@ const LOAD: Command = Command {
 const RESTORE: Command = Command {
     spec: Spec {
         name: "restore",
-        summary: "Adds the libraries of a payload.",
+        summary: "Loads the libraries of a payload.",
         complexity: "O(N) where N is the number of functions on the payload",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),
@@ -151,7 +151,7 @@ const RESTORE: Command = Command {
 const STATS: Command = Command {
     spec: Spec {
         name: "stats",
-        summary: "Tells which function runs for long, and how many there are.",
+        summary: "Shows the slow function that is running, and statistics of the engine.",
         flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         ..SUB
@@ -163,7 +163,7 @@ const STATS: Command = Command {
 const FUNCTION: Command = Command {
     spec: Spec {
         name: "function",
-        summary: "Manages the libraries of functions.",
+        summary: "Manages function libraries.",
         complexity: "Depends on subcommand.",
         arity: -2,
         flags: Flags::empty(),

@@ -63,24 +63,24 @@ fn debug(_: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "DEBUG (YES|SYNC|NO)",
-        "    There is no debugger: an error.",
+        "    Always fails: the script debugger is not supported.",
         "EXISTS <sha1> [<sha1> ...]",
-        "    Say of each digest whether there is such a script.",
+        "    Check for each digest whether the script is cached.",
         "FLUSH [ASYNC|SYNC]",
-        "    Forget all scripts: while the client waits (SYNC) or in the background (ASYNC).",
+        "    Remove all cached scripts: while the client waits (SYNC) or in the background (ASYNC).",
         "KILL",
-        "    End the scripts that take long and have written nothing.",
+        "    Stop a slow script that has not written data.",
         "LOAD <script>",
-        "    Keep a script without running it, and answer its digest.",
+        "    Cache a script without running it, and return its digest.",
         "SHOW <sha1>",
-        "    Answer the script of this digest.",
+        "    Return the script of this digest.",
     ]))
 }
 
 const LOAD: Command = Command {
     spec: Spec {
         name: "load",
-        summary: "Keeps a script for EVALSHA.",
+        summary: "Caches a script for EVALSHA.",
         complexity: "O(N) with N being the length in bytes of the script body.",
         since: "2.6.0",
         arity: 3,
@@ -96,7 +96,7 @@ const LOAD: Command = Command {
 const EXISTS: Command = Command {
     spec: Spec {
         name: "exists",
-        summary: "Says which scripts are known.",
+        summary: "Checks which scripts are cached.",
         complexity: "O(N) with N being the number of scripts to check (so checking a single script \
                      is an O(1) operation).",
         since: "2.6.0",
@@ -112,7 +112,7 @@ const EXISTS: Command = Command {
 const FLUSH: Command = Command {
     spec: Spec {
         name: "flush",
-        summary: "Forgets all scripts.",
+        summary: "Removes all cached scripts.",
         complexity: "O(N) with N being the number of scripts in cache",
         since: "2.6.0",
         arity: -2,
@@ -130,7 +130,7 @@ const FLUSH: Command = Command {
 const KILL: Command = Command {
     spec: Spec {
         name: "kill",
-        summary: "Ends scripts that take long and have written nothing.",
+        summary: "Stops a slow script that has not written data.",
         since: "2.6.0",
         arity: 2,
         flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
@@ -144,7 +144,7 @@ const KILL: Command = Command {
 const SHOW: Command = Command {
     spec: Spec {
         name: "show",
-        summary: "Shows a script that is known, as Valkey 8 does.",
+        summary: "Returns the source of a cached script, as in Valkey 8.",
         complexity: "O(1).",
         since: "8.0.0",
         arity: 3,
@@ -158,7 +158,7 @@ const SHOW: Command = Command {
 const DEBUG: Command = Command {
     spec: Spec {
         name: "debug",
-        summary: "There is no debugger for scripts.",
+        summary: "Always fails: the script debugger is not supported.",
         since: "3.2.0",
         arity: 3,
         args: &[Arg::one_of(
@@ -180,7 +180,7 @@ const HELP: Command = Command {
 const SCRIPT: Command = Command {
     spec: Spec {
         name: "script",
-        summary: "Manages the scripts that EVALSHA runs.",
+        summary: "Manages the cached scripts.",
         since: "2.6.0",
         complexity: "Depends on subcommand.",
         arity: -2,

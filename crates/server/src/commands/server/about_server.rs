@@ -9,7 +9,7 @@ const INFO: Command = Command {
     spec: Spec {
         name: "info",
         group: Group::Server,
-        summary: "Metrics of the server, in sections.",
+        summary: "Returns metrics of the server, by section.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: -1,
@@ -34,7 +34,7 @@ const TIME: Command = Command {
     spec: Spec {
         name: "time",
         group: Group::Server,
-        summary: "The server's clock: Unix seconds, and microseconds of the second.",
+        summary: "Returns the server's time: Unix seconds and microseconds.",
         since: "2.6.0",
         complexity: "O(1)",
         arity: 1,
@@ -61,7 +61,7 @@ const LOLWUT: Command = Command {
     spec: Spec {
         name: "lolwut",
         group: Group::Server,
-        summary: "A small picture, and the version.",
+        summary: "Shows a small picture and the version.",
         since: "5.0.0",
         complexity: "",
         arity: -1,

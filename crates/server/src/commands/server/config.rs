@@ -22,7 +22,7 @@ const CONFIG: Command = Command {
     spec: Spec {
         name: "config",
         group: Group::Server,
-        summary: "The settings of the server.",
+        summary: "Manages the settings of the server.",
         since: "2.0.0",
         complexity: "Depends on subcommand.",
         arity: -2,
@@ -36,7 +36,7 @@ const GET: Command = Command {
     spec: Spec {
         name: "get",
         group: Group::Server,
-        summary: "Lists settings by name or pattern, with their values.",
+        summary: "Returns the settings that match names or patterns, with their values.",
         since: "2.0.0",
         complexity: "O(N) with N names and patterns",
         arity: -3,
@@ -64,7 +64,7 @@ const SET: Command = Command {
     spec: Spec {
         name: "set",
         group: Group::Server,
-        summary: "Changes settings, all of those given or none.",
+        summary: "Changes settings atomically.",
         since: "2.0.0",
         complexity: "O(N) with N settings",
         arity: -4,
@@ -138,7 +138,7 @@ const REWRITE: Command = Command {
     spec: Spec {
         name: "rewrite",
         group: Group::Server,
-        summary: "Writes the present settings into the configuration file.",
+        summary: "Writes the current settings to the configuration file.",
         since: "2.8.0",
         arity: 2,
         flags: FLAGS,
@@ -181,7 +181,7 @@ const RESETSTAT: Command = Command {
     spec: Spec {
         name: "resetstat",
         group: Group::Server,
-        summary: "Counts from zero again what INFO counts.",
+        summary: "Resets the statistics of INFO.",
         since: "2.0.0",
         arity: 2,
         flags: FLAGS,
@@ -217,9 +217,9 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "SET <directive> <value>",
         "    Change a setting.",
         "RESETSTAT",
-        "    Count from zero again what INFO counts.",
+        "    Reset the statistics of INFO.",
         "REWRITE",
-        "    Write the settings into the configuration file.",
+        "    Write the current settings to the configuration file.",
     ]))
 }
 

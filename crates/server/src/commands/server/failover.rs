@@ -102,7 +102,7 @@ const FAILOVER: Command = Command {
     spec: Spec {
         name: "failover",
         group: Group::Server,
-        summary: "Hands over to a replica that has everything.",
+        summary: "Starts a coordinated failover to a replica.",
         since: "6.2.0",
         complexity: "O(1)",
         arity: -1,

@@ -139,15 +139,15 @@ fn histogram(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "DOCTOR",
-        "    Explain the spikes and what may help.",
+        "    Explain the spikes, with recommendations.",
         "GRAPH <event>",
         "    Draw the spikes of an event.",
         "HISTORY <event>",
-        "    List time and duration of the spikes of an event.",
+        "    List the times and durations of the spikes of an event.",
         "LATEST",
         "    Show the latest and the worst spike of each event.",
         "RESET [<event> ...]",
-        "    Forget the spikes of these events, of all events if none is named.",
+        "    Delete the spikes of these events, or of all events.",
         "HISTOGRAM [<command> ...]",
         "    Show how the durations of these commands are distributed, of all commands that have",
         "    run if none is named: microseconds, and how many calls took no longer.",
@@ -189,7 +189,7 @@ const HELP: Command =
 const HISTOGRAM: Command = Command {
     spec: Spec {
         name: "histogram",
-        summary: "Shows how the durations of commands are distributed.",
+        summary: "Shows the latency histograms of commands.",
         since: "7.0.0",
         complexity: "O(N) with N commands",
         arity: -2,
@@ -225,7 +225,7 @@ const LATEST: Command = Command {
 const RESET: Command = Command {
     spec: Spec {
         name: "reset",
-        summary: "Forgets latency spikes.",
+        summary: "Deletes the recorded latency spikes.",
         arity: -2,
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         args: &[Arg::string("event").optional().multiple()],
@@ -239,7 +239,7 @@ const LATENCY: Command = Command {
     spec: Spec {
         name: "latency",
         group: Group::Server,
-        summary: "Measures how long things take.",
+        summary: "Manages the latency monitor.",
         since: "2.8.13",
         complexity: "Depends on subcommand.",
         arity: -2,

@@ -97,30 +97,30 @@ pub(super) fn doctor(
 ) -> String {
     let threshold_ms = config.observe.latency_monitor_threshold_ms;
     if threshold_ms <= 0 && events.is_empty() {
-        return "The latency monitor is off: it notes nothing. To have spikes noted, choose how \
-                many milliseconds are too long with CONFIG SET latency-monitor-threshold \
-                <milliseconds>, and ask again when the server has been in use for a while.\n"
+        return "The latency monitor is disabled. To record latency spikes, set a threshold \
+                with CONFIG SET latency-monitor-threshold <milliseconds>, and run this command \
+                again after the server has been in use for a while.\n"
             .to_owned();
     }
     if events.is_empty() {
         return format!(
-            "No spike so far: since the monitor's last reset nothing took {threshold_ms} \
+            "No latency spikes: no event since the last reset took {threshold_ms} \
              milliseconds or longer.\n"
         );
     }
-    let mut text = String::from("These events took longer than the monitor's threshold:\n\n");
+    let mut text = String::from("Events that exceeded the threshold of the latency monitor:\n\n");
     for (number, (event, series)) in events.iter().enumerate() {
         let Summary { spikes, average_ms, deviation_ms, period_s } = Summary::of(series, now_s);
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{}. {event}: {spikes} spikes, {average_ms} ms on average (mean deviation \
-             {deviation_ms} ms), one every {period_s:.2} s; the worst ever took {} ms.",
+             {deviation_ms} ms), one every {period_s:.2} s; the longest one took {} ms.",
             number + 1,
             series.worst_ms
         );
     }
-    text.push_str("\nWhat may help:\n\n");
+    text.push_str("\nRecommendations:\n\n");
     for advice in advices(events, config) {
         let _ = writeln!(text, "- {advice}");
     }
@@ -135,43 +135,43 @@ fn advices(events: &BTreeMap<&'static str, Series>, config: &Config) -> Vec<Stri
         let slowlog_us = config.observe.slowlog_log_slower_than_us;
         if slowlog_us < 0 || slowlog_us > threshold_us {
             advices.push(format!(
-                "The slow log leaves out commands that the monitor notes. To see their words in \
-                 SLOWLOG GET use CONFIG SET slowlog-log-slower-than {threshold_us}."
+                "The slow log omits commands that the latency monitor records. To see them in \
+                 SLOWLOG GET, use CONFIG SET slowlog-log-slower-than {threshold_us}."
             ));
         } else {
-            advices.push("SLOWLOG GET shows which commands they were.".to_owned());
+            advices.push("SLOWLOG GET lists the slow commands.".to_owned());
         }
     }
     if has("command") {
         advices.push(
-            "Commands that walk many elements or keys (KEYS, and whole collections at once) keep \
-             a worker busy: the SCAN commands do the same work in small parts."
+            "Commands that process many elements or keys (KEYS, or whole collections) keep \
+             a worker busy: the SCAN commands do the same work in small steps."
                 .to_owned(),
         );
     }
     if has("fast-command") {
         advices.push(
-            "Commands in constant time should never be slow. If they are, the process did not \
-             get the processor or the memory it needed: look for swapping, for other programs \
-             on the machine, and for huge arguments."
+            "Commands with constant complexity should not be slow. If they are, the process may \
+             lack CPU time or memory: check for swapping, other programs on the machine, and \
+             very large arguments."
                 .to_owned(),
         );
     }
     if has("expire-cycle") {
         advices.push(
-            "Many keys expire at the same time: deadlines that differ a little spread the work."
+            "Many keys expire at the same time: slightly different TTLs spread the work."
                 .to_owned(),
         );
     }
     if has("eviction-cycle") {
         advices.push(
-            "Making room takes time when memory is full: a higher maxmemory, or values that \
-             expire earlier, leave less to evict."
+            "Eviction takes time when memory is full: a higher maxmemory or shorter TTLs \
+             reduce it."
                 .to_owned(),
         );
     }
     if advices.is_empty() {
-        advices.push("LATENCY GRAPH shows whether the spikes come at regular times.".to_owned());
+        advices.push("LATENCY GRAPH shows whether the spikes are periodic.".to_owned());
     }
     advices
 }

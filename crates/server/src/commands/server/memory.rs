@@ -142,13 +142,13 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
                  that evicts keys."
             }
             _ => {
-                "there are no more keys that maxmemory-policy may evict, or evicting them takes \
+                "maxmemory-policy allows no further keys to be evicted, or evicting them takes \
                  long. Raise maxmemory, or delete keys."
             }
         };
         report(format_args!(
             "maxmemory is reached ({} of {limit} bytes), and commands that need memory are \
-             refused with OOM: {remedy}",
+             rejected with OOM: {remedy}",
             usage.allocated
         ));
     } else if usage.allocated.saturating_sub(usage.startup) < DOCTOR_BYTES_MIN {
@@ -159,7 +159,7 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if peak > PEAK_MAX {
         report(format_args!(
             "At its peak the server used {peak:.1} times what it uses now. The allocator may \
-             still hold the difference; it serves new data first. MEMORY PURGE gives some back."
+             still hold the difference, and uses it for new data. MEMORY PURGE returns part of it."
         ));
     }
     let fragmentation = share(usage.resident, usage.allocated);
@@ -167,12 +167,12 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if fragmentation > FRAGMENTATION_MAX && gap > FRAGMENTATION_BYTES_MAX {
         report(format_args!(
             "The process holds {fragmentation:.2} times the memory that is in use: values of \
-             changing sizes leave gaps, and memory given back stays with the allocator a while."
+             changing sizes leave gaps, and the allocator keeps freed memory for a while."
         ));
     }
     if usage.clients / clients > CLIENT_BYTES_MAX {
         report(format_args!(
-            "A client takes {} KiB on average: look in CLIENT LIST for those with much unsent \
+            "Clients use {} KiB on average: check CLIENT LIST for clients with much unsent \
              output (omem) or unread input (qbuf).",
             usage.clients / clients / 1024
         ));
@@ -206,13 +206,13 @@ fn purge(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "DOCTOR",
-        "    Look for problems with memory.",
+        "    Report problems with memory use.",
         "MALLOC-STATS",
         "    Show the metrics of the allocator.",
         "PURGE",
-        "    Give memory that is not used any more back to the system.",
+        "    Return unused memory to the operating system.",
         "STATS",
-        "    Show what memory is used for.",
+        "    Show statistics of memory use.",
         "USAGE <key> [SAMPLES <count>]",
         "    Count the bytes that a key and its value take. SAMPLES is accepted and changes",
         "    nothing: the count is exact.",
@@ -232,7 +232,7 @@ const SUBCOMMAND: Spec = Spec {
 const DOCTOR: Command = Command {
     spec: Spec {
         name: "doctor",
-        summary: "Looks for problems with memory.",
+        summary: "Reports problems with memory use.",
         scope: Scope::EachSlot,
         ..SUBCOMMAND
     },
@@ -257,7 +257,7 @@ const MALLOC_STATS: Command = Command {
 const PURGE: Command = Command {
     spec: Spec {
         name: "purge",
-        summary: "Gives memory that is not used any more back to the system.",
+        summary: "Returns unused memory to the operating system.",
         complexity: "O(1)",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..SUBCOMMAND
@@ -269,7 +269,7 @@ const PURGE: Command = Command {
 const STATS: Command = Command {
     spec: Spec {
         name: "stats",
-        summary: "Shows what memory is used for.",
+        summary: "Shows statistics of memory use.",
         scope: Scope::EachSlot,
         ..SUBCOMMAND
     },
@@ -280,7 +280,7 @@ const STATS: Command = Command {
 const USAGE: Command = Command {
     spec: Spec {
         name: "usage",
-        summary: "Counts the bytes that a key and its value take.",
+        summary: "Returns the memory use of a key and its value in bytes.",
         complexity: "O(1)",
         arity: -3,
         flags: Flags::READONLY,
@@ -297,7 +297,7 @@ const MEMORY: Command = Command {
     spec: Spec {
         name: "memory",
         group: Group::Server,
-        summary: "Tells what memory is used for.",
+        summary: "Manages and reports memory use.",
         since: "4.0.0",
         complexity: "Depends on subcommand.",
         arity: -2,

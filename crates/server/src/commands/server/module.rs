@@ -13,7 +13,7 @@ fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     call.core
         .shared
         .log
-        .warning(format_args!("Module {path} is not loaded: there are no modules here"));
+        .warning(format_args!("Module {path} was not loaded: modules are not supported"));
     Err(CommandError::text("ERR Error loading the extension. Please check the server logs."))
 }
 
@@ -24,13 +24,13 @@ fn unload(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "LIST",
-        "    Show the modules: there are none.",
+        "    List the loaded modules: always empty.",
         "LOAD <path> [<arg> ...]",
-        "    Fails: modules cannot be loaded here.",
+        "    Always fails: modules are not supported.",
         "LOADEX <path> [[CONFIG <name> <value>] ...] [ARGS <arg> ...]",
-        "    Fails as LOAD does.",
+        "    Always fails, like LOAD.",
         "UNLOAD <name>",
-        "    Fails: there is no module.",
+        "    Always fails: no module can be loaded.",
     ]))
 }
 
@@ -56,7 +56,7 @@ const HELP: Command =
 const LIST: Command = Command {
     spec: Spec {
         name: "list",
-        summary: "Shows the modules, of which there are none.",
+        summary: "Lists the loaded modules: always empty.",
         complexity: "O(N) where N is the number of loaded modules.",
         tips: &["nondeterministic_output_order"],
         ..SUBCOMMAND
@@ -68,7 +68,7 @@ const LIST: Command = Command {
 const LOAD: Command = Command {
     spec: Spec {
         name: "load",
-        summary: "Fails to load a module.",
+        summary: "Always fails: modules are not supported.",
         arity: -3,
         args: &[Arg::string("path"), Arg::string("arg").optional().multiple()],
         ..CHANGES
@@ -80,7 +80,7 @@ const LOAD: Command = Command {
 const LOADEX: Command = Command {
     spec: Spec {
         name: "loadex",
-        summary: "Fails to load a module with settings.",
+        summary: "Always fails: modules with settings are not supported.",
         since: "7.0.0",
         arity: -3,
         args: &[
@@ -101,7 +101,7 @@ const LOADEX: Command = Command {
 const UNLOAD: Command = Command {
     spec: Spec {
         name: "unload",
-        summary: "Fails to unload a module, of which there are none.",
+        summary: "Always fails: no module can be loaded.",
         arity: 3,
         args: &[Arg::string("name")],
         ..CHANGES
@@ -114,7 +114,7 @@ const MODULE: Command = Command {
     spec: Spec {
         name: "module",
         group: Group::Server,
-        summary: "Works on modules, of which there are none.",
+        summary: "Manages modules, which are not supported.",
         since: "4.0.0",
         complexity: "Depends on subcommand.",
         arity: -2,

@@ -10,7 +10,7 @@ const MONITOR: Command = Command {
     spec: Spec {
         name: "monitor",
         group: Group::Server,
-        summary: "Shows every command that the server runs, as it runs.",
+        summary: "Shows every command while the server executes it.",
         since: "1.0.0",
         complexity: "",
         arity: 1,

@@ -58,7 +58,7 @@ const REPLICAOF: Command = Command {
     spec: Spec {
         name: "replicaof",
         group: Group::Server,
-        summary: "Has this server follow another one, or none any more.",
+        summary: "Makes this server a replica of another server, or a primary.",
         since: "5.0.0",
         complexity: "O(1)",
         arity: 3,

@@ -7,8 +7,8 @@ use brisk_node::replication::acks::{AckCondition, AckWait};
 
 const HELP: &[&str] = &[
     "COMPARE [HEAL]",
-    "    Compare the digests of all slots with those of all replicas that can.",
-    "    With HEAL, replace what the slots that differ hold there.",
+    "    Compare the digests of all slots with those of all replicas that support it.",
+    "    With HEAL, send the differing slots to the replicas.",
 ];
 
 /// The reply is sent when the comparison has ended.
@@ -42,9 +42,9 @@ const COMPARE: Command = Command {
     spec: Spec {
         name: "compare",
         group: Group::Server,
-        summary: "Finds the slots that a replica does not hold as this server does.",
+        summary: "Finds the slots in which replicas differ from this server.",
         since: "7.2.0",
-        complexity: "O(N) in the size of the dataset, beside other commands.",
+        complexity: "O(N) in the size of the dataset, in the background.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NO_MULTI).union(Flags::NOSCRIPT),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],

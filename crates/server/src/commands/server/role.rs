@@ -50,7 +50,7 @@ const ROLE: Command = Command {
     spec: Spec {
         name: "role",
         group: Group::Server,
-        summary: "Tells whether this is a primary or a replica, and of whom.",
+        summary: "Returns the replication role of this server, and its primary or replicas.",
         since: "2.8.12",
         complexity: "O(1)",
         arity: 1,

@@ -12,7 +12,7 @@ const SAVE: Command = Command {
     spec: Spec {
         name: "save",
         group: Group::Server,
-        summary: "Saves the dataset to its file while nobody else is served.",
+        summary: "Saves the dataset to its file while all other clients are blocked.",
         since: "1.0.0",
         complexity: "O(N) with N keys in all databases",
         arity: 1,
@@ -49,9 +49,9 @@ const BGSAVE: Command = Command {
     spec: Spec {
         name: "bgsave",
         group: Group::Server,
-        summary: "Saves the dataset as of now to its file while commands go on.",
+        summary: "Saves a snapshot of the dataset to its file in the background.",
         since: "1.0.0",
-        complexity: "O(1), and O(N) for N keys in all databases beside the commands that follow",
+        complexity: "O(1), and O(N) in the background for N keys in all databases",
         arity: -1,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
         args: &[Arg::token("schedule", "SCHEDULE").since("3.2.2").optional()],
@@ -77,9 +77,9 @@ const BGREWRITEAOF: Command = Command {
     spec: Spec {
         name: "bgrewriteaof",
         group: Group::Server,
-        summary: "Replaces the append-only file by the dataset as of now while commands go on.",
+        summary: "Rewrites the append-only file in the background.",
         since: "1.0.0",
-        complexity: "O(1), and O(N) for N keys in all databases beside the commands that follow",
+        complexity: "O(1), and O(N) in the background for N keys in all databases",
         arity: 1,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
         ..Spec::EMPTY
@@ -99,7 +99,7 @@ const LASTSAVE: Command = Command {
     spec: Spec {
         name: "lastsave",
         group: Group::Server,
-        summary: "Tells the Unix time of the last save that succeeded.",
+        summary: "Returns the time of the last successful save as a Unix time.",
         since: "1.0.0",
         complexity: "O(1)",
         arity: 1,

@@ -76,7 +76,7 @@ const SHUTDOWN: Command = Command {
     spec: Spec {
         name: "shutdown",
         group: Group::Server,
-        summary: "Ends the server, with or without saving the dataset.",
+        summary: "Shuts down the server, with or without saving the dataset.",
         since: "1.0.0",
         complexity: "O(N) with N keys if they are saved, otherwise O(1)",
         arity: -1,

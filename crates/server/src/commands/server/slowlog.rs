@@ -91,7 +91,7 @@ const HELP: Command =
 const LEN: Command = Command {
     spec: Spec {
         name: "len",
-        summary: "Counts the entries of the slow log.",
+        summary: "Returns the number of entries in the slow log.",
         complexity: "O(1)",
         tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
         ..SUBCOMMAND
@@ -116,7 +116,7 @@ const SLOWLOG: Command = Command {
     spec: Spec {
         name: "slowlog",
         group: Group::Server,
-        summary: "Remembers commands that took long.",
+        summary: "Manages the log of slow commands.",
         since: "2.2.12",
         complexity: "Depends on subcommand.",
         arity: -2,

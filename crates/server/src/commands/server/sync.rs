@@ -339,7 +339,7 @@ const SYNC: Command = Command {
     spec: Spec {
         name: "sync",
         group: Group::Server,
-        summary: "Sends the dataset, and from then on every change of it.",
+        summary: "Sends the dataset, followed by every change.",
         since: "1.0.0",
         complexity: "",
         arity: 1,
@@ -354,7 +354,7 @@ const SYNC: Command = Command {
 const PSYNC: Command = Command {
     spec: Spec {
         name: "psync",
-        summary: "Sends what a replica lacks, and from then on every change.",
+        summary: "Sends the changes that a replica lacks, followed by every further change.",
         since: "2.8.0",
         arity: -3,
         args: &[Arg::string("replicationid"), Arg::integer("offset")],

@@ -82,7 +82,7 @@ const WAIT: Command = Command {
     spec: Spec {
         name: "wait",
         group: Group::Generic,
-        summary: "Waits until replicas have what the connection wrote.",
+        summary: "Waits until replicas have received the writes of this connection.",
         since: "3.0.0",
         complexity: "O(1)",
         arity: 3,
@@ -99,7 +99,7 @@ const WAIT: Command = Command {
 const WAITAOF: Command = Command {
     spec: Spec {
         name: "waitaof",
-        summary: "Waits until what the connection wrote is on disks.",
+        summary: "Waits until the writes of this connection are synced to disk.",
         since: "7.2.0",
         arity: 4,
         flags: Flags::BLOCKING,

@@ -9,7 +9,7 @@ use brisk_node::transactions::execute;
 const MULTI: Command = Command {
     spec: Spec {
         name: "multi",
-        summary: "Begins a transaction: what follows is queued until EXEC.",
+        summary: "Starts a transaction: the following commands are queued until EXEC.",
         since: "1.2.0",
         in_multi: InMulti::Refuses,
         ..ROW
@@ -30,7 +30,7 @@ fn multi(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 const EXEC: Command = Command {
     spec: Spec {
         name: "exec",
-        summary: "Runs the queued commands, unless a watched key was changed.",
+        summary: "Executes the queued commands, unless a watched key was changed.",
         since: "1.2.0",
         complexity: "Depends on commands in the transaction",
         flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
@@ -48,7 +48,7 @@ fn exec(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 const DISCARD: Command = Command {
     spec: Spec {
         name: "discard",
-        summary: "Forgets the queued commands and ends the transaction.",
+        summary: "Discards the queued commands and ends the transaction.",
         since: "2.0.0",
         complexity: "O(N), when N is the number of queued commands",
         in_multi: InMulti::Ends,

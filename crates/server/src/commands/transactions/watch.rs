@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 const WATCH: Command = Command {
     spec: Spec {
         name: "watch",
-        summary: "Lets the next EXEC answer null if one of the keys is changed before it.",
+        summary: "Watches keys: the next EXEC returns null if one of them has changed.",
         since: "2.2.0",
         complexity: "O(1) for every key.",
         arity: -2,
@@ -53,12 +53,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const UNWATCH: Command = Command {
-    spec: Spec {
-        name: "unwatch",
-        summary: "Forgets which keys are watched.",
-        since: "2.2.0",
-        ..ROW
-    },
+    spec: Spec { name: "unwatch", summary: "Stops watching all keys.", since: "2.2.0", ..ROW },
     run: unwatch,
     subcommands: &[],
 };

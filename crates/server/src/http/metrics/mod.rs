@@ -48,7 +48,7 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     replication(&info, &mut out);
     for (word, value) in info.lines_of("errorstat_") {
         let count = pairs(value).next().map_or("0", |(_, count)| count);
-        out.add(("redis_errors_total", Counter, "Errors by code word."), &[("err", word)], count);
+        out.add(("redis_errors_total", Counter, "Errors by error code."), &[("err", word)], count);
     }
     logs(shared, &mut out);
     workers(&info, &mut out);
@@ -116,7 +116,7 @@ fn scaled(value: &str, by: f64) -> f64 {
 /// Adds the metrics whose labels identify this server.
 fn instance(info: &Info<'_>, out: &mut Families) {
     let label = |name| (name, info.word(name));
-    let family = ("redis_instance_info", Gauge, "What this server is; always 1.");
+    let family = ("redis_instance_info", Gauge, "Information about this server; always 1.");
     let labels = [
         "role",
         "redis_version",
@@ -142,13 +142,13 @@ fn commands(info: &Info<'_>, out: &mut Families) {
         let help = "Seconds spent on each command.";
         let family = ("redis_commands_duration_seconds_total", Counter, help);
         out.add(family, cmd, scaled(of("usec"), 1e6));
-        let help = "Calls that were refused before they ran.";
+        let help = "Calls that were rejected before execution.";
         let family = ("redis_commands_rejected_calls_total", Counter, help);
         out.add(family, cmd, of("rejected_calls"));
         let family = ("redis_commands_failed_calls_total", Counter, "Calls that failed.");
         out.add(family, cmd, of("failed_calls"));
     }
-    let help = "Percentiles of the durations of each command, in microseconds.";
+    let help = "Percentiles of the duration of each command, in microseconds.";
     let family = ("redis_latency_percentiles_usec", Summary, help);
     for (name, value) in info.lines_of("latency_percentiles_usec_") {
         for (percentile, us) in pairs(value) {
@@ -165,7 +165,7 @@ fn commands(info: &Info<'_>, out: &mut Families) {
 
 /// Adds the buckets from which those percentiles are computed.
 fn latencies(shared: &Shared, out: &mut Families) {
-    let help = "Durations of each command in microseconds.";
+    let help = "Duration of each command in microseconds.";
     let family = ("redis_commands_latencies_usec", Histogram, help);
     for row in shared.table.all() {
         let (mut counts, mut ns, mut any) = ([0; BUCKETS], 0, false);
@@ -200,7 +200,7 @@ fn databases(info: &Info<'_>, config: &Config, out: &mut Families) {
         let name = format!("db{db}");
         let label = &[("db", name.as_str())];
         out.add(("redis_db_keys", Gauge, "Keys of each database."), label, keys);
-        let help = "Keys of each database that have a deadline.";
+        let help = "Keys of each database that have a TTL.";
         out.add(("redis_db_keys_expiring", Gauge, help), label, expiring);
     };
     for db in 0..config.process.databases.min(DATABASES_SHOWN) {
@@ -213,7 +213,7 @@ fn databases(info: &Info<'_>, config: &Config, out: &mut Families) {
     }
     for (db, value) in info.numbered("db") {
         let name = format!("db{db}");
-        let help = "Mean time to the deadlines of keys.";
+        let help = "Mean TTL of keys.";
         let family = ("redis_db_avg_ttl_seconds", Gauge, help);
         out.add(family, &[("db", &name)], scaled(part(value, "avg_ttl"), 1e3));
     }
@@ -232,12 +232,13 @@ fn replication(info: &Info<'_>, out: &mut Families) {
             &labels,
             part(value, "offset"),
         );
-        let help = "Seconds since each replica's last sign of life.";
+        let help = "Seconds since the last acknowledgement of each replica.";
         out.add(("redis_connected_slave_lag_seconds", Gauge, help), &labels, part(value, "lag"));
     }
     for (_, value) in info.numbered("replica") {
         let labels = [("ip", part(value, "ip")), ("port", part(value, "port"))];
-        let help = "For how long what each replica lacks has been there; -1 is not known.";
+        let help =
+            "Age of the oldest change that each replica has not acknowledged; -1 is unknown.";
         let family = ("brisk_replica_behind_seconds", Gauge, help);
         out.add(family, &labels, part(value, "behind_seconds"));
     }
@@ -249,13 +250,13 @@ fn replication(info: &Info<'_>, out: &mut Families) {
     out.add(("redis_master_link_up", Gauge, "1 with a link to the primary."), &primary, up);
     let read_only = ("read_only", info.word("slave_read_only"));
     let labels = [primary[0], primary[1], read_only];
-    out.add(("redis_slave_info", Gauge, "What this replica is; always 1."), &labels, 1);
+    out.add(("redis_slave_info", Gauge, "Information about this replica; always 1."), &labels, 1);
     for (field, name, help) in [
         ("master_sync_in_progress", "redis_master_sync_in_progress", "1 during a full copy."),
         (
             "master_last_io_seconds_ago",
             "redis_master_last_io_seconds_ago",
-            "Seconds since the primary's last sign of life; -1 without a link.",
+            "Seconds since the last data from the primary; -1 without a link.",
         ),
         ("slave_repl_offset", "redis_slave_repl_offset", "Offset that this replica has executed."),
     ] {
@@ -278,9 +279,9 @@ fn logs(shared: &Shared, out: &mut Families) {
     for (event, series) in &shared.observe.latency.all() {
         let (second, ms) = series.samples.back().copied().unwrap_or_default();
         let label = &[("event_name", *event)];
-        let help = "When each kind of event took long last.";
+        let help = "Time of the latest spike of each event.";
         out.add(("redis_latency_spike_last", Gauge, help), label, second);
-        let help = "How long it took then.";
+        let help = "Duration of that spike.";
         let family = ("redis_latency_spike_duration_seconds", Gauge, help);
         out.add(family, label, ms as f64 / 1e3);
     }
@@ -294,7 +295,7 @@ fn workers(info: &Info<'_>, out: &mut Families) {
         let worker = ("worker", worker);
         for (name, count) in pairs(value) {
             if let Some(activity) = name.strip_prefix("us_") {
-                let help = "Seconds of each worker by what they were spent on.";
+                let help = "Seconds of each worker by activity.";
                 let family = ("brisk_worker_time_seconds_total", Counter, help);
                 out.add(family, &[worker, ("activity", activity)], scaled(count, 1e6));
             } else if let Some(call) = name.strip_prefix("syscalls_") {
@@ -310,27 +311,29 @@ fn workers(info: &Info<'_>, out: &mut Families) {
 /// Returns the family of another field of a worker's line.
 fn worker_family(name: &str) -> Option<(&'static str, families::Kind, &'static str)> {
     Some(match name {
-        "commands" => ("brisk_worker_commands_total", Counter, "Commands that were executed."),
-        "rounds" => ("brisk_worker_rounds_total", Counter, "Rounds of the event loop."),
+        "commands" => ("brisk_worker_commands_total", Counter, "Executed commands."),
+        "rounds" => ("brisk_worker_rounds_total", Counter, "Iterations of the event loop."),
         "batches" => ("brisk_worker_batches_total", Counter, "Batches of requests."),
         "batched_requests" => {
-            ("brisk_worker_batched_requests_total", Counter, "Requests in those batches.")
+            ("brisk_worker_batched_requests_total", Counter, "Requests in batches.")
         }
-        "slot_conflicts" => {
-            ("brisk_worker_slot_conflicts_total", Counter, "Commands put off for a slot.")
-        }
+        "slot_conflicts" => (
+            "brisk_worker_slot_conflicts_total",
+            Counter,
+            "Commands postponed because their slot was locked.",
+        ),
         "starved_requests" => (
             "brisk_worker_starved_requests_total",
             Counter,
-            "Requests for which all others were stopped.",
+            "Requests for which all other workers were stopped.",
         ),
         "output_stalls" => (
             "brisk_worker_output_stalls_total",
             Counter,
-            "Connections put off because their client did not read.",
+            "Connections paused because their client did not read.",
         ),
         "requests_per_batch_max" => {
-            ("brisk_worker_batch_requests_max", Gauge, "Most requests of one batch.")
+            ("brisk_worker_batch_requests_max", Gauge, "Maximum number of requests in a batch.")
         }
         _ => return None,
     })

@@ -14,7 +14,6 @@
 //! Until a client enables tracking for the first time, slots have no mark and writes pay nothing. From
 //! then on all slots of all databases are marked permanently. A write to a part of a slot without
 //! tracked keys then reads one counter.
-//! keys looks at one counter.
 
 mod table;
 

@@ -8,7 +8,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const ID: Command = Command {
     spec: Spec {
         name: "id",
-        summary: "Tells the id of the connection.",
+        summary: "Returns the ID of the connection.",
         since: "5.0.0",
         arity: 2,
         ..ROW
@@ -20,7 +20,7 @@ pub(super) const ID: Command = Command {
 pub(super) const GETNAME: Command = Command {
     spec: Spec {
         name: "getname",
-        summary: "Tells the name of the connection.",
+        summary: "Returns the connection's name.",
         since: "2.6.9",
         arity: 2,
         ..ROW
@@ -37,7 +37,7 @@ fn get_name(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const SETNAME: Command = Command {
     spec: Spec {
         name: "setname",
-        summary: "Names the connection.",
+        summary: "Sets the name of the connection.",
         since: "2.6.9",
         arity: 3,
         args: &[Arg::string("connection-name")],
@@ -69,7 +69,7 @@ fn plain(word: &[u8]) -> Option<String> {
 pub(super) const SETINFO: Command = Command {
     spec: Spec {
         name: "setinfo",
-        summary: "Tells the server which client library the connection uses.",
+        summary: "Sets the name or version of the client library of the connection.",
         since: "7.2.0",
         arity: 4,
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],

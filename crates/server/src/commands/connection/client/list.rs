@@ -34,7 +34,7 @@ fn info(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const LIST: Command = Command {
     spec: Spec {
         name: "list",
-        summary: "Describes connections, a line each.",
+        summary: "Describes connections, one per line.",
         since: "2.4.0",
         complexity: "O(N) where N is the number of client connections",
         arity: -2,

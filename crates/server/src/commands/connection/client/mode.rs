@@ -17,7 +17,7 @@ const ON_OFF: &[Arg] =
 pub(super) const REPLY: Command = Command {
     spec: Spec {
         name: "reply",
-        summary: "Says whether the connection gets replies.",
+        summary: "Sets whether the connection receives replies.",
         since: "3.2.0",
         arity: 3,
         args: &[Arg::one_of(
@@ -51,7 +51,7 @@ fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const CAPA: Command = Command {
     spec: Spec {
         name: "capa",
-        summary: "Tells what the client can do.",
+        summary: "Announces capabilities of the client.",
         since: "8.0.0",
         complexity: "O(1)",
         arity: -3,
@@ -76,7 +76,7 @@ fn capa(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const NO_EVICT: Command = Command {
     spec: Spec {
         name: "no-evict",
-        summary: "Says whether the connection is spared when clients take too much memory.",
+        summary: "Sets whether the connection is exempt from client eviction.",
         since: "7.0.0",
         arity: 3,
         flags: ADMIN,
@@ -101,7 +101,7 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const DURABILITY: Command = Command {
     spec: Spec {
         name: "durability",
-        summary: "Says how far changes must have come before the connection is answered.",
+        summary: "Sets the durability that writes need before the connection receives their replies.",
         since: "7.2.0",
         arity: -3,
         args: &[
@@ -185,7 +185,7 @@ fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowled
 pub(super) const NO_TOUCH: Command = Command {
     spec: Spec {
         name: "no-touch",
-        summary: "Says whether commands of the connection leave the access times of keys alone.",
+        summary: "Sets whether commands of the connection update the access times of keys.",
         since: "7.2.0",
         arity: 3,
         args: ON_OFF,

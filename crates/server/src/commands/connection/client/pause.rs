@@ -13,7 +13,7 @@ use brisk_reactor::unix_ms;
 pub(super) const PAUSE: Command = Command {
     spec: Spec {
         name: "pause",
-        summary: "Lets all commands, or those that write, wait for some time.",
+        summary: "Pauses all commands, or only writes, for a given time.",
         since: "2.9.50",
         arity: -3,
         flags: ADMIN,
@@ -61,7 +61,7 @@ fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const UNPAUSE: Command = Command {
     spec: Spec {
         name: "unpause",
-        summary: "Ends a pause; what waited goes on.",
+        summary: "Ends a pause and resumes paused commands.",
         since: "6.2.0",
         complexity: "O(N) Where N is the number of paused clients",
         arity: 2,
@@ -81,7 +81,7 @@ fn unpause(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const UNBLOCK: Command = Command {
     spec: Spec {
         name: "unblock",
-        summary: "Ends the wait of a client that is blocked in a command.",
+        summary: "Unblocks a client that is blocked in a command.",
         since: "5.0.0",
         complexity: "O(log N) where N is the number of client connections",
         arity: -3,

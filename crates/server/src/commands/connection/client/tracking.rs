@@ -11,7 +11,7 @@ use brisk_node::tracking::{Tracker, TrackingMode};
 pub(super) const TRACKING: Command = Command {
     spec: Spec {
         name: "tracking",
-        summary: "Says whether the connection is told of changes to keys that it has read.",
+        summary: "Enables or disables invalidation messages for keys that the connection has read.",
         since: "6.0.0",
         complexity: "O(1). Some options may introduce additional complexity.",
         arity: -3,
@@ -154,7 +154,7 @@ impl<'a> Wanted<'a> {
 pub(super) const CACHING: Command = Command {
     spec: Spec {
         name: "caching",
-        summary: "Says whether the keys of the connection's next command are tracked.",
+        summary: "Sets whether the keys of the connection's next command are tracked.",
         since: "6.0.0",
         arity: 3,
         args: &[Arg::one_of("mode", &[Arg::token("yes", "YES"), Arg::token("no", "NO")])],
@@ -193,7 +193,7 @@ fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const GETREDIR: Command = Command {
     spec: Spec {
         name: "getredir",
-        summary: "Tells the client id that invalidations for this connection go to.",
+        summary: "Returns the ID of the client that receives the invalidations of this connection.",
         since: "6.0.0",
         arity: 2,
         ..ROW
@@ -208,7 +208,7 @@ pub(super) const GETREDIR: Command = Command {
 pub(super) const TRACKINGINFO: Command = Command {
     spec: Spec {
         name: "trackinginfo",
-        summary: "Tells how client-side caching is set for the connection.",
+        summary: "Returns the client-side caching settings of the connection.",
         since: "6.2.0",
         arity: 2,
         ..ROW

@@ -8,7 +8,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const LOG: Command = Command {
     spec: Spec {
         name: "log",
-        summary: "Shows who tried what he may not, or forgets it.",
+        summary: "Shows or deletes the log of denied commands and failed authentications.",
         complexity: "O(N) with N being the number of entries shown.",
         arity: -2,
         flags: ADMIN,

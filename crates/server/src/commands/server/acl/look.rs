@@ -10,7 +10,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const CAT: Command = Command {
     spec: Spec {
         name: "cat",
-        summary: "Lists the categories of commands, or the commands of one.",
+        summary: "Lists the command categories, or the commands of one category.",
         complexity: "O(1) since the categories and commands are a fixed set.",
         arity: -2,
         args: &[Arg::string("categoryname").optional()],
@@ -54,7 +54,12 @@ fn cat(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 const CATEGORY_SHOWN_MAX: usize = 128;
 
 pub(super) const WHOAMI: Command = Command {
-    spec: Spec { name: "whoami", summary: "Tells the user of the connection.", arity: 2, ..ROW },
+    spec: Spec {
+        name: "whoami",
+        summary: "Returns the user name of the connection.",
+        arity: 2,
+        ..ROW
+    },
     run: |call, _| Ok(call.reply.bulk(&call.session.account().name)),
     subcommands: &[],
 };
@@ -62,7 +67,7 @@ pub(super) const WHOAMI: Command = Command {
 pub(super) const GENPASS: Command = Command {
     spec: Spec {
         name: "genpass",
-        summary: "Makes a random password.",
+        summary: "Generates a random password.",
         arity: -2,
         args: &[Arg::integer("bits").optional()],
         ..ROW
@@ -94,7 +99,7 @@ fn genpass(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const DRYRUN: Command = Command {
     spec: Spec {
         name: "dryrun",
-        summary: "Tells whether a user may run a command, without running it.",
+        summary: "Checks whether a user may run a command, without running it.",
         since: "7.0.0",
         complexity: "O(1).",
         arity: -4,

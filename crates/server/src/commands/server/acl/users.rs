@@ -14,7 +14,7 @@ use brisk_node::run::permission;
 pub(super) const SETUSER: Command = Command {
     spec: Spec {
         name: "setuser",
-        summary: "Creates a user, or changes what it may do.",
+        summary: "Creates a user, or changes its permissions.",
         complexity: "O(N). Where N is the number of rules provided.",
         arity: -3,
         flags: ADMIN,
@@ -99,7 +99,7 @@ fn deluser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const GETUSER: Command = Command {
     spec: Spec {
         name: "getuser",
-        summary: "Shows what a user is and may do.",
+        summary: "Shows the settings and permissions of a user.",
         complexity: "O(N). Where N is the number of password, command and pattern rules that the \
                      user has.",
         arity: 3,
@@ -158,7 +158,7 @@ fn show_selector(reply: &mut Reply<'_>, selector: &Selector) {
 pub(super) const LIST: Command = Command {
     spec: Spec {
         name: "list",
-        summary: "Shows all users as an aclfile does.",
+        summary: "Shows all users in the format of an aclfile.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: 2,
         flags: ADMIN,
@@ -202,7 +202,7 @@ fn users(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const LOAD: Command = Command {
     spec: Spec {
         name: "load",
-        summary: "Reads all users from the aclfile again.",
+        summary: "Reloads all users from the aclfile.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: 2,
         flags: ADMIN,
@@ -234,7 +234,7 @@ fn load(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const SAVE: Command = Command {
     spec: Spec {
         name: "save",
-        summary: "Writes all users into the aclfile.",
+        summary: "Saves all users in the aclfile.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: 2,
         flags: ADMIN,

@@ -15,7 +15,7 @@ const FLAGS: Flags = Flags::LOADING.union(Flags::STALE);
 const COMMAND: Command = Command {
     spec: Spec {
         name: "command",
-        summary: "Facts about all commands.",
+        summary: "Returns information about all commands.",
         complexity: "O(N) with N commands",
         arity: -1,
         tips: UNORDERED,
@@ -39,7 +39,7 @@ const UNORDERED: &[&str] = &["nondeterministic_output_order"];
 const NAMES: &[Arg] = &[Arg::string("command-name").optional().multiple()];
 
 const COUNT: Command = Command {
-    spec: Spec { name: "count", summary: "The number of commands.", arity: 2, ..SPEC },
+    spec: Spec { name: "count", summary: "Returns the number of commands.", arity: 2, ..SPEC },
     run: |call, _| {
         let count = call.core.shared.table.rows().len();
         Ok(call.reply.integer(count as i64))
@@ -50,7 +50,7 @@ const COUNT: Command = Command {
 const DOCS: Command = Command {
     spec: Spec {
         name: "docs",
-        summary: "Documentation of the named commands, or of all.",
+        summary: "Returns documentation of the given commands, or of all commands.",
         since: "7.0.0",
         complexity: "O(N) with N commands",
         arity: -2,
@@ -65,7 +65,7 @@ const DOCS: Command = Command {
 const GETKEYS: Command = Command {
     spec: Spec {
         name: "getkeys",
-        summary: "The keys in a command that is given in full.",
+        summary: "Returns the keys of a complete command.",
         complexity: "O(N) with N words",
         arity: -4,
         ..SPEC
@@ -77,7 +77,7 @@ const GETKEYS: Command = Command {
 const GETKEYSANDFLAGS: Command = Command {
     spec: Spec {
         name: "getkeysandflags",
-        summary: "The keys in a command that is given in full, and what is done with each.",
+        summary: "Returns the keys of a complete command, and the access flags of each.",
         since: "7.0.0",
         complexity: "O(N) with N words",
         arity: -4,
@@ -90,7 +90,7 @@ const GETKEYSANDFLAGS: Command = Command {
 const INFO: Command = Command {
     spec: Spec {
         name: "info",
-        summary: "Facts about the named commands, or about all.",
+        summary: "Returns information about the given commands, or about all commands.",
         complexity: "O(N) with N commands",
         arity: -2,
         tips: UNORDERED,
@@ -105,7 +105,7 @@ const INFO: Command = Command {
 const LIST: Command = Command {
     spec: Spec {
         name: "list",
-        summary: "The names of all commands, or of those that a filter lets through.",
+        summary: "Lists the names of all commands, or of those that match a filter.",
         since: "7.0.0",
         complexity: "O(N) with N commands",
         arity: -2,
@@ -170,23 +170,23 @@ const HELP: Command = Command {
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "(no subcommand)",
-        "    Tell the facts about all commands.",
+        "    Return information about all commands.",
         "COUNT",
-        "    Tell how many commands there are.",
+        "    Return the number of commands.",
         "LIST",
         "    List the names of all commands.",
         "INFO [<command-name> ...]",
-        "    Tell the facts about the named commands: arity, flags, keys.",
+        "    Return information about the given commands: arity, flags, keys.",
         "    Without names: about all commands, in",
         "    any order.",
         "DOCS [<command-name> ...]",
-        "    Show the documentation of the named commands.",
+        "    Return the documentation of the given commands.",
         "    Without names: of all commands, in",
         "    any order.",
         "GETKEYS <full-command>",
-        "    Find the keys in a command with its arguments.",
+        "    Return the keys of a complete command.",
         "GETKEYSANDFLAGS <full-command>",
-        "    Find the keys and say what the command does with each.",
+        "    Return the keys of a complete command, and the access flags of each.",
     ]))
 }
 
