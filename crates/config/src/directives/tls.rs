@@ -86,8 +86,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::switch("tls-replication", "no", field!(tls.replication))
         .about("Encrypt the link to the primary."),
     Directive::switch("tls-cluster", "no", field!(tls.cluster))
-        .about("Encrypt the cluster bus.")
-        .planned(),
+        .about(
+            "Encrypt the connections between the nodes of a cluster. tls-replication is for replication.",
+        ),
     Directive::switch("tls-prefer-server-ciphers", "no", field!(tls.prefer_server_ciphers))
         .about("Let the server's order of ciphers decide instead of the client's."),
     Directive::switch("tls-session-caching", "yes", field!(tls.session_caching))
