@@ -4,7 +4,7 @@
 use brisk_testkit::brisk_cluster::BriskCluster;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{redis_tool, subject_is_redis};
-use brisk_testkit::{Conn, assert_reply, wait_until};
+use brisk_testkit::{Conn, Launch, assert_reply, wait_until};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -67,6 +67,8 @@ fn redis_cli_creates_checks_grows_and_shrinks_a_cluster_of_primaries() {
     let text = cli(&["call", &first, "PING"]);
     assert_eq!(text.matches(": PONG").count(), 3, "{text}");
 
+    import(&nodes, &first);
+
     let added = nodes.add(&[]);
     let text = cli(&["add-node", &address(&nodes, added), &first]);
     assert!(text.contains("[OK] New node added correctly."), "{text}");
@@ -75,6 +77,28 @@ fn redis_cli_creates_checks_grows_and_shrinks_a_cluster_of_primaries() {
     cli(&["del-node", &first, &id]);
     wait_for_members(&nodes, &[0, 1, 2], 3);
     wait_for_members(&nodes, &[added], 1);
+}
+
+/// Imports keys of one server: copies first, then moves the keys.
+#[track_caller]
+fn import(nodes: &BriskCluster, entry: &str) {
+    const KEYS: usize = 50;
+    let source = Launch::subject().start();
+    let mut conn = source.connect();
+    for at in 0..KEYS {
+        assert_reply!(conn, &format!("SET key:{at} {at}"), "OK");
+    }
+    let from = source.address();
+    let words = ["import", entry, "--cluster-from", &from];
+    let sizes = || (0..nodes.count()).map(|at| nodes.connect(at).cmd("DBSIZE").integer());
+    let text = cli(&[&words[..], &["--cluster-copy"]].concat());
+    assert_eq!(text.matches("Migrating key:").count(), KEYS, "{text}");
+    assert_eq!(conn.cmd("DBSIZE").integer(), KEYS as i64);
+    assert_eq!(sizes().sum::<i64>(), KEYS as i64);
+    assert!(sizes().all(|size| size > 0), "each node has keys");
+    cli(&[&words[..], &["--cluster-replace"]].concat());
+    assert_eq!(conn.cmd("DBSIZE").integer(), 0);
+    assert_eq!(sizes().sum::<i64>(), KEYS as i64);
 }
 
 #[test]
@@ -116,6 +140,25 @@ fn redis_cli_creates_a_cluster_with_replicas() {
     let id = nodes.connect(added).cmd("CLUSTER MYID").text();
     cli(&["del-node", &first, &id]);
     wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5], 6);
+
+    // A primary without slots leaves, and its replica gets another primary.
+    let (leaving, kept) = (nodes.add(&[]), nodes.add(&[]));
+    cli(&["add-node", &address(&nodes, leaving), &first]);
+    let id = nodes.connect(leaving).cmd("CLUSTER MYID").text();
+    wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5], 7);
+    let words = ["add-node", &address(&nodes, kept), &first, "--cluster-slave"];
+    cli(&[&words[..], &["--cluster-master-id", &id]].concat());
+    wait_until("the replica to follow", || nodes.node(kept).info("master_link_status") == "up");
+    let text = cli(&["del-node", &first, &id]);
+    assert!(text.contains("Sending CLUSTER RESET SOFT"), "{text}");
+    wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5, kept], 7);
+    let port = nodes.node(leaving).port().to_string();
+    wait_until("the replica to follow another primary", || {
+        let mut conn = nodes.connect(kept);
+        conn.info("role") == "slave"
+            && conn.info("master_port") != port
+            && conn.info("master_link_status") == "up"
+    });
 }
 
 #[test]

@@ -352,3 +352,32 @@ fn without_etcd_a_primary_serves_while_its_replica_acknowledges() {
     etcd.thaw(0);
     wait_until("the primary to serve again", || write() == "OK");
 }
+
+#[test]
+fn an_outage_of_etcd_costs_neither_cpu_time_nor_log_lines() {
+    const MEMBERS: usize = 3;
+    const OUTAGE_MS: u64 = 3_000;
+    let Some(mut etcd) = EtcdLaunch::new(MEMBERS).start() else { return };
+    let cluster = start_on_etcd(&etcd, 1, 0, "2000");
+    let (node, mut conn) = (cluster.node(0), cluster.connect(0));
+    let mut silence_ms = || -> u64 {
+        let info = conn.cmd("CLUSTER INFO").text();
+        let field = "cluster_coordinator_last_contact_ms:";
+        let value = info.lines().find_map(|line| line.strip_prefix(field));
+        value.expect("CLUSTER INFO has the field").parse().expect("it is a number")
+    };
+    // The controller is not in the middle of a change.
+    wait_until("the cluster to be formed", || node.log().contains("the cluster is formed"));
+    (0..MEMBERS).for_each(|at| etcd.kill(at));
+    wait_until("the node to miss a renewal", || silence_ms() > 1_000);
+    let (began_ms, began_ns) = (silence_ms(), node.cpu_ns());
+    wait_until("the outage to last", || silence_ms() > began_ms + OUTAGE_MS);
+    let used_ms = (node.cpu_ns() - began_ns) / 1_000_000;
+    assert!(used_ms < OUTAGE_MS / 2, "{used_ms} ms of CPU time");
+    // Each activity reports it, most of them once. The watch alone tries ten times per second.
+    let lines = node.log().matches("the coordinator is unreachable").count();
+    assert!((1..10).contains(&lines), "{}", node.log());
+    (0..MEMBERS).for_each(|at| etcd.restart(at));
+    let line = "Cluster: the watch of the topology: it works again";
+    wait_until("the end of the outage to be logged", || node.log().contains(line));
+}

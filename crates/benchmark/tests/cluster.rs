@@ -6,7 +6,9 @@ use brisk_benchmark::load::suite::test_named;
 use brisk_benchmark::subject::local_target;
 use brisk_benchmark::{Arrivals, End, Material, Outcome, Pace, Plan, Unwatched, cluster, run};
 use brisk_testkit::cluster::Cluster;
+use brisk_testkit::kind::Kind;
 use brisk_testkit::port::Port;
+use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Launch, Server};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -48,66 +50,73 @@ fn calls(server: &Server, command: &str) -> u64 {
 
 #[test]
 fn every_primary_gets_its_share_under_keys_of_its_own() {
-    let cluster = Cluster::start(3, 0);
-    let out = succeeds(cluster.port(1), "--cluster -t set,lpush,mset -n 600 -c 6 -P 2 -r 100 -q");
-    assert!(out.starts_with("Cluster has 3 master nodes:\n\nMaster 0: "), "{out}");
-    for at in 0..3 {
-        let node = cluster.node(at);
-        for command in ["set", "lpush", "mset"] {
-            assert!(calls(node, command) > 0, "{command} at {at}");
+    for cluster in Cluster::start_each(3, 0, &[]) {
+        let out =
+            succeeds(cluster.port(1), "--cluster -t set,lpush,mset -n 600 -c 6 -P 2 -r 100 -q");
+        assert!(out.starts_with("Cluster has 3 master nodes:\n\nMaster 0: "), "{out}");
+        for at in 0..3 {
+            let node = cluster.node(at);
+            for command in ["set", "lpush", "mset"] {
+                assert!(calls(node, command) > 0, "{command} at {at}");
+            }
+            // One line for each test.
+            assert_eq!(
+                out.matches(&format!("  127.0.0.1:{}: ", cluster.port(at))).count(),
+                3,
+                "{out}"
+            );
+            let keys = node.connect().cmd("KEYS *");
+            let keys: Vec<String> = keys.elements().iter().map(|key| key.text()).collect();
+            let tag = keys[0].split(['{', '}']).nth(1).unwrap().to_owned();
+            assert_eq!(tag.len(), 3, "{keys:?}");
+            for key in &keys {
+                let is_ours = key.starts_with(&format!("key:{{{tag}}}:000000000"))
+                    || *key == format!("mylist:{{{tag}}}");
+                assert!(is_ours, "{key}");
+            }
         }
-        // One line for each test.
-        assert_eq!(out.matches(&format!("  127.0.0.1:{}: ", cluster.port(at))).count(), 3, "{out}");
-        let keys = node.connect().cmd("KEYS *");
-        let keys: Vec<String> = keys.elements().iter().map(|key| key.text()).collect();
-        let tag = keys[0].split(['{', '}']).nth(1).unwrap().to_owned();
-        assert_eq!(tag.len(), 3, "{keys:?}");
-        for key in &keys {
-            let is_ours = key.starts_with(&format!("key:{{{tag}}}:000000000"))
-                || *key == format!("mylist:{{{tag}}}");
-            assert!(is_ours, "{key}");
-        }
+        let all = |command| (0..3).map(|at| calls(cluster.node(at), command)).sum::<u64>();
+        // A key of each node was set, and deleted, when the cluster was started.
+        assert_eq!((all("lpush"), all("mset")), (600, 600));
     }
-    let all = |command| (0..3).map(|at| calls(cluster.node(at), command)).sum::<u64>();
-    // A key of each node was set, and deleted, when the cluster was started.
-    assert_eq!((all("lpush"), all("mset")), (600, 600));
 }
 
 #[test]
 fn all_tests_of_the_suite_and_commands_of_ones_own_work() {
-    let cluster = Cluster::start(3, 0);
-    let port = cluster.port(0);
-    let judged = "set,get,incr,lpush,rpush,sadd,hset,zadd,mset";
-    let fill = "--fill --verify -r 20 -d 20";
-    succeeds(port, &format!("--cluster -n 300 -c 3 {fill} -q -t {judged}"));
-    succeeds(port, "--cluster -n 300 -c 3 -r 20 -d 20 -q");
-    for at in 0..3 {
-        assert!(cluster.node(at).connect().cmd("DBSIZE").integer() >= 20);
-    }
-    let out = succeeds(port, "--cluster -n 30 -c 1 -q set own{tag} __data__");
-    assert!(out.contains("set own{tag} __data__: "), "{out}");
-    succeeds(port, "--cluster -n 300 -k 0 -c 6 --threads 2 -t set -q");
-    succeeds(port, "--cluster -n 300 --rate 5000 --mix get:9,mset:1 -3 -q");
+    for cluster in Cluster::start_each(3, 0, &[]) {
+        let port = cluster.port(0);
+        let judged = "set,get,incr,lpush,rpush,sadd,hset,zadd,mset";
+        let fill = "--fill --verify -r 20 -d 20";
+        succeeds(port, &format!("--cluster -n 300 -c 3 {fill} -q -t {judged}"));
+        succeeds(port, "--cluster -n 300 -c 3 -r 20 -d 20 -q");
+        for at in 0..3 {
+            assert!(cluster.node(at).connect().cmd("DBSIZE").integer() >= 20);
+        }
+        let out = succeeds(port, "--cluster -n 30 -c 1 -q set own{tag} __data__");
+        assert!(out.contains("set own{tag} __data__: "), "{out}");
+        succeeds(port, "--cluster -n 300 -k 0 -c 6 --threads 2 -t set -q");
+        succeeds(port, "--cluster -n 300 --rate 5000 --mix get:9,mset:1 -3 -q");
 
-    let long = succeeds(port, "--cluster -n 30 -t set");
-    for wanted in [
-        "  cluster mode: yes (3 masters)\n  node [0] configuration:\n    save: ",
-        "  node [2] configuration:\n",
-        "  multi-thread: yes\n  threads: 3\n",
-    ] {
-        assert!(long.contains(wanted), "{wanted:?} is not in\n{long}");
+        let long = succeeds(port, "--cluster -n 30 -t set");
+        for wanted in [
+            "  cluster mode: yes (3 masters)\n  node [0] configuration:\n    save: ",
+            "  node [2] configuration:\n",
+            "  multi-thread: yes\n  threads: 3\n",
+        ] {
+            assert!(long.contains(wanted), "{wanted:?} is not in\n{long}");
+        }
+        for at in 0..3 {
+            let node = format!("  node 127.0.0.1:{}: ", cluster.port(at));
+            assert!(long.contains(&node), "{long}");
+        }
+        let csv = succeeds(port, "--cluster -n 30 -t set --csv");
+        assert_eq!(csv.lines().count(), 2, "{csv}");
+        let json: serde_json::Value =
+            serde_json::from_str(&succeeds(port, "--cluster -n 30 -t set --json")).unwrap();
+        let nodes = json["nodes"].as_array().unwrap();
+        let operations: u64 = nodes.iter().map(|node| node["operations"].as_u64().unwrap()).sum();
+        assert_eq!((nodes.len(), operations, &json["redirections"]), (3, 30, &0.into()));
     }
-    for at in 0..3 {
-        let node = format!("  node 127.0.0.1:{}: ", cluster.port(at));
-        assert!(long.contains(&node), "{long}");
-    }
-    let csv = succeeds(port, "--cluster -n 30 -t set --csv");
-    assert_eq!(csv.lines().count(), 2, "{csv}");
-    let json: serde_json::Value =
-        serde_json::from_str(&succeeds(port, "--cluster -n 30 -t set --json")).unwrap();
-    let nodes = json["nodes"].as_array().unwrap();
-    let operations: u64 = nodes.iter().map(|node| node["operations"].as_u64().unwrap()).sum();
-    assert_eq!((nodes.len(), operations, &json["redirections"]), (3, 30, &0.into()));
 }
 
 /// A run of 600 requests whose topology was read before `change`.
@@ -165,15 +174,37 @@ fn what_is_wrong_with_a_cluster_is_reported() {
     let error = fails(node.port(), "--cluster -t set -n 10");
     assert!(error.contains("is down: no node serves 16384 of 16384 slots (0-16383)"), "{error}");
 
-    let mut cluster = Cluster::start(3, 0);
-    let error = fails(cluster.port(0), "--cluster -n 30 -c 3 get foo");
-    assert!(error.contains("Error from server: MOVED 12182 127.0.0.1:"), "{error}");
-    assert!(error.contains("in cluster mode a key must contain {tag} (node 127.0.0.1:"), "{error}");
+    for mut cluster in Cluster::start_each(3, 0, &[]) {
+        let error = fails(cluster.port(0), "--cluster -n 30 -c 3 get foo");
+        assert!(error.contains("Error from server: MOVED 12182 127.0.0.1:"), "{error}");
+        assert!(
+            error.contains("in cluster mode a key must contain {tag} (node 127.0.0.1:"),
+            "{error}"
+        );
 
-    let dead = cluster.port(2);
-    cluster.kill(2);
-    let error = fails(cluster.port(0), "--cluster -t set -n 30");
-    // The other nodes notice it sooner or later.
-    let is_named = error.contains(&format!("Could not connect to Redis at 127.0.0.1:{dead}: "));
-    assert!(is_named || error.contains("is down"), "{error}");
+        let dead = cluster.port(2);
+        cluster.kill(2);
+        let error = fails(cluster.port(0), "--cluster -t set -n 30");
+        // The other nodes notice it sooner or later.
+        let is_named = error.contains(&format!("Could not connect to Redis at 127.0.0.1:{dead}: "));
+        assert!(is_named || error.contains("is down"), "{error}");
+    }
+}
+
+/// The tool of Redis reads the topology of a cluster of Brisk, and spreads its requests.
+#[test]
+fn the_tool_of_redis_works_on_a_cluster_of_brisk() {
+    let cluster = Cluster::start_of(Kind::Brisk, 3, 1, &[]);
+    let output = Command::new(redis_tool("redis-benchmark"))
+        .args(["-p", &cluster.port(0).to_string()])
+        .args("--cluster -t set,get -n 600 -c 6 -P 2 -r 100 -q".split(' '))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let out = text(&output.stdout);
+    assert!(out.contains("Cluster has 3 master nodes:"), "{out}");
+    for command in ["set", "get"] {
+        let counts: Vec<u64> = (0..3).map(|at| calls(cluster.node(at), command)).collect();
+        assert!(counts.iter().all(|count| *count > 0), "{command} {counts:?}");
+    }
 }

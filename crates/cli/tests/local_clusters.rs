@@ -2,9 +2,10 @@
 //! over a failover to its second start; and each error that a user can meet.
 
 use crate::harness::{Case, ours, run, text};
+use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{brisk_binary, signal};
-use brisk_testkit::{Conn, TempDir, wait_until};
+use brisk_testkit::{BriskCluster, Conn, Launch, TempDir, wait_until};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Output;
@@ -271,4 +272,63 @@ fn status_describes_a_cluster_of_another_server_too() {
     let missing = cluster(&["status", "127.0.0.1:1"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("Could not connect"), "{}", text(&missing.stderr));
+}
+
+/// Waits until the first node shows this number of nodes.
+fn wait_for_members(nodes: &BriskCluster, count: usize) {
+    let mut conn = nodes.connect(0);
+    wait_until("the cluster to have its nodes", || {
+        conn.cmd("CLUSTER NODES").text().lines().count() == count
+    });
+}
+
+#[test]
+fn the_tools_for_clusters_of_redis_work_on_nodes_that_share_an_etcd() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let coordinator = BriskCluster::coordinator_of(&etcd);
+    let directives = [("cluster-coordinator", &*coordinator)];
+    let mut nodes = BriskCluster::start_apart(6, &directives);
+    let addresses: Vec<String> = (0..6).map(|at| nodes.node(at).address()).collect();
+    let first = addresses[0].clone();
+    let mut words = vec!["create"];
+    words.extend(addresses.iter().map(String::as_str));
+    words.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+    let covered = "[OK] All 16384 slots covered.";
+    assert!(must(&cluster(&words)).contains(covered));
+    nodes.wait_until_ok();
+    assert!(must(&cluster(&["check", &first])).contains(covered));
+    assert_eq!(must(&cluster(&["call", &first, "PING"])).matches(": PONG").count(), 6);
+
+    let source = Launch::subject().start();
+    let mut conn = source.connect();
+    for at in 0..50 {
+        conn.cmd(&format!("SET key:{at} {at}"));
+    }
+    let words = ["import", &first, "--cluster-from", &source.address()];
+    must(&cluster(&[&words[..], &["--cluster-copy"]].concat()));
+    assert_eq!(conn.cmd("DBSIZE").integer(), 50);
+    must(&cluster(&[&words[..], &["--cluster-replace"]].concat()));
+    assert_eq!(conn.cmd("DBSIZE").integer(), 0);
+    assert!(must(&cluster(&["info", &first])).contains("[OK] 50 keys in 3 masters."));
+
+    let primary = nodes.add(&directives);
+    let said = must(&cluster(&["add-node", &nodes.node(primary).address(), &first]));
+    assert!(said.contains("[OK] New node added correctly."), "{said}");
+    wait_for_members(&nodes, 7);
+    let replica = nodes.add(&directives);
+    let follow = ["add-node", &nodes.node(replica).address(), &first, "--cluster-slave"];
+    must(&cluster(&follow));
+    wait_until("the new replica to follow", || {
+        nodes.node(replica).info("master_link_status") == "up"
+    });
+    for at in [replica, primary] {
+        let id = nodes.connect(at).cmd("CLUSTER MYID").text();
+        must(&cluster(&["del-node", &first, &id]));
+    }
+    wait_for_members(&nodes, 6);
+
+    assert_eq!(nodes.connect(0).cmd("CLUSTER DELSLOTS 1 2 3").to_string(), "OK");
+    let fixed = run(&ours(), &Case::new(&["--cluster", "fix", &first]).with_stdin(b"yes\n"));
+    assert!(text(&fixed.stdout).contains("Covering slot"), "{}", text(&fixed.stdout));
+    wait_until("all slots to have owners", || cluster(&["check", &first]).status.code() == Some(0));
 }

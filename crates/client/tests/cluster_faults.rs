@@ -1,7 +1,10 @@
 //! Nodes of a cluster that fail: the others go on, and the slots come back by a replica.
 
 use brisk::{Client, Kind, Lanes, ReadFrom, commands};
+use brisk_testkit::BriskCluster;
 use brisk_testkit::cluster::Cluster;
+use brisk_testkit::etcd::EtcdLaunch;
+use brisk_testkit::kind::Kind as Of;
 use brisk_testkit::wait::wait_until;
 use futures_util::future::join_all;
 use std::future::Future;
@@ -45,150 +48,174 @@ async fn others_answer_until(db: &Client, cluster: &Cluster, is_back: impl Fn() 
 
 #[test]
 fn slots_of_a_primary_that_is_killed_come_back_and_others_are_not_held_up() {
-    let mut cluster = Cluster::start_with(3, 1, IN_PART);
-    run(async {
-        let db = connect(&cluster).await;
-        let keys: Vec<String> = (0..20).map(|n| cluster.key_of(0, n)).collect();
-        for key in &keys {
-            db.set(key, 1).await.unwrap();
-        }
-        cluster.kill(0);
-        // The first ones meet the loss of the connection, the others wait for a new one.
-        let waiting: Vec<_> = keys
-            .iter()
-            .map(|key| {
-                let (db, key) = (db.clone(), key.clone());
-                tokio::spawn(async move {
-                    loop {
-                        match db.incr(&key).await {
-                            Err(error) if error.maybe_applied() => {}
-                            done => return done,
+    for mut cluster in Cluster::start_each(3, 1, IN_PART) {
+        run(async {
+            let db = connect(&cluster).await;
+            let keys: Vec<String> = (0..20).map(|n| cluster.key_of(0, n)).collect();
+            for key in &keys {
+                db.set(key, 1).await.unwrap();
+            }
+            cluster.kill(0);
+            // The first ones meet the loss of the connection, the others wait for a new one.
+            let waiting: Vec<_> = keys
+                .iter()
+                .map(|key| {
+                    let (db, key) = (db.clone(), key.clone());
+                    tokio::spawn(async move {
+                        loop {
+                            match db.incr(&key).await {
+                                Err(error) if error.maybe_applied() => {}
+                                done => return done,
+                            }
                         }
-                    }
+                    })
                 })
-            })
-            .collect();
-        let is_back = || waiting.iter().all(tokio::task::JoinHandle::is_finished);
-        others_answer_until(&db, &cluster, is_back).await;
-        for (key, count) in keys.iter().zip(join_all(waiting).await) {
-            // One that was lost on the way may have been counted, and the replica may know.
-            assert!(count.unwrap().unwrap() >= 1, "{key}");
-        }
-        // Reads are sent again by themselves.
-        assert!(db.get::<i64>(&keys[0]).await.unwrap() >= Some(1));
-    });
+                .collect();
+            let is_back = || waiting.iter().all(tokio::task::JoinHandle::is_finished);
+            others_answer_until(&db, &cluster, is_back).await;
+            for (key, count) in keys.iter().zip(join_all(waiting).await) {
+                // One that was lost on the way may have been counted, and the replica may know.
+                assert!(count.unwrap().unwrap() >= 1, "{key}");
+            }
+            // Reads are sent again by themselves.
+            assert!(db.get::<i64>(&keys[0]).await.unwrap() >= Some(1));
+        });
+    }
+}
+
+/// Runs a test with clusters whose failover takes longer than [`SHORT`]: one of Redis, and one of Brisk on etcd. A
+/// directory as the coordinator notices the end of a process at once, and never that a process hangs.
+fn with_slow_failover(directives: &[(&str, &str)], test: impl Fn(Cluster)) {
+    test(Cluster::start_with(3, 1, directives));
+    if let Some(etcd) = EtcdLaunch::new(1).start() {
+        let coordinator = BriskCluster::coordinator_of(&etcd);
+        let directives = [directives, &[("cluster-coordinator", &*coordinator)]].concat();
+        test(Cluster::start_of(Of::Brisk, 3, 1, &directives));
+    }
 }
 
 #[test]
 fn what_waits_for_a_node_that_is_gone_goes_to_the_one_that_has_its_slots() {
-    let mut cluster = Cluster::start(3, 1);
-    run(async {
-        let db = connect(&cluster).await;
-        let key = cluster.key_of(0, 0);
-        db.set(&key, 1).await.unwrap();
-        cluster.kill(0);
-        // From here on nothing is sent, and so each of these is executed once. One may overtake another, since
-        // the slot moves while they wait.
-        while db.get::<i64>(&key).timeout(SHORT).await.is_ok() {}
-        let counts = join_all((0..500).map(|_| db.incr(&key))).await;
-        let mut counts: Vec<i64> = counts.into_iter().map(Result::unwrap).collect();
-        counts.sort_unstable();
-        assert!(counts.iter().copied().eq(counts[0]..counts[0] + 500), "{counts:?}");
-        assert_eq!(db.get(&key).await.unwrap(), Some(counts[499]));
+    with_slow_failover(&[], |mut cluster| {
+        run(async {
+            let db = connect(&cluster).await;
+            let key = cluster.key_of(0, 0);
+            db.set(&key, 1).await.unwrap();
+            cluster.kill(0);
+            // From here on nothing is sent, and so each of these is executed once. One may overtake another, since
+            // the slot moves while they wait.
+            while db.get::<i64>(&key).timeout(SHORT).await.is_ok() {}
+            let counts = join_all((0..500).map(|_| db.incr(&key))).await;
+            let mut counts: Vec<i64> = counts.into_iter().map(Result::unwrap).collect();
+            counts.sort_unstable();
+            assert!(counts.iter().copied().eq(counts[0]..counts[0] + 500), "{counts:?}");
+            assert_eq!(db.get(&key).await.unwrap(), Some(counts[499]));
+        });
     });
 }
 
 #[test]
 fn a_node_that_hangs_holds_up_no_other() {
-    let cluster = Cluster::start_with(3, 1, IN_PART);
-    run(async {
-        let db = connect(&cluster).await;
-        let key = cluster.key_of(0, 0);
-        db.set(&key, 1).await.unwrap();
-        cluster.node(0).signal("STOP");
-        let (hung, waiting) = (db.clone(), key.clone());
-        let waiting = tokio::spawn(async move {
-            loop {
-                match hung.get::<i64>(&waiting).timeout(SHORT).await {
-                    Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
-                    done => return done,
+    with_slow_failover(IN_PART, |cluster| {
+        run(async {
+            let db = connect(&cluster).await;
+            let key = cluster.key_of(0, 0);
+            db.set(&key, 1).await.unwrap();
+            cluster.node(0).signal("STOP");
+            let (hung, waiting) = (db.clone(), key.clone());
+            let waiting = tokio::spawn(async move {
+                loop {
+                    match hung.get::<i64>(&waiting).timeout(SHORT).await {
+                        Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
+                        done => return done,
+                    }
                 }
-            }
+            });
+            others_answer_until(&db, &cluster, || waiting.is_finished()).await;
+            assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
+            db.incr(&key).await.unwrap();
+            // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
+            cluster.node(0).signal("CONT");
+            assert_eq!(db.get(&key).await.unwrap(), Some(2));
+            assert_eq!(db.incr(&key).await.unwrap(), 3);
         });
-        others_answer_until(&db, &cluster, || waiting.is_finished()).await;
-        assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
-        db.incr(&key).await.unwrap();
-        // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
-        cluster.node(0).signal("CONT");
-        assert_eq!(db.get(&key).await.unwrap(), Some(2));
-        assert_eq!(db.incr(&key).await.unwrap(), 3);
     });
 }
 
 #[test]
 fn a_replica_that_is_lost_is_passed_over() {
-    let mut cluster = Cluster::start(3, 1);
-    run(async {
-        let url = format!("redis-cluster://{}", cluster.addresses(&[2]));
-        let db = Client::builder(&url).read_from(ReadFrom::PreferReplica).timeout(LONG);
-        let db = db.connect().await.unwrap();
-        let keys: Vec<String> = (0..3).map(|primary| cluster.key_of(primary, 0)).collect();
-        for key in &keys {
-            db.set(key, 1).await.unwrap();
-            while db.get::<i64>(key).await.unwrap().is_none() {}
-        }
-        cluster.kill(3);
-        for _ in 0..50 {
+    for mut cluster in Cluster::start_each(3, 1, &[]) {
+        run(async {
+            let url = format!("redis-cluster://{}", cluster.addresses(&[2]));
+            let db = Client::builder(&url).read_from(ReadFrom::PreferReplica).timeout(LONG);
+            let db = db.connect().await.unwrap();
+            let keys: Vec<String> = (0..3).map(|primary| cluster.key_of(primary, 0)).collect();
             for key in &keys {
-                assert_eq!(db.get(key).await.unwrap(), Some(1));
+                db.set(key, 1).await.unwrap();
+                while db.get::<i64>(key).await.unwrap().is_none() {}
             }
-        }
-        let served = cluster.node(0).connect().cmd("INFO commandstats").text();
-        assert!(served.contains("cmdstat_get:calls=5"), "{served}");
-    });
+            cluster.kill(3);
+            for _ in 0..50 {
+                for key in &keys {
+                    assert_eq!(db.get(key).await.unwrap(), Some(1));
+                }
+            }
+            let served = cluster.node(0).connect().cmd("INFO commandstats").text();
+            assert!(served.contains("cmdstat_get:calls=5"), "{served}");
+        });
+    }
 }
 
 #[test]
 fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
-    let mut cluster = Cluster::start(3, 0);
-    run(async {
-        let db = connect(&cluster).await;
-        let key = cluster.key_of(1, 0);
-        db.set(&key, 1).await.unwrap();
-        cluster.kill(0);
-        let down = || cluster.node(1).connect().cmd(&format!("GET {key}")).is_error();
-        tokio::task::block_in_place(|| wait_until("the cluster to be down", down));
-        let error = db.incr(&key).timeout(SHORT).await.unwrap_err();
-        assert!(matches!(error.kind(), Kind::Timeout(brisk::Phase::Queued)), "{error:?}");
-        assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
-        assert!(!error.maybe_applied());
-        let gone = db.incr(cluster.key_of(0, 0)).timeout(SHORT).await.unwrap_err();
-        assert!(matches!(gone.kind(), Kind::Timeout(_)), "{gone:?}");
-    });
+    for mut cluster in Cluster::start_each(3, 0, &[]) {
+        run(async {
+            let db = connect(&cluster).await;
+            let key = cluster.key_of(1, 0);
+            db.set(&key, 1).await.unwrap();
+            cluster.kill(0);
+            // A node of Brisk serves its slots while other slots have no primary that runs.
+            if cluster.kind() == Of::Redis {
+                let down = || cluster.node(1).connect().cmd(&format!("GET {key}")).is_error();
+                tokio::task::block_in_place(|| wait_until("the cluster to be down", down));
+                let error = db.incr(&key).timeout(SHORT).await.unwrap_err();
+                assert!(matches!(error.kind(), Kind::Timeout(brisk::Phase::Queued)), "{error:?}");
+                assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
+                assert!(!error.maybe_applied());
+            } else {
+                assert_eq!(db.incr(&key).await.unwrap(), 2);
+            }
+            let gone = db.incr(cluster.key_of(0, 0)).timeout(SHORT).await.unwrap_err();
+            assert!(matches!(gone.kind(), Kind::Timeout(_)), "{gone:?}");
+        });
+    }
 }
 
 #[test]
 fn a_listener_goes_on_at_another_node() {
-    let mut cluster = Cluster::start(3, 0);
-    run(async {
-        let db = connect(&cluster).await;
-        let mut listener = db.subscriber().await.unwrap();
-        listener.subscribe(["news"]).await.unwrap();
-        let hears = |at: usize| {
-            let clients = cluster.node(at).connect().cmd("CLIENT LIST TYPE pubsub").text();
-            clients.contains("sub=1")
-        };
-        let at = (0..3).find(|at| hears(*at)).expect("one of them has the listener");
-        cluster.kill(at);
-        let mut others: Vec<_> =
-            (0..3).filter(|node| *node != at).map(|node| cluster.node(node).connect()).collect();
-        loop {
-            others.iter_mut().for_each(|node| drop(node.cmd("PUBLISH news hello")));
-            let next = tokio::time::timeout(Duration::from_millis(50), listener.next());
-            if let Ok(Some(brisk::Event::Message(message))) = next.await {
-                assert_eq!(message.payload, "hello");
-                break;
+    for mut cluster in Cluster::start_each(3, 0, &[]) {
+        run(async {
+            let db = connect(&cluster).await;
+            let mut listener = db.subscriber().await.unwrap();
+            listener.subscribe(["news"]).await.unwrap();
+            let hears = |at: usize| {
+                let clients = cluster.node(at).connect().cmd("CLIENT LIST TYPE pubsub").text();
+                clients.contains("sub=1")
+            };
+            let at = (0..3).find(|at| hears(*at)).expect("one of them has the listener");
+            cluster.kill(at);
+            let mut others: Vec<_> = (0..3)
+                .filter(|node| *node != at)
+                .map(|node| cluster.node(node).connect())
+                .collect();
+            loop {
+                others.iter_mut().for_each(|node| drop(node.cmd("PUBLISH news hello")));
+                let next = tokio::time::timeout(Duration::from_millis(50), listener.next());
+                if let Ok(Some(brisk::Event::Message(message))) = next.await {
+                    assert_eq!(message.payload, "hello");
+                    break;
+                }
             }
-        }
-    });
+        });
+    }
 }

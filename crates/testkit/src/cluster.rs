@@ -1,15 +1,21 @@
 //! A cluster of real servers for a test: started, made to know one another, and waited for until all of them
 //! say that every slot is served.
+//!
+//! The nodes are Redis or Brisk. [`crate::brisk_cluster`] has nodes of Brisk that form their cluster by themselves.
 
 use crate::conn::Conn;
+use crate::kind::Kind;
 use crate::port::Port;
 use crate::server::{Launch, Server};
+use crate::temp_dir::TempDir;
 use crate::wait::wait_until;
 
 /// Slots of a cluster.
 const SLOTS: usize = 16_384;
 /// A node that is silent for so long is taken to have failed. A loaded machine is slow, a test should not be.
 const NODE_TIMEOUT_MS: &str = "1500";
+/// The shortest timeout that Brisk accepts: a lease of etcd has at least two seconds.
+const BRISK_NODE_TIMEOUT_MS: &str = "2000";
 
 /// A node of a cluster.
 #[derive(Debug)]
@@ -21,15 +27,18 @@ pub struct Member {
     is_up: bool,
     port: u16,
     id: String,
-    /// Where nodes talk to one another.
-    bus: Port,
+    /// The bus port of a node of Redis. Nodes of Brisk have no bus.
+    bus: Option<Port>,
 }
 
 /// Primaries with their slots, each with its replicas. The processes end with it.
 #[derive(Debug)]
 pub struct Cluster {
+    kind: Kind,
     members: Vec<Member>,
     primaries: usize,
+    /// The coordinator of nodes of Brisk. Dropped after the nodes.
+    _store: TempDir,
 }
 
 impl Cluster {
@@ -55,15 +64,54 @@ impl Cluster {
         replicas_each: usize,
         directives: &[(&str, &str)],
     ) -> Cluster {
+        Cluster::start_of(Kind::Redis, primaries, replicas_each, directives)
+    }
+
+    /// A cluster of Redis, and after it one of Brisk: for tests that both must pass. Each is started when the
+    /// iterator gets to it.
+    ///
+    /// # Panics
+    /// A cluster does not come up.
+    pub fn start_each<'a>(
+        primaries: usize,
+        replicas_each: usize,
+        directives: &'a [(&'a str, &'a str)],
+    ) -> impl Iterator<Item = Cluster> + 'a {
+        let start = move |kind| Cluster::start_of(kind, primaries, replicas_each, directives);
+        [Kind::Redis, Kind::Brisk].into_iter().map(start)
+    }
+
+    /// The same as [`Cluster::start_with`], with nodes of this kind. Nodes of Brisk share a directory as their
+    /// coordinator, unless a directive names another one.
+    ///
+    /// # Panics
+    /// It does not come up.
+    #[must_use]
+    #[track_caller]
+    pub fn start_of(
+        kind: Kind,
+        primaries: usize,
+        replicas_each: usize,
+        directives: &[(&str, &str)],
+    ) -> Cluster {
+        let store = TempDir::new();
+        let coordinator = format!("local:{}", store.path("coordinator").display());
         let start = |_| {
-            let bus = Port::claim();
-            let launch = Launch::redis()
+            let bus = (kind != Kind::Brisk).then(Port::claim);
+            let launch = match &bus {
+                None => kind
+                    .launch()
+                    .set("cluster-coordinator", &coordinator)
+                    .set("cluster-node-timeout", BRISK_NODE_TIMEOUT_MS),
+                Some(bus) => kind
+                    .launch()
+                    .set("cluster-port", &bus.number().to_string())
+                    .set("cluster-node-timeout", NODE_TIMEOUT_MS),
+            };
+            let launch = launch
                 .set("cluster-enabled", "yes")
-                .set("cluster-port", &bus.number().to_string())
-                .set("cluster-node-timeout", NODE_TIMEOUT_MS)
                 .set("cluster-replica-validity-factor", "0")
-                .set("cluster-allow-replica-migration", "no")
-                .set("repl-diskless-sync-delay", "0");
+                .set("cluster-allow-replica-migration", "no");
             let add = |launch: Launch, (name, value): &(&str, &str)| launch.set(name, value);
             let launch = directives.iter().fold(launch, add);
             let server = launch.clone().start();
@@ -71,9 +119,21 @@ impl Cluster {
             Member { launch, port: server.port(), server: Some(server), is_up: true, id, bus }
         };
         let members: Vec<Member> = (0..primaries * (1 + replicas_each)).map(start).collect();
-        let cluster = Cluster { members, primaries };
+        let cluster = Cluster { kind, members, primaries, _store: store };
         cluster.join();
         cluster
+    }
+
+    /// Which server the nodes are.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The nodes support [`Cluster::begin_move`].
+    #[must_use]
+    pub fn moves_slots(&self) -> bool {
+        self.kind != Kind::Brisk
     }
 
     fn join(&self) {
@@ -89,8 +149,10 @@ impl Cluster {
         }
         let mut first = self.node(0).connect();
         for member in &self.members[1..] {
-            let meet = format!("CLUSTER MEET 127.0.0.1 {} {}", member.port, member.bus.number());
-            ok(&mut first, &meet);
+            let bus = member.bus.as_ref().map(|bus| bus.number().to_string()).unwrap_or_default();
+            let meet = format!("CLUSTER MEET 127.0.0.1 {} {bus}", member.port);
+            // A node of Brisk registers itself while it starts.
+            wait_until("the first node to know another", || first.cmd(&meet).to_string() == "OK");
         }
         for at in 0..count {
             let mut node = self.node(at).connect();

@@ -197,7 +197,7 @@ fn closing(machines: &[Machine]) -> String {
         text.push_str(&format!("#   curl http://{}/health\n", machine.place(CLIENT_PORT)));
     }
     let first = machines.first().map(|machine| machine.place(6379)).unwrap_or_default();
-    text + &format!("#   brisk-cli --cluster status {first}\n")
+    text + &format!("#   REDISCLI_AUTH=<password> brisk-cli --cluster status {first}\n")
 }
 
 #[cfg(test)]

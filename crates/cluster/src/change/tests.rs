@@ -201,6 +201,11 @@ fn forget_succeeds_again_for_ten_minutes() {
     );
     let dead = done(at(&topology, 1, &id(2), &none, 0));
     assert_eq!((dead.shards.len(), dead.slots_assigned()), (2, 16_384 - 5_462));
+    let mut empty = topology.clone();
+    empty.shards[0].slots = Default::default();
+    let orphaned = done(at(&empty, 2, &id(1), &live, 0));
+    assert_eq!(orphaned.shard_of(node(4)).unwrap().primary, node(4));
+    assert!(orphaned.shard_of(node(1)).is_none());
 }
 
 #[test]

@@ -88,8 +88,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::switch("tls-replication", "no", field!(tls.replication))
         .about("Use TLS for the connection to the primary."),
     Directive::switch("tls-cluster", "no", field!(tls.cluster))
-        .about("Encrypt the cluster bus.")
-        .planned(),
+        .about(
+            "Encrypt the connections between the nodes of a cluster. tls-replication is for replication.",
+        ),
     Directive::switch("tls-prefer-server-ciphers", "no", field!(tls.prefer_server_ciphers))
         .about("Prefer the server's order of ciphers to the client's."),
     Directive::switch("tls-session-caching", "yes", field!(tls.session_caching))

@@ -189,10 +189,17 @@ impl Sender {
     }
 }
 
+/// The port at which this node connects to another for anything but replication, and true if that port has TLS:
+/// `tls-cluster` prefers TLS. A node that has one port only is reached at that port.
+#[must_use]
+pub fn peer_port(config: &Config, member: &Member) -> (u16, bool) {
+    let has_tls = (config.tls.cluster && member.tls != 0) || member.port == 0;
+    (if has_tls { member.tls } else { member.port }, has_tls)
+}
+
 /// Connects to a node: logs in, introduces this connection, and switches replies off.
 fn connect(shared: &Shared, member: &Member, config: &Config) -> io::Result<Wire> {
-    let has_tls = config.tls.cluster && member.tls != 0;
-    let port = if has_tls { member.tls } else { member.port };
+    let (port, has_tls) = peer_port(config, member);
     let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
     let environment = shared.replication.environment();
     let wire = Wire::open(environment, (&member.ip, port), source, IO_TIMEOUT)?;
@@ -255,5 +262,23 @@ impl InForce {
                 .map(|shard| shard.nodes().filter(others).collect())
                 .unwrap_or_default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tls_cluster_prefers_the_port_with_tls() {
+        let mut config = Config::default();
+        let mut port = |prefers_tls, port, tls| {
+            config.tls.cluster = prefers_tls;
+            peer_port(&config, &Member { port, tls, ..Member::default() })
+        };
+        assert_eq!(port(false, 6379, 6380), (6379, false));
+        assert_eq!(port(true, 6379, 6380), (6380, true));
+        assert_eq!(port(true, 6379, 0), (6379, false));
+        assert_eq!(port(false, 0, 6380), (6380, true));
     }
 }

@@ -10,7 +10,7 @@ use brisk_coordinate::error::CoordinatorError;
 use brisk_node::cluster::boot_ms;
 use brisk_node::core::shared::Shared;
 use brisk_reactor::unix_ms;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,9 +32,11 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
         errors: ErrorLog::new(follower.shared, "the status of this node"),
     };
     while !follower.signal.is_stopped() {
-        coord.turn();
+        let is_reached = coord.turn();
         let now_ms = boot_ms();
-        let due_ms = coord.lease.due_ms().min(coord.office.due_ms()).min(now_ms + TURN_MS_MAX);
+        // The office is overdue while the coordinator is unreachable.
+        let office_ms = if is_reached { coord.office.due_ms() } else { u64::MAX };
+        let due_ms = coord.lease.due_ms().min(office_ms).min(now_ms + TURN_MS_MAX);
         if follower.signal.wait(Duration::from_millis(due_ms.saturating_sub(now_ms))) {
             coord.office.look();
             follower.publish_lives(&coord.statuses);
@@ -60,7 +62,8 @@ struct Coord {
 }
 
 impl Coord {
-    fn turn(&mut self) {
+    /// Does all that is due. Returns true if the coordinator was reached.
+    fn turn(&mut self) -> bool {
         if self.follower.take_new_id() {
             self.lease.leave();
         }
@@ -83,6 +86,7 @@ impl Coord {
             }
             self.office.turn(&lease);
         }
+        is_reached
     }
 
     /// Takes the role of the document, if a dataset was being loaded when the document was installed.
@@ -122,34 +126,69 @@ impl Coord {
     }
 }
 
-/// Logs an error of a repeated activity once, until the activity succeeds or fails in another way.
+/// Logs each kind of error of a repeated activity once, until the activity succeeds.
 pub(super) struct ErrorLog {
     shared: &'static Shared,
     /// The activity, in words.
     what: &'static str,
-    last: Option<String>,
+    seen: ErrorKinds,
 }
 
 impl ErrorLog {
     pub(super) const fn new(shared: &'static Shared, what: &'static str) -> ErrorLog {
-        ErrorLog { shared, what, last: None }
+        ErrorLog { shared, what, seen: ErrorKinds(BTreeSet::new()) }
     }
 
     /// True if the activity has succeeded since the last error.
-    pub(super) const fn is_clear(&self) -> bool {
-        self.last.is_none()
+    pub(super) fn is_clear(&self) -> bool {
+        self.seen.0.is_empty()
     }
 
     pub(super) fn note(&mut self, error: &str) {
-        if self.last.as_deref() != Some(error) {
+        if self.seen.add(error) {
             self.shared.log.warning(format_args!("Cluster: {}: {error}", self.what));
-            self.last = Some(error.to_owned());
         }
     }
 
     pub(super) fn clear(&mut self) {
-        if self.last.take().is_some() {
+        if !self.seen.0.is_empty() {
+            self.seen.0.clear();
             self.shared.log.notice(format_args!("Cluster: {}: it works again", self.what));
         }
+    }
+}
+
+/// The kinds of errors since the last success. The kind is the text before the first colon or parenthesis: endpoints
+/// and requests, which change with each attempt, follow it.
+#[derive(Debug)]
+struct ErrorKinds(BTreeSet<String>);
+
+impl ErrorKinds {
+    /// More kinds than the coordinators have. Further kinds are not logged.
+    const KINDS_MAX: usize = 16;
+
+    /// True if this kind is new.
+    fn add(&mut self, error: &str) -> bool {
+        let kind = error.split([':', '(']).next().unwrap_or_default();
+        self.0.len() < ErrorKinds::KINDS_MAX && self.0.insert(kind.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_of_several_endpoints_is_logged_once() {
+        let mut kinds = ErrorKinds(BTreeSet::new());
+        assert!(kinds.add("the coordinator is unreachable: 10.0.0.1:2379: Connection refused"));
+        assert!(!kinds.add("the coordinator is unreachable: 10.0.0.2:2379: Connection refused"));
+        assert!(
+            kinds.add("no answer from the coordinator within 833 ms (/v3/kv/range at 10.0.0.1)")
+        );
+        assert!(
+            !kinds.add("no answer from the coordinator within 833 ms (/v3/kv/txn at 10.0.0.2)")
+        );
+        assert!(!kinds.add("the coordinator is unreachable: 10.0.0.1:2379: Connection refused"));
     }
 }

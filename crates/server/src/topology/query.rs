@@ -2,9 +2,9 @@
 
 use brisk_cluster::document::{Member, NodeStatus, REPORT_BYTES_MAX};
 use brisk_cluster::id::NodeId;
-use brisk_cluster::map::client_port;
 use brisk_config::Config;
 use brisk_net::tls::outgoing;
+use brisk_node::cluster::peers::peer_port;
 use brisk_resp::request;
 use rustls::StreamOwned;
 use std::collections::BTreeMap;
@@ -23,6 +23,31 @@ const QUERIES_MAX: usize = 64;
 /// A connection to a node, with or without TLS.
 trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
+
+/// A socket whose reads and writes end at a time. The handshake of TLS reads and writes by itself.
+#[derive(Debug)]
+struct TimedSocket {
+    socket: TcpStream,
+    until: Instant,
+}
+
+impl Read for TimedSocket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(left(self.until)?))?;
+        self.socket.read(into)
+    }
+}
+
+impl Write for TimedSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(left(self.until)?))?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
 
 /// Requests the reports of these nodes. Nodes that do not reply in time are missing in the result.
 pub(super) fn statuses(
@@ -71,13 +96,12 @@ fn each<T: Send>(
 /// The node cannot be reached, or does not reply in time.
 pub(super) fn request_of(config: &Config, member: &Member, words: &[&str]) -> io::Result<Vec<u8>> {
     let until = Instant::now() + QUERY_MAX;
-    let uses_tls = config.tls.replication;
-    let port = client_port(member, uses_tls);
+    let (port, uses_tls) = peer_port(config, member);
     let address = (member.ip.as_str(), port).to_socket_addrs()?.next();
     let address = address.ok_or(ErrorKind::AddrNotAvailable)?;
     let socket = TcpStream::connect_timeout(&address, left(until)?)?;
     socket.set_nodelay(true)?;
-    let clock = socket.try_clone()?;
+    let socket = TimedSocket { socket, until };
     let mut stream: Box<dyn Stream> = if uses_tls {
         let tls = outgoing::connection(config, address.ip()).map_err(io::Error::other)?;
         Box::new(StreamOwned::new(tls, socket))
@@ -93,7 +117,6 @@ pub(super) fn request_of(config: &Config, member: &Member, words: &[&str]) -> io
         request::encode(&mut bytes, &words);
     }
     request::encode(&mut bytes, words);
-    clock.set_write_timeout(Some(left(until)?))?;
     stream.write_all(&bytes)?;
     stream.flush()?;
     let mut received = Vec::new();
@@ -110,7 +133,6 @@ pub(super) fn request_of(config: &Config, member: &Member, words: &[&str]) -> io
             return Err(ErrorKind::InvalidData.into());
         }
         let mut part = [0; 4 << 10];
-        clock.set_read_timeout(Some(left(until)?))?;
         match stream.read(&mut part)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             len => received.extend_from_slice(&part[..len]),
@@ -139,6 +161,28 @@ fn first_reply(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brisk_testkit::{TempDir, wait_until};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_node_that_completes_no_handshake_is_given_up() {
+        let dir = TempDir::new();
+        let authority = dir.path("ca.crt");
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::default().self_signed(&key).unwrap();
+        std::fs::write(&authority, certificate.pem()).unwrap();
+        let mut config = Config::default();
+        config.tls.cluster = true;
+        config.tls.ca_cert_file = authority.to_str().unwrap().into();
+        // The system accepts the connection, and no process reads it.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let tls = listener.local_addr().unwrap().port();
+        let member = Member { ip: "127.0.0.1".to_owned(), tls, ..Member::default() };
+        let query = std::thread::spawn(move || request_of(&config, &member, &["PING"]));
+        wait_until("the query to end", || query.is_finished());
+        let error = query.join().unwrap().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+    }
 
     #[test]
     fn replies_are_taken_when_they_are_complete() {

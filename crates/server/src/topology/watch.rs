@@ -6,10 +6,12 @@ use super::identity::registration_of;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long one call waits for events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
+/// A watch without events and errors for this long works: a silent member has replied to a probe meanwhile.
+const SOUND_AFTER: Duration = Duration::from_secs(10);
 /// The pause after a snapshot that failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -44,6 +46,7 @@ fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
 /// Follows the events after a snapshot, until they are not kept any more or the threads are stopped.
 fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut ErrorLog) {
     let mut watch = follower.coordinator.watch(snapshot.revision);
+    let mut failed_at = Instant::now();
     while !follower.signal.is_stopped() {
         let known = follower.known_revision();
         let events = match watch.next(EVENTS_WAIT) {
@@ -51,9 +54,15 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
             Err(CoordinatorError::Stopped) => return,
             Err(error) => {
                 errors.note(&error.to_string());
+                failed_at = Instant::now();
                 continue;
             }
         };
+        if events.iter().any(|event| matches!(event, WatchEvent::NoLeader)) {
+            failed_at = Instant::now();
+        } else if !events.is_empty() || failed_at.elapsed() > SOUND_AFTER {
+            errors.clear();
+        }
         for event in events {
             match event {
                 WatchEvent::Topology(topology) => {

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod client;
+mod cluster;
 mod hostile;
 mod http;
 mod link;
