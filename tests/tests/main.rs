@@ -27,6 +27,7 @@ mod client_reply;
 mod client_typed;
 mod cluster_commands;
 mod cluster_disabled;
+mod cluster_partition;
 mod cluster_pubsub;
 mod cluster_routing;
 mod cluster_switch;
