@@ -6,6 +6,8 @@
 use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::{BriskCluster, Conn, assert_reply, wait_until};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -232,6 +234,28 @@ fn switches_on_etcd_lose_no_write() {
         clients.wait_for_writes();
     }
     clients.stop("5 switches on etcd", &mut cluster.connect(primary));
+}
+
+#[test]
+fn a_switch_does_not_wait_for_the_disk() {
+    let cluster = BriskCluster::start(1, 1);
+    let files: Vec<PathBuf> =
+        cluster.running().map(|at| cluster.node(at).dir().join("topology.json.new")).collect();
+    // Nobody reads from the pipe, so that a thread that writes the file waits.
+    let make = |path: &PathBuf| Command::new("mkfifo").arg(path).status().unwrap().success();
+    assert!(files.iter().all(make));
+    let clients = Clients::start(&cluster);
+    let (primary, old) = switch(&cluster);
+    clients.wait_for_writes();
+    clients.stop("a switch without a disk", &mut cluster.connect(primary));
+    let log = cluster.node(old).log();
+    assert!(log.contains("ms for the replica, "), "{log}");
+    for path in files {
+        let other = path.with_extension("pipe");
+        std::fs::rename(&path, &other).unwrap();
+        // The writer goes on.
+        std::fs::read(&other).unwrap();
+    }
 }
 
 #[test]

@@ -109,6 +109,11 @@ fn redis_cli_fixes_slots_without_an_owner() {
     let nodes = BriskCluster::start_apart(3, &[]);
     create(&nodes, "0");
     assert_reply!(nodes.connect(0), "CLUSTER DELSLOTS 1 2 3", "OK");
+    for at in nodes.running() {
+        wait_until("the node to follow", || {
+            nodes.connect(at).cmd("CLUSTER INFO").text().contains("cluster_slots_assigned:16381")
+        });
+    }
     let first = address(&nodes, 0);
     let text = cli(&["fix", &first]);
     assert!(text.contains("Fixing slots coverage..."), "{text}");

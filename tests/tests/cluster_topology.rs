@@ -284,6 +284,21 @@ fn a_primary_that_ends_gives_its_lease_back() {
 }
 
 #[test]
+fn a_primary_that_ends_at_once_is_replaced_without_a_wait() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    // After the end of its lease, a new primary would wait for half of this time.
+    let mut cluster = start_on_etcd(&etcd, 1, 1, "600000");
+    wait_until_written(&cluster, KEYS[0], "v");
+    let at = cluster.owner(KEYS[0]);
+    assert!(cluster.connect(at).try_cmd("SHUTDOWN NOSAVE NOW").is_err());
+    wait_until("the node to end", || cluster.node(at).log().contains("bye bye"));
+    cluster.kill(at);
+    let log = cluster.node(at).log();
+    assert!(log.contains(" is handed over to "), "{log}");
+    wait_until_written(&cluster, KEYS[0], "w");
+}
+
+#[test]
 fn a_primary_that_was_stopped_for_longer_than_its_lease_serves_nothing_more() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
     let cluster = start_on_etcd(&etcd, 1, 1, "3000");

@@ -2,7 +2,8 @@
 //! round after round.
 //!
 //! A round ends when the killed node is a replica in sync. Then the writers pause, and primaries and replicas are
-//! compared. With `--peer redis` a cluster of redis-server takes turns, so that both meet the same machine.
+//! compared. With `--peer redis` a cluster of redis-server takes turns, so that both meet the same machine. A failover
+//! that takes longer than two timeouts prints the logs of the nodes, and the elections of etcd.
 
 use super::nodes::{Nodes, SETTLED_WITHIN, Store};
 use super::quantiles;
@@ -27,6 +28,8 @@ struct Side {
     nodes: Nodes,
     writers: Vec<Writer>,
     failovers: Vec<FailoverRound>,
+    /// The ends of the nodes' logs right after the last failover.
+    logs: String,
 }
 
 struct FailoverRound {
@@ -45,6 +48,7 @@ pub(super) fn main(options: &Options) -> Result<Outcome> {
     let ttl: u64 = options.number("ttl", 5)?;
     let seed: u64 = options.number("seed", 1)?;
     let Some(store) = Store::start(options)? else { return Ok(Outcome::Skipped) };
+    let slow = Duration::from_secs(2 * ttl);
     let mut sides = vec![Side::start(Nodes::brisk(&store, KEYS.len(), ttl))?];
     match options.text("peer") {
         None => {}
@@ -59,6 +63,9 @@ pub(super) fn main(options: &Options) -> Result<Outcome> {
             let done = side.round(shard, Duration::from_millis(writing as u64));
             done.with_context(|| format!("round {round}, seed {seed}, {}", side.nodes.name()))?;
             side.report(round);
+            if side.failovers.last().is_some_and(|last| last.took > slow) {
+                println!("{}{}", side.logs, store.elections());
+            }
         }
     }
     println!("\n{rounds} failovers, TTL {ttl} s, {}; times in ms\n", store.describe());
@@ -84,7 +91,7 @@ impl Side {
             writers.push(Writer::start(nodes.addresses(), key));
         }
         nodes.check_roles(KEYS.len())?;
-        Ok(Side { nodes, writers, failovers: Vec::new() })
+        Ok(Side { nodes, writers, failovers: Vec::new(), logs: String::new() })
     }
 
     /// A failover of a shard, from healthy nodes to healthy nodes.
@@ -109,6 +116,7 @@ impl Side {
             switched.is_some()
         });
         let Some(switch) = switched else { bail!("no failover\n{}", self.nodes.logs()) };
+        self.logs = self.nodes.logs();
         self.nodes.restart(primary);
         let owner = self.nodes.owner(KEYS[shard])?;
         let replica = self.nodes.replica_of(owner)?;

@@ -44,6 +44,14 @@ impl Store {
         directives
     }
 
+    /// The changes of etcd's leader, each of which extends all leases.
+    pub(super) fn elections(&self) -> String {
+        match self {
+            Store::Directory => String::new(),
+            Store::Etcd(etcd) => etcd.log_lines("leader at term"),
+        }
+    }
+
     /// For the table.
     pub(super) fn describe(&self) -> String {
         match self {

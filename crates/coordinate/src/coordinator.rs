@@ -9,8 +9,11 @@ use crate::values::{
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// A store that all nodes of a cluster share. Calls block; each has a time limit of its own. Several
-/// threads may call at once.
+/// The longest time of a call that takes no limit. In a directory, a call may also wait for other processes.
+pub const CALL_MAX: Duration = Duration::from_secs(6);
+
+/// A store that all nodes of a cluster share. Calls block; each has a time limit. Several threads may
+/// call at once.
 ///
 /// Reads are linearizable: a read that begins after a change was acknowledged sees it.
 pub trait Coordinator: Debug + Send + Sync {
@@ -21,13 +24,29 @@ pub trait Coordinator: Debug + Send + Sync {
     ///
     /// # Errors
     /// The coordinator cannot be reached or its data is damaged.
-    fn read(&self) -> Result<Topology, CoordinatorError>;
+    fn read(&self) -> Result<Topology, CoordinatorError> {
+        self.read_within(CALL_MAX)
+    }
+
+    /// As [`Coordinator::read`], with this time limit. At least two endpoints can be tried within it.
+    ///
+    /// # Errors
+    /// See [`Coordinator::read`].
+    fn read_within(&self, limit: Duration) -> Result<Topology, CoordinatorError>;
 
     /// Reads the topology, the nodes and the controller as they were at one revision.
     ///
     /// # Errors
     /// The coordinator cannot be reached or its data is damaged.
-    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError>;
+    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError> {
+        self.snapshot_within(CALL_MAX)
+    }
+
+    /// As [`Coordinator::snapshot`], with this time limit.
+    ///
+    /// # Errors
+    /// See [`Coordinator::snapshot`].
+    fn snapshot_within(&self, limit: Duration) -> Result<ClusterSnapshot, CoordinatorError>;
 
     /// The nodes whose leases are alive, sorted by id.
     ///
@@ -38,7 +57,12 @@ pub trait Coordinator: Debug + Send + Sync {
     }
 
     /// Replaces the document if no other change came first.
-    fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome;
+    fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome {
+        self.change_within(change, CALL_MAX)
+    }
+
+    /// As [`Coordinator::change`], with this time limit.
+    fn change_within(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome;
 
     /// Registers a node with a new lease.
     ///
@@ -52,7 +76,7 @@ pub trait Coordinator: Debug + Send + Sync {
         claim: Claim,
     ) -> Result<Lease, CoordinatorError>;
 
-    /// Renews a lease; the result has a later [`Lease::expires_at`].
+    /// Renews a lease, within at most half of its TTL; the result has a later [`Lease::expires_at`].
     ///
     /// # Errors
     /// [`CoordinatorError::LeaseLost`]: the process registers again with [`Claim::Resume`] and the

@@ -69,12 +69,12 @@ impl Coordinator for FixedCoordinator {
         BootTime::now()
     }
 
-    fn read(&self) -> Result<Topology, CoordinatorError> {
+    fn read_within(&self, _: Duration) -> Result<Topology, CoordinatorError> {
         self.check_running()?;
         Ok(Topology { revision: REVISION, document: Some(self.document.clone()) })
     }
 
-    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError> {
+    fn snapshot_within(&self, _: Duration) -> Result<ClusterSnapshot, CoordinatorError> {
         let topology = self.read()?;
         let entries = self.entries.lock().even_poisoned();
         let registered = |entry: &OwnEntry| RegisteredNode {
@@ -86,7 +86,7 @@ impl Coordinator for FixedCoordinator {
         Ok(ClusterSnapshot { revision: REVISION, topology, nodes, controller: None })
     }
 
-    fn change(&self, _: &TopologyChange<'_>) -> ChangeOutcome {
+    fn change_within(&self, _: &TopologyChange<'_>, _: Duration) -> ChangeOutcome {
         ChangeOutcome::Refused(CoordinatorError::ReadOnly)
     }
 

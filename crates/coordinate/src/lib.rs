@@ -2,7 +2,8 @@
 //! knows which nodes are alive and which one is the controller.
 //!
 //! ```text
-//!  brisk-coord ── register, renew, change, campaign, put_status ──┐
+//!  brisk-lease ── register, renew, read ──────────────────────────┐
+//!  brisk-coord ── change, campaign, put_status ───────────────────┤
 //!                                                                 ├── Coordinator ── local: files of one machine
 //!  brisk-watch ── snapshot, watch ────────────────────────────────┘             ├── etcd: JSON gateway
 //!                                                                               ├── fixed: a document from a file
@@ -35,5 +36,5 @@ pub mod setting;
 mod stop;
 pub mod values;
 
-pub use self::coordinator::{Coordinator, Watch};
+pub use self::coordinator::{CALL_MAX, Coordinator, Watch};
 pub use self::open::open;

@@ -7,7 +7,7 @@ use brisk_coordinate::Coordinator;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::etcd::{EtcdCoordinator, EtcdOptions};
 use brisk_coordinate::values::{
-    ChangeOutcome, Claim, LeaseTtl, Revision, TopologyChange, WatchEvent,
+    ChangeOutcome, Claim, Lease, LeaseTtl, Revision, TopologyChange, WatchEvent,
 };
 use brisk_testkit::etcd::{Etcd, EtcdLaunch};
 use brisk_testkit::wait::{holds_within, wait_until};
@@ -86,6 +86,38 @@ fn a_frozen_member_is_left_by_calls_renewals_and_watches() {
     etcd.thaw(0);
     etcd.wait_until_healthy(0);
     assert_eq!(coordinator.nodes().unwrap().len(), 1);
+}
+
+#[test]
+fn a_call_with_a_limit_and_a_renewal_take_no_longer() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let coordinator = open_etcd(&etcd, &EtcdOptions::default());
+    let lease = coordinator.register(&registration(1, "a"), ttl(600), Claim::Start).unwrap();
+    let short = Lease { ttl: ttl(2), ..lease };
+    let of_lease = Duration::from_secs(2) / 6;
+    let limit = Duration::from_millis(300);
+    let each = |call: &dyn Fn() -> Option<CoordinatorError>, limit_max: Duration| {
+        // The call takes a connection that is open, and gets no answer.
+        etcd.thaw(0);
+        coordinator.read().unwrap();
+        etcd.freeze(0);
+        match call() {
+            Some(CoordinatorError::TimedOut { limit, .. }) => assert!(limit <= limit_max),
+            other => panic!("{other:?}"),
+        }
+    };
+    let document = TopologyChange { expected: Revision::NONE, document: b"1", controller: None };
+    each(&|| coordinator.read_within(limit).err(), limit / 3);
+    each(&|| coordinator.snapshot_within(limit).err(), limit / 3);
+    each(
+        &|| match coordinator.change_within(&document, limit) {
+            ChangeOutcome::Unknown(error) => Some(error),
+            _ => None,
+        },
+        limit / 3,
+    );
+    each(&|| coordinator.renew(&short).err(), of_lease);
+    etcd.thaw(0);
 }
 
 #[test]

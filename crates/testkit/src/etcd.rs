@@ -9,7 +9,7 @@ use crate::wait::{holds_within, wait_until};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -142,11 +142,27 @@ impl Etcd {
         self.restart(at);
     }
 
+    /// The lines of the members' logs that contain `text`.
+    pub fn log_lines(&self, text: &str) -> String {
+        let mut found = String::new();
+        for at in 0..self.members.len() {
+            let log = std::fs::read_to_string(self.log_path(at)).unwrap_or_default();
+            for line in log.lines().filter(|line| line.contains(text)) {
+                found += &format!("m{at}: {line}\n");
+            }
+        }
+        found
+    }
+
+    fn log_path(&self, at: usize) -> PathBuf {
+        self.dir.path(&format!("m{at}.log"))
+    }
+
     /// Waits until a member has a leader and takes part in a quorum.
     #[track_caller]
     pub fn wait_until_healthy(&self, at: usize) {
         let is_healthy = holds_within(READY_MAX, || self.is_healthy(at));
-        let log = std::fs::read_to_string(self.dir.path(&format!("m{at}.log"))).unwrap_or_default();
+        let log = std::fs::read_to_string(self.log_path(at)).unwrap_or_default();
         assert!(is_healthy, "etcd's member {at} is not healthy:\n{log}");
     }
 
@@ -182,12 +198,10 @@ impl Etcd {
 
     #[track_caller]
     fn spawn(&mut self, at: usize) {
+        let path = self.log_path(at);
         let member = &mut self.members[at];
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.dir.path(&format!("m{at}.log")))
-            .expect("the log can be written");
+        let log =
+            File::options().create(true).append(true).open(path).expect("the log can be written");
         let client = url(self.launch.scheme, &member.client);
         let peer = url("http", &member.peer);
         let mut command = if Path::new("/usr/bin/setpriv").exists() {

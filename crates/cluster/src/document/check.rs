@@ -73,7 +73,7 @@ pub enum InstallError {
     )]
     PrimaryChanged { shard: ShardId, term: Term, in_force: NodeId, new: NodeId },
     #[error(
-        "the document has disappeared; this node keeps epoch {0} and serves as before. Restore it with: brisk-cli --cluster restore-topology"
+        "the document has disappeared; this node keeps epoch {0}. A primary serves no longer than its present lease lives. Restore the document with: brisk-cli --cluster restore-topology"
     )]
     Disappeared(Epoch),
 }

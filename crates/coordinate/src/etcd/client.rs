@@ -5,6 +5,7 @@ use super::http::ResponseParser;
 use super::messages::{self, MessageError};
 use super::tls::EtcdTls;
 use super::version;
+use crate::coordinator::CALL_MAX;
 use crate::error::CoordinatorError;
 use crate::setting::Endpoint;
 use crate::stop::StopFlag;
@@ -14,8 +15,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Unused connections that are kept: one for each of the two threads, and one for probes.
-const IDLE_MAX: usize = 3;
+/// Unused connections that are kept: for the lease, the controller, the watch and its probes, and for commands.
+const IDLE_MAX: usize = 4;
 /// Pause after all endpoints have failed.
 const ROUND_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes of an error text that are shown.
@@ -24,7 +25,8 @@ const SHOWN_BYTES_MAX: usize = 300;
 /// The time limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallLimits {
-    /// For one endpoint, connection included.
+    /// For the first endpoint, connection included. Each further one gets twice the time of the one before: etcd
+    /// may be slow as a whole.
     pub(super) endpoint: Duration,
     /// For all endpoints.
     pub(super) total: Duration,
@@ -33,10 +35,16 @@ pub(super) struct CallLimits {
 impl CallLimits {
     /// Reads. A stopped member is left after 1.5 s; an election takes about 2 s.
     pub(super) const READ: CallLimits =
-        CallLimits { endpoint: Duration::from_millis(1_500), total: Duration::from_secs(6) };
+        CallLimits { endpoint: Duration::from_millis(1_500), total: CALL_MAX };
     /// Writes.
     pub(super) const WRITE: CallLimits =
-        CallLimits { endpoint: Duration::from_secs(3), total: Duration::from_secs(6) };
+        CallLimits { endpoint: Duration::from_secs(3), total: CALL_MAX };
+
+    /// These limits for a call that ends within `limit`. Two endpoints can be tried within it, the second one for
+    /// twice as long: a stopped one does not take all of the time.
+    pub(super) fn within(self, limit: Duration) -> CallLimits {
+        CallLimits { endpoint: self.endpoint.min(limit / 3), total: self.total.min(limit) }
+    }
 }
 
 /// Says if a request may be sent again after its outcome is unknown.
@@ -135,20 +143,21 @@ impl EtcdClient {
         operation: impl Fn(usize, &WaitLimit) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
         let end = Instant::now() + limits.total;
+        let mut endpoint_limit = limits.endpoint;
         let mut was_sent = false;
         let mut failures = 0;
         let mut earlier: Option<CallError> = None;
         loop {
             let at = self.current();
             let left = end.saturating_duration_since(Instant::now());
-            let limit = WaitLimit::new(limits.endpoint.min(left), &self.stop);
+            let limit = WaitLimit::new(endpoint_limit.min(left), &self.stop);
             let failed = match operation(at, &limit) {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             was_sent |= failed.may_have_happened;
             // An attempt that the total limit cut short says less than the one before.
-            let was_cut_short = left < limits.endpoint && Instant::now() >= end;
+            let was_cut_short = left < endpoint_limit && Instant::now() >= end;
             let failed = if was_cut_short { earlier.unwrap_or(failed) } else { failed };
             let failed = CallError { may_have_happened: was_sent, ..failed };
             let is_final = failed.next == NextStep::GiveUp
@@ -159,6 +168,7 @@ impl EtcdClient {
                 return Err(failed);
             }
             self.leave(at);
+            endpoint_limit = endpoint_limit.saturating_mul(2);
             failures += 1;
             if failures % self.endpoints.len() == 0 {
                 // If no endpoint can be reached, the caller decides when to try again.

@@ -53,8 +53,6 @@ use std::time::Duration;
 
 /// Attempts to register while another process registers the same id.
 const REGISTRATIONS_MAX: usize = 5;
-/// A renewal gives one endpoint this part of the TTL.
-const RENEWAL_ENDPOINT_PARTS: u32 = 6;
 /// A renewal takes at most this part of the TTL.
 const RENEWAL_PARTS: u32 = 2;
 
@@ -162,10 +160,11 @@ impl EtcdCoordinator {
         &self,
         path: &str,
         body: &Value,
+        limits: CallLimits,
         parse: impl Fn(&Value) -> Result<T, MessageError>,
     ) -> Result<T, CoordinatorError> {
         self.check_running()?;
-        let answer = self.client.call(path, body, CallLimits::READ, Repeat::Safe);
+        let answer = self.client.call(path, body, limits, Repeat::Safe);
         let answer = answer.map_err(|failed| failed.error)?;
         parse(&answer).map_err(|error| self.bad_answer(error))
     }
@@ -175,23 +174,28 @@ impl EtcdCoordinator {
     }
 
     /// A transaction whose outcome may be unknown.
-    fn write_transaction(&self, transaction: &Value) -> Result<TransactionAnswer, CallError> {
+    fn write_transaction(
+        &self,
+        transaction: &Value,
+        limits: CallLimits,
+    ) -> Result<TransactionAnswer, CallError> {
         let path = "/v3/kv/txn";
-        let answer = self.client.call(path, transaction, CallLimits::WRITE, Repeat::Never)?;
+        let answer = self.client.call(path, transaction, limits, Repeat::Never)?;
         TransactionAnswer::parse(&answer)
             .map_err(|error| self.client.misread(self.client.current(), error))
     }
 
     fn range_prefix(&self, prefix: &str) -> Result<Vec<KeyValue>, CoordinatorError> {
         let range = messages::range_prefix(prefix, NODES_MAX + 1);
-        let found = self.read_call("/v3/kv/range", &range, messages::key_values)?;
+        let found =
+            self.read_call("/v3/kv/range", &range, CallLimits::READ, messages::key_values)?;
         check_count(found)
     }
 
     /// Grants a lease: its number and its TTL.
     fn grant(&self, ttl: LeaseTtl) -> Result<(LeaseId, LeaseTtl), CoordinatorError> {
         let body = json!({"TTL": ttl.seconds().to_string()});
-        self.read_call("/v3/lease/grant", &body, |answer| {
+        self.read_call("/v3/lease/grant", &body, CallLimits::READ, |answer| {
             let id = messages::number(answer, "ID")?;
             let granted = Duration::from_secs(messages::number(answer, "TTL")?);
             // A lease without a number or a TTL is none.
@@ -206,7 +210,7 @@ impl EtcdCoordinator {
 
     fn revoke(&self, lease: LeaseId) -> Result<(), CoordinatorError> {
         let body = json!({"ID": lease.0.to_string()});
-        match self.read_call("/v3/lease/revoke", &body, |_| Ok(())) {
+        match self.read_call("/v3/lease/revoke", &body, CallLimits::READ, |_| Ok(())) {
             // It has ended before.
             Err(CoordinatorError::LeaseLost) => Ok(()),
             other => other,
@@ -225,7 +229,8 @@ impl EtcdCoordinator {
         let value = encode_registration(registration);
         for _ in 0..REGISTRATIONS_MAX {
             let range = messages::range(&key);
-            let found = self.read_call("/v3/kv/range", &range, messages::key_values)?;
+            let found =
+                self.read_call("/v3/kv/range", &range, CallLimits::READ, messages::key_values)?;
             let present = found.first();
             let earlier = present.and_then(|present| decode_registration(node, &present.value));
             if claim == Claim::Resume
@@ -239,7 +244,8 @@ impl EtcdCoordinator {
             let put = Operation::Put { key: &key, value: &value, lease: lease.0 };
             let compare = Compare::ModRevision(&key, revision);
             let transaction = messages::transaction(&[compare], &[put], &[]);
-            let answer = self.write_transaction(&transaction).map_err(|failed| failed.error)?;
+            let answer = self.write_transaction(&transaction, CallLimits::WRITE);
+            let answer = answer.map_err(|failed| failed.error)?;
             if answer.succeeded {
                 let old = present.map_or(0, |present| present.lease);
                 if old != 0 && old != lease.0 {
@@ -289,7 +295,11 @@ impl EtcdCoordinator {
         Ok(Lease { ttl, expires_at: Some(sent_at.after(ttl.duration())), ..lease.clone() })
     }
 
-    fn try_change(&self, change: &TopologyChange<'_>) -> Result<Option<Revision>, CallError> {
+    fn try_change(
+        &self,
+        change: &TopologyChange<'_>,
+        limits: CallLimits,
+    ) -> Result<Option<Revision>, CallError> {
         let size = check_size("document", change.document.len(), DOCUMENT_BYTES_MAX);
         size.and_then(|()| self.check_running()).map_err(CallError::final_error)?;
         let (topology, controller) = (self.keys.topology(), self.keys.controller());
@@ -298,7 +308,7 @@ impl EtcdCoordinator {
         compare.extend(since.map(|since| Compare::CreateRevision(&controller, since)));
         let put = Operation::Put { key: &topology, value: change.document, lease: 0 };
         let transaction = messages::transaction(&compare, &[put], &[]);
-        let answer = self.write_transaction(&transaction)?;
+        let answer = self.write_transaction(&transaction, limits)?;
         Ok(answer.succeeded.then_some(Revision(answer.revision)))
     }
 }
@@ -308,13 +318,14 @@ impl Coordinator for EtcdCoordinator {
         BootTime::now()
     }
 
-    fn read(&self) -> Result<Topology, CoordinatorError> {
-        let range = messages::range(&self.keys.topology());
-        let found = self.read_call("/v3/kv/range", &range, messages::key_values)?;
+    fn read_within(&self, limit: Duration) -> Result<Topology, CoordinatorError> {
+        let (range, limits) =
+            (messages::range(&self.keys.topology()), CallLimits::READ.within(limit));
+        let found = self.read_call("/v3/kv/range", &range, limits, messages::key_values)?;
         Ok(topology_of(found.first()))
     }
 
-    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError> {
+    fn snapshot_within(&self, limit: Duration) -> Result<ClusterSnapshot, CoordinatorError> {
         let (topology, controller) = (self.keys.topology(), self.keys.controller());
         let nodes = self.keys.nodes();
         let operations = [
@@ -323,7 +334,9 @@ impl Coordinator for EtcdCoordinator {
             Operation::RangePrefix(&nodes, NODES_MAX + 1),
         ];
         let transaction = messages::transaction(&[], &operations, &[]);
-        let answer = self.read_call("/v3/kv/txn", &transaction, TransactionAnswer::parse)?;
+        let limits = CallLimits::READ.within(limit);
+        let answer =
+            self.read_call("/v3/kv/txn", &transaction, limits, TransactionAnswer::parse)?;
         let entries = check_count(answer.ranges.get(2).cloned().unwrap_or_default())?;
         Ok(ClusterSnapshot {
             revision: Revision(answer.revision),
@@ -333,8 +346,8 @@ impl Coordinator for EtcdCoordinator {
         })
     }
 
-    fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome {
-        match self.try_change(change) {
+    fn change_within(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome {
+        match self.try_change(change, CallLimits::WRITE.within(limit)) {
             Ok(Some(revision)) => ChangeOutcome::Changed(revision),
             Ok(None) => ChangeOutcome::Conflict,
             Err(failed) if failed.may_have_happened => ChangeOutcome::Unknown(failed.error),
@@ -362,13 +375,9 @@ impl Coordinator for EtcdCoordinator {
 
     fn renew(&self, lease: &Lease) -> Result<Lease, CoordinatorError> {
         self.check_running()?;
-        let limits = CallLimits {
-            endpoint: lease.ttl.duration() / RENEWAL_ENDPOINT_PARTS,
-            total: lease.ttl.duration() / RENEWAL_PARTS,
-        };
-        let renewed = self
-            .client
-            .call_with(limits, Repeat::Safe, |at, limit| self.renew_at(lease, at, limit));
+        let renew = |at, limit: &WaitLimit| self.renew_at(lease, at, limit);
+        let limits = CallLimits::READ.within(lease.ttl.duration() / RENEWAL_PARTS);
+        let renewed = self.client.call_with(limits, Repeat::Safe, renew);
         renewed.map_err(|failed| failed.error)
     }
 
@@ -383,7 +392,9 @@ impl Coordinator for EtcdCoordinator {
         let compare = Compare::CreateRevision(&key, 0);
         let transaction = messages::transaction(&[compare], &[put], &[Operation::Range(&key)]);
         // A repeated attempt finds the key of the first one.
-        let answer = self.read_call("/v3/kv/txn", &transaction, TransactionAnswer::parse)?;
+        let limits = CallLimits::READ;
+        let answer =
+            self.read_call("/v3/kv/txn", &transaction, limits, TransactionAnswer::parse)?;
         if answer.succeeded {
             let since = Revision(answer.revision);
             return Ok(Campaign::Elected(Controller { node: lease.node, since }));
@@ -398,7 +409,7 @@ impl Coordinator for EtcdCoordinator {
         let body = json!({"ID": lease.id.0.to_string()});
         let is_ended = |ttl: &Value| ttl.as_str() == Some("-1") || ttl.as_i64() == Some(-1);
         let left = |answer: &Value| Ok(!answer.get("TTL").is_some_and(is_ended));
-        if !self.read_call("/v3/lease/timetolive", &body, left)? {
+        if !self.read_call("/v3/lease/timetolive", &body, limits, left)? {
             return Err(CoordinatorError::LeaseLost);
         }
         Ok(Campaign::Held(controller))
@@ -408,7 +419,7 @@ impl Coordinator for EtcdCoordinator {
         let key = self.keys.controller();
         let compare = Compare::Lease(&key, lease.id.0);
         let transaction = messages::transaction(&[compare], &[Operation::Delete(&key)], &[]);
-        self.read_call("/v3/kv/txn", &transaction, |_| Ok(()))
+        self.read_call("/v3/kv/txn", &transaction, CallLimits::READ, |_| Ok(()))
     }
 
     fn put_status(&self, lease: &Lease, status: &[u8]) -> Result<(), CoordinatorError> {
@@ -416,7 +427,7 @@ impl Coordinator for EtcdCoordinator {
         let key = self.keys.status(lease.node);
         let put = Operation::Put { key: &key, value: status, lease: lease.id.0 };
         let transaction = messages::transaction(&[], &[put], &[]);
-        self.read_call("/v3/kv/txn", &transaction, |_| Ok(()))
+        self.read_call("/v3/kv/txn", &transaction, CallLimits::READ, |_| Ok(()))
     }
 
     fn statuses(&self) -> Result<Vec<NodeStatus>, CoordinatorError> {

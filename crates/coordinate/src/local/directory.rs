@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 /// How long a call waits for the lock. Holders keep it for some disk writes, and waiters have no order;
 /// CLUSTER commands wait this long, too.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
+pub(super) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes that hold any entry of a node: a revision, an incarnation and details.
@@ -134,7 +134,11 @@ impl LocalDirectory {
 
     /// Takes the lock, repairs the journal if a process died within a change, and removes the
     /// entries of dead processes.
-    pub(super) fn lock(&self, stop: &StopFlag) -> Result<LockedDirectory<'_>, CoordinatorError> {
+    pub(super) fn lock(
+        &self,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> Result<LockedDirectory<'_>, CoordinatorError> {
         let path = self.root.join("lock");
         let lock = File::options()
             .create(true)
@@ -142,10 +146,10 @@ impl LocalDirectory {
             .write(true)
             .open(&path)
             .map_err(|error| CoordinatorError::file("open", &path, error))?;
-        let give_up = Instant::now() + LOCK_WAIT_MAX;
+        let give_up = Instant::now() + limit;
         while !try_lock(&lock, FlockOperation::NonBlockingLockExclusive, &path)? {
             if Instant::now() >= give_up {
-                return Err(CoordinatorError::Locked { path, limit: LOCK_WAIT_MAX });
+                return Err(CoordinatorError::Locked { path, limit });
             }
             if stop.pause(LOCK_PAUSE) {
                 return Err(CoordinatorError::Stopped);

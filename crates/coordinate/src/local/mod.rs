@@ -18,7 +18,7 @@ mod filesystem;
 mod journal;
 mod watch;
 
-use self::directory::{LocalDirectory, names};
+use self::directory::{LOCK_WAIT_MAX, LocalDirectory, names};
 use self::files::{Durability, ReplaceError};
 use self::watch::LocalWatch;
 use crate::clock::BootTime;
@@ -35,6 +35,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// Bytes that hold any status file: an incarnation and a status.
 const STATUS_FILE_BYTES_MAX: usize = STATUS_BYTES_MAX + 128;
@@ -85,15 +86,26 @@ impl LocalCoordinator {
     }
 
     fn lock(&self) -> Result<directory::LockedDirectory<'_>, CoordinatorError> {
+        self.lock_within(LOCK_WAIT_MAX)
+    }
+
+    fn lock_within(
+        &self,
+        limit: Duration,
+    ) -> Result<directory::LockedDirectory<'_>, CoordinatorError> {
         self.check_running()?;
-        self.directory.lock(&self.stop)
+        self.directory.lock(limit.min(LOCK_WAIT_MAX), &self.stop)
     }
 
     /// Replaces the document; the error's variant says if it may have happened.
-    fn try_change(&self, change: &TopologyChange<'_>) -> Result<Option<Revision>, ReplaceError> {
+    fn try_change(
+        &self,
+        change: &TopologyChange<'_>,
+        limit: Duration,
+    ) -> Result<Option<Revision>, ReplaceError> {
         let size = change.document.len();
         check_size("document", size, DOCUMENT_BYTES_MAX).map_err(ReplaceError::Before)?;
-        let mut locked = self.lock().map_err(ReplaceError::Before)?;
+        let mut locked = self.lock_within(limit).map_err(ReplaceError::Before)?;
         let present = locked.topology.as_ref().map_or(Revision::NONE, |(revision, _)| *revision);
         if present != change.expected {
             return Ok(None);
@@ -119,14 +131,14 @@ impl Coordinator for LocalCoordinator {
         BootTime::now()
     }
 
-    fn read(&self) -> Result<Topology, CoordinatorError> {
+    fn read_within(&self, _: Duration) -> Result<Topology, CoordinatorError> {
         self.check_running()?;
         let topology = files::read_topology(&self.directory.topology())?;
         Ok(topology_of(topology))
     }
 
-    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError> {
-        let locked = self.lock()?;
+    fn snapshot_within(&self, limit: Duration) -> Result<ClusterSnapshot, CoordinatorError> {
+        let locked = self.lock_within(limit)?;
         let mut nodes = Vec::new();
         for node in self.directory.node_ids()? {
             nodes.extend(self.directory.read_node(node)?);
@@ -139,8 +151,8 @@ impl Coordinator for LocalCoordinator {
         })
     }
 
-    fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome {
-        match self.try_change(change) {
+    fn change_within(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome {
+        match self.try_change(change, limit) {
             Ok(Some(revision)) => ChangeOutcome::Changed(revision),
             Ok(None) => ChangeOutcome::Conflict,
             Err(ReplaceError::Before(error)) => ChangeOutcome::Refused(error),

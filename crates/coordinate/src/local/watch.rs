@@ -1,6 +1,6 @@
 //! The watch of a local coordinator: it looks at the files 50 times a second.
 
-use super::directory::LocalDirectory;
+use super::directory::{LOCK_WAIT_MAX, LocalDirectory};
 use super::files;
 use super::journal::{JournalChange, LocalJournal};
 use crate::coordinator::Watch;
@@ -60,7 +60,7 @@ impl LocalWatch {
     fn look(&mut self) -> Result<Vec<WatchEvent>, CoordinatorError> {
         if self.directory.has_dead_entries()? {
             // Taking the lock removes them.
-            drop(self.directory.lock(&self.stop)?);
+            drop(self.directory.lock(LOCK_WAIT_MAX, &self.stop)?);
         }
         for _ in 0..READS_MAX {
             if let Some(events) = self.read_changes()? {

@@ -212,15 +212,15 @@ impl Coordinator for ModelCoordinator {
         self.model.now()
     }
 
-    fn read(&self) -> Result<Topology, CoordinatorError> {
+    fn read_within(&self, _: Duration) -> Result<Topology, CoordinatorError> {
         self.call("read", |store, _| Ok(store.topology()))
     }
 
-    fn snapshot(&self) -> Result<ClusterSnapshot, CoordinatorError> {
+    fn snapshot_within(&self, _: Duration) -> Result<ClusterSnapshot, CoordinatorError> {
         self.call("snapshot", |store, _| Ok(store.snapshot()))
     }
 
-    fn change(&self, change: &TopologyChange<'_>) -> ChangeOutcome {
+    fn change_within(&self, change: &TopologyChange<'_>, _: Duration) -> ChangeOutcome {
         if let Err(error) = check_size("document", change.document.len(), DOCUMENT_BYTES_MAX) {
             return ChangeOutcome::Refused(error);
         }

@@ -5,6 +5,7 @@ use super::writer::{ChangeBasis, CommitError, TopologyWriter};
 use brisk_cluster::change::Edit;
 use brisk_cluster::document::Topology;
 use brisk_structures::poison::EvenPoisoned;
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +15,25 @@ const WAITING_MAX: usize = 2 * 16_384;
 
 /// Computes the next document.
 pub type TopologyEdit = Box<dyn Fn(&ChangeBasis<'_>) -> Edit + Send + Sync>;
+
+/// Changes that were not committed although their commands replied OK.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedChanges {
+    pub count: usize,
+    /// Why the first of them was not committed.
+    pub error: CommitError,
+}
+
+/// For the log.
+impl fmt::Display for RejectedChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RejectedChanges { count, error } = self;
+        match count {
+            1 => write!(f, "a change of a transaction was not committed: {error}"),
+            _ => write!(f, "{count} changes of transactions were not committed: {error}"),
+        }
+    }
+}
 
 /// The changes that wait.
 #[derive(Default)]
@@ -35,13 +55,13 @@ impl fmt::Debug for DeferredChanges {
 }
 
 impl DeferredChanges {
-    /// Commits a change later. `report` is called for changes that failed. Returns false if too many wait, or if the
-    /// system provides no thread.
+    /// Commits a change later. `report` is called if changes were not committed. Returns false if too many wait, or if
+    /// the system provides no thread.
     pub fn submit(
         &'static self,
         writer: Arc<dyn TopologyWriter>,
         edit: TopologyEdit,
-        report: impl Fn(&CommitError) + Send + 'static,
+        report: impl Fn(&RejectedChanges) + Send + 'static,
     ) -> bool {
         let mut queue = self.queue.lock().even_poisoned();
         if queue.waiting.len() >= WAITING_MAX {
@@ -54,8 +74,8 @@ impl DeferredChanges {
         let thread = std::thread::Builder::new().name("brisk-topology".to_owned());
         let started = thread.spawn(move || {
             while let Some(edits) = self.take() {
-                if let Err(error) = writer.commit(&|basis| combine(&edits, basis)) {
-                    report(&error);
+                if let Some(rejected) = commit(&edits, &*writer) {
+                    report(&rejected);
                 }
             }
         });
@@ -75,17 +95,40 @@ impl DeferredChanges {
     }
 }
 
+/// Commits changes together. Returns those that were not committed.
+fn commit(edits: &[TopologyEdit], writer: &dyn TopologyWriter) -> Option<RejectedChanges> {
+    let rejected = RefCell::new(None);
+    let committed = writer.commit(&|basis| {
+        // After a lost race the changes are computed again: only the last attempt counts.
+        let (next, left_out) = combine(edits, basis);
+        rejected.replace(left_out);
+        Ok(next)
+    });
+    match committed {
+        Ok(()) => rejected.into_inner(),
+        Err(error) => Some(RejectedChanges { count: edits.len(), error }),
+    }
+}
+
 /// The document after all changes. A change that is rejected is left out, since each command had its reply. O(changes
 /// x document).
-fn combine(edits: &[TopologyEdit], basis: &ChangeBasis<'_>) -> Edit {
+fn combine(
+    edits: &[TopologyEdit],
+    basis: &ChangeBasis<'_>,
+) -> (Option<Topology>, Option<RejectedChanges>) {
     let mut next: Option<Topology> = None;
+    let mut rejected: Option<RejectedChanges> = None;
     for edit in edits {
         let topology = next.as_ref().unwrap_or(basis.topology);
-        if let Ok(Some(changed)) = edit(&ChangeBasis { topology, ..*basis }) {
-            next = Some(changed);
+        match edit(&ChangeBasis { topology, ..*basis }) {
+            Ok(changed) => next = changed.or(next),
+            Err(error) => {
+                let first = RejectedChanges { count: 0, error: error.into() };
+                rejected.get_or_insert(first).count += 1;
+            }
         }
     }
-    Ok(next)
+    (next, rejected)
 }
 
 #[cfg(test)]
@@ -120,8 +163,38 @@ mod tests {
             let slots = parse_slots(&[slot]).unwrap();
             Box::new(move |basis| add_slots(basis.topology, basis.change, basis.own, &slots))
         };
-        let next = combine(&[add(b"1"), add(b"1"), add(b"2")], &basis).unwrap().unwrap();
-        assert_eq!(next.shards[0].slots.to_string(), "1-2");
-        assert_eq!(combine(&[], &basis), Ok(None));
+        let (next, rejected) = combine(&[add(b"1"), add(b"1"), add(b"2")], &basis);
+        assert_eq!(next.unwrap().shards[0].slots.to_string(), "1-2");
+        let rejected = rejected.unwrap();
+        assert_eq!(
+            rejected.to_string(),
+            "a change of a transaction was not committed: ERR Slot 1 is already busy"
+        );
+        assert_eq!(combine(&[], &basis), (None, None));
+        let edits = [add(b"1"), add(b"1"), add(b"1")];
+        // The first attempt met another document, in which no slot was free.
+        let busy = combine(&[add(b"1")], &basis).0.unwrap();
+        let writer = RepeatingWriter(Mutex::new(vec![topology.clone(), busy]), own.clone());
+        assert_eq!(commit(&edits, &writer).unwrap().count, 2);
+        assert_eq!(commit(&edits[..1], &RepeatingWriter(Mutex::new(vec![topology]), own)), None);
+    }
+
+    /// Computes a change from each of the documents, from the last one to the first.
+    #[derive(Debug)]
+    struct RepeatingWriter(Mutex<Vec<Topology>>, Registration);
+
+    impl TopologyWriter for RepeatingWriter {
+        fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), CommitError> {
+            let (own, registered) = (&self.1, &BTreeMap::new());
+            while let Some(topology) = self.0.lock().even_poisoned().pop() {
+                let change = topology.change;
+                edit(&ChangeBasis { topology: &topology, change, own, registered, now_s: 0 })?;
+            }
+            Ok(())
+        }
+
+        fn renew_id(&self) -> Result<(), CommitError> {
+            Err(CommitError::Unknown)
+        }
     }
 }

@@ -26,7 +26,7 @@ mod switch;
 mod worker;
 mod writer;
 
-pub use deferred::{DeferredChanges, TopologyEdit};
+pub use deferred::{DeferredChanges, RejectedChanges, TopologyEdit};
 pub use forward::{Audience, ForwardQueue};
 pub use switch::{
     Departure, HandoverRequest, LOOK_VALUE, PlannedSwitches, SWITCH_OPTION, SwitchRequest,

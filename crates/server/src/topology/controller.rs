@@ -6,7 +6,7 @@
 //! document. So a promotion cannot meet a primary that has come back.
 
 use super::coord::ErrorLog;
-use super::follower::TopologyFollower;
+use super::follower::{Installation, TopologyFollower};
 use super::identity::registration_of;
 use super::query;
 use super::writer::Attempt;
@@ -15,6 +15,7 @@ use brisk_cluster::failover::{
     Controller, Decision, FailoverSettings, QUERY_MS_MAX, ReceivedStatus, Situation,
 };
 use brisk_cluster::id::NodeId;
+use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{self, Campaign, Lease, Revision, TopologyChange};
 use brisk_node::cluster::{CommitError, boot_ms};
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 /// Passes of one turn: each carries out the decisions of a newer situation.
 const PASSES_MAX: usize = 8;
 /// The time for the outcome of one change.
-const CHANGE_MAX: Duration = Duration::from_secs(1);
+const CHANGE_MAX: Duration = Duration::from_secs(3);
 /// The pause between two passes that wait for reports.
 const QUERY_PAUSE_MS: u64 = 50;
 
@@ -221,9 +222,9 @@ impl ControllerOffice {
         office: values::Controller,
         controller: &mut Controller,
     ) -> Result<Pass, OfficeError> {
-        let (snapshot, installed) = self.follower.snapshot()?;
+        let (snapshot, installation) = self.follower.snapshot(CALL_MAX)?;
         let idle_until = boot_ms() + self.third_ms();
-        if installed.is_err() {
+        if let Installation::Refused(_) = installation {
             // Nothing is decided about a document that this node refuses.
             return Ok(Pass::Until(idle_until));
         }
@@ -342,7 +343,7 @@ impl ControllerOffice {
             controller: Some(office),
         };
         match follower.propose(&proposal, change, Instant::now() + CHANGE_MAX) {
-            Ok(Attempt::Done(revision)) => {
+            Ok(Attempt::Done(revision) | Attempt::NotInForce(revision)) => {
                 log.notice(format_args!("Cluster: {}", words(decision, Some(&next))));
                 // Without the revision, no further change of this pass can be committed.
                 document.revision = revision.unwrap_or(document.revision);

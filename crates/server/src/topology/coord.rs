@@ -1,8 +1,8 @@
-//! The thread `brisk-coord`: keeps the lease, follows the role, reports, and decides as the controller.
+//! The thread `brisk-coord`: follows the role, reports, and decides as the controller. The lease has a thread of its
+//! own.
 
 use super::controller::ControllerOffice;
 use super::follower::TopologyFollower;
-use super::lease::LeaseKeeper;
 use super::role;
 use brisk_cluster::document::{NodeRole, NodeStatus};
 use brisk_cluster::id::NodeId;
@@ -21,34 +21,21 @@ const REPORT_MS_MAX: u64 = 5_000;
 
 /// Runs turns until the threads are stopped.
 pub(super) fn run(follower: &Arc<TopologyFollower>) {
-    let mut coord = Coord {
-        follower: Arc::clone(follower),
-        lease: LeaseKeeper::new(follower),
-        office: ControllerOffice::new(follower),
-        reported: None,
-        report_due_ms: 0,
-        statuses: BTreeMap::new(),
-        settings: 0,
-        errors: ErrorLog::new(follower.shared, "the status of this node"),
-    };
+    let mut coord = Coord::new(follower);
     while !follower.signal.is_stopped() {
-        let is_reached = coord.turn();
+        let has_turned = coord.turn();
         let now_ms = boot_ms();
         // The office is overdue while the coordinator is unreachable.
-        let office_ms = if is_reached { coord.office.due_ms() } else { u64::MAX };
-        let due_ms = coord.lease.due_ms().min(office_ms).min(now_ms + TURN_MS_MAX);
-        if follower.signal.wait(Duration::from_millis(due_ms.saturating_sub(now_ms))) {
-            coord.office.look();
-            follower.publish_lives(&coord.statuses);
-        }
+        let office_ms = if has_turned { coord.office.due_ms() } else { u64::MAX };
+        let due_ms = office_ms.min(now_ms + TURN_MS_MAX);
+        coord.wait(Duration::from_millis(due_ms.saturating_sub(now_ms)));
         follower.note_failures();
     }
 }
 
 /// The state of the thread.
-struct Coord {
+pub(super) struct Coord {
     follower: Arc<TopologyFollower>,
-    lease: LeaseKeeper,
     office: ControllerOffice,
     /// Role and loading of the last report.
     reported: Option<(NodeRole, bool)>,
@@ -62,31 +49,42 @@ struct Coord {
 }
 
 impl Coord {
-    /// Does all that is due. Returns true if the coordinator was reached.
-    fn turn(&mut self) -> bool {
-        if self.follower.take_new_id() {
-            self.lease.leave();
+    pub(super) fn new(follower: &Arc<TopologyFollower>) -> Coord {
+        Coord {
+            follower: Arc::clone(follower),
+            office: ControllerOffice::new(follower),
+            reported: None,
+            report_due_ms: 0,
+            statuses: BTreeMap::new(),
+            settings: 0,
+            errors: ErrorLog::new(follower.shared, "the status of this node"),
         }
+    }
+
+    /// Does what is due. Returns true if the controller had its turn: the coordinator is reached.
+    pub(super) fn turn(&mut self) -> bool {
         let generation = self.follower.shared.settings.generation();
-        let has_settings = std::mem::replace(&mut self.settings, generation) != generation;
-        if has_settings {
+        if std::mem::replace(&mut self.settings, generation) != generation {
             self.follower.refresh_own();
         }
-        if self.follower.take_new_settings() {
-            self.lease.announce();
-        }
-        let is_reached = self.lease.keep();
-        self.follower.deadline.publish(self.follower.state);
         self.follow_role();
-        // Further calls of an unreachable coordinator would only delay the next renewal.
-        if let Some(lease) = self.lease.lease().filter(|_| is_reached).cloned() {
-            match self.report(&lease) {
-                Ok(()) | Err(CoordinatorError::Stopped | CoordinatorError::LeaseLost) => {}
-                Err(error) => self.errors.note(&error.to_string()),
-            }
-            self.office.turn(&lease);
+        // While the lease cannot be renewed, further calls would only repeat the error.
+        let lease = self.follower.lease().filter(|_| self.follower.is_reached());
+        let Some(lease) = lease else { return false };
+        match self.report(&lease) {
+            Ok(()) | Err(CoordinatorError::Stopped | CoordinatorError::LeaseLost) => {}
+            Err(error) => self.errors.note(&error.to_string()),
         }
-        is_reached
+        self.office.turn(&lease);
+        true
+    }
+
+    /// Waits for an event, at most for `limit`.
+    pub(super) fn wait(&mut self, limit: Duration) {
+        if self.follower.signal.wait(limit) {
+            self.office.look();
+            self.follower.publish_lives(&self.statuses);
+        }
     }
 
     /// Takes the role of the document, if a dataset was being loaded when the document was installed.
@@ -137,11 +135,6 @@ pub(super) struct ErrorLog {
 impl ErrorLog {
     pub(super) const fn new(shared: &'static Shared, what: &'static str) -> ErrorLog {
         ErrorLog { shared, what, seen: ErrorKinds(BTreeSet::new()) }
-    }
-
-    /// True if the activity has succeeded since the last error.
-    pub(super) fn is_clear(&self) -> bool {
-        self.seen.0.is_empty()
     }
 
     pub(super) fn note(&mut self, error: &str) {

@@ -39,7 +39,7 @@ impl TopologyFollower {
 
     fn put_failed(&self, before: &BTreeSet<NodeId>, failed: BTreeSet<NodeId>) {
         // No document is installed meanwhile.
-        let document = self.document.lock().even_poisoned();
+        let document = self.document.take(None);
         let (state, new) = (self.state, failed.clone());
         let is_done = self.when_quiesced(true, move |_| state.set_failed(new.clone()));
         drop(document);

@@ -1,10 +1,14 @@
 //! The state that the threads of the topology share, and the installation of documents.
 //!
 //! Any thread may install a document: the one that waits for events, the one that renews the lease, and one that
-//! has committed a change. A lock makes them do so one after another. A document is put in force on worker 0 while
-//! all other workers are quiesced, so that no two workers act by different versions.
+//! has committed a change. They do so one after another ([`DocumentLock`]). A document is put in force on worker 0
+//! while all other workers are quiesced, so that no two workers act by different versions.
+//!
+//! No thread holds a lock of this state during a call of the coordinator. Only [`DocumentLock`] is held during
+//! quiescence, and the thread that renews the lease waits for it for a limited time.
 
 use super::deadline::LeaseDeadline;
+use super::document::{DocumentLock, DocumentState};
 use super::files::TopologyFiles;
 use super::identity::{self, node_id, registration_of};
 use super::role;
@@ -15,30 +19,23 @@ use brisk_cluster::document::{
 };
 use brisk_cluster::failover::{FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
 use brisk_cluster::id::{ChangeId, NodeId, ShardId};
-use brisk_cluster::map::{EndpointKind, MapRole};
-use brisk_cluster::view::{ClusterView, NodeLife};
+use brisk_cluster::map::MapRole;
+use brisk_cluster::view::NodeLife;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::setting::CoordinatorSetting;
 use brisk_coordinate::values::{
     self, ClusterName, ClusterSnapshot, Lease, LeaseTtl, RegisteredNode, Revision,
 };
-use brisk_coordinate::{Coordinator, values::Topology as CoordinatorTopology};
+use brisk_coordinate::{CALL_MAX, Coordinator, values::Topology as CoordinatorTopology};
 use brisk_node::cluster::{ClusterState, CoordinatorState, InForce, boot_ms};
-use brisk_node::core::Core;
-use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// How often a thread that waits for worker 0 checks that the server still runs, and how often it tries again
-/// while a slow script prevents quiescence.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The parts of a [`TopologyFollower`].
 pub(super) struct FollowerParts {
@@ -59,14 +56,20 @@ pub(super) struct TopologyFollower {
     pub(super) coordinator: Box<dyn Coordinator>,
     pub(super) setting: CoordinatorSetting,
     name: ClusterName,
-    files: TopologyFiles,
+    /// Locked while a file is written.
+    pub(super) files: Mutex<TopologyFiles>,
     /// The requested TTL of the lease.
     pub(super) ttl: LeaseTtl,
+    /// Wakes `brisk-coord`.
     pub(super) signal: TopologySignal,
-    pub(super) document: Mutex<DocumentState>,
+    /// Wakes `brisk-lease`.
+    pub(super) lease_signal: TopologySignal,
+    /// Wakes `brisk-files`.
+    pub(super) files_signal: TopologySignal,
+    pub(super) document: DocumentLock,
     /// The nodes with a lease, as the watch reports them.
     pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
-    /// The lease, for the end of the process.
+    /// The present lease, for the controller, the report, and the end of the process.
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
     has_workers: AtomicBool,
@@ -81,23 +84,15 @@ pub(super) struct TopologyFollower {
     is_vacant: AtomicBool,
     /// CLUSTER RESET HARD has changed the id of this node.
     has_new_id: AtomicBool,
+    /// Changed settings have changed the registration.
+    has_new_details: AtomicBool,
     /// The address from which etcd is reached.
     routed_ip: Option<IpAddr>,
-    /// CONFIG SET has changed the registration of this node.
-    has_new_settings: AtomicBool,
     pub(super) failures: Mutex<FailureDetector>,
     /// The shard of this node at the start of the process: a dataset from disk is a copy of that shard's.
     pub(super) shard_at_start: Option<ShardId>,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
-}
-
-/// The document that was examined last.
-#[derive(Debug, Default)]
-pub(super) struct DocumentState {
-    /// The coordinator's revision of the document in force.
-    revision: Revision,
-    refused: Option<(Revision, InstallError)>,
 }
 
 impl fmt::Debug for TopologyFollower {
@@ -114,6 +109,18 @@ impl fmt::Debug for TopologyFollower {
 pub(super) struct Found<'t> {
     pub(super) topology: &'t CoordinatorTopology,
     pub(super) known: Revision,
+}
+
+/// The result of an installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Installation {
+    /// This document or a later one is in force.
+    InForce,
+    /// The document in force stays.
+    Refused(InstallError),
+    /// The time was over: another thread installs a document, or a slow script or a long command runs. The thread
+    /// that follows the events installs it.
+    Unfinished,
 }
 
 impl TopologyFollower {
@@ -136,10 +143,12 @@ impl TopologyFollower {
             coordinator,
             setting,
             name,
-            files,
+            files: Mutex::new(files),
             ttl,
             signal: TopologySignal::default(),
-            document: Mutex::default(),
+            lease_signal: TopologySignal::default(),
+            files_signal: TopologySignal::default(),
+            document: DocumentLock::default(),
             registered: Mutex::default(),
             lease: Mutex::default(),
             has_workers: AtomicBool::new(false),
@@ -149,21 +158,21 @@ impl TopologyFollower {
             changes: AtomicU64::new(0),
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
+            has_new_details: AtomicBool::new(false),
             routed_ip,
-            has_new_settings: AtomicBool::new(false),
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
             shard_at_start: None,
             contact: Mutex::default(),
         };
         // The file of `static:` is the truth by itself, and an operator may replace it by any other.
         if !follower.is_static()
-            && let Some(last) = follower.files.last_topology()?
+            && let Some(last) = follower.last_topology()?
         {
-            follower.put_in_force(Arc::new(last));
+            follower.put_in_force(Arc::new(last), None);
             follower.shard_at_start = state.in_force().map.own_shard().map(|(shard, _)| shard);
         }
         follower.write_nodes_file();
-        if let Err(error) = follower.install_newest() {
+        if let Err(error) = follower.install_newest(CALL_MAX) {
             let note = "it serves no requests until it has read the topology";
             shared.log.warning(format_args!("Cluster: {error}; {note}"));
         }
@@ -171,20 +180,31 @@ impl TopologyFollower {
         Ok(Arc::new(follower))
     }
 
+    fn last_topology(&self) -> Result<Option<Topology>, String> {
+        self.files.lock().even_poisoned().last_topology()
+    }
+
     /// Hands over, ends the lease and the threads.
     pub(super) fn stop(&self) {
         self.state.switches.stop();
         // A switch before the shutdown has handed over already, unless it failed.
         self.hand_over();
-        self.signal.stop();
+        for signal in [&self.signal, &self.lease_signal, &self.files_signal] {
+            signal.stop();
+        }
         // A coordinator that was not reached before would only delay the shutdown.
-        let is_reached = self.state.coordinator() != CoordinatorState::Unreachable;
-        if let Some(lease) = self.lease.lock().even_poisoned().take().filter(|_| is_reached)
+        let lease = self.lease.lock().even_poisoned().take();
+        if let Some(lease) = lease.filter(|_| self.is_reached())
             && let Err(error) = self.coordinator.end(&lease)
         {
             self.shared.log.warning(format_args!("Cluster: the lease was not released: {error}"));
         }
         self.coordinator.stop();
+    }
+
+    /// True if the last call for the lease reached the coordinator.
+    pub(super) fn is_reached(&self) -> bool {
+        self.state.coordinator() != CoordinatorState::Unreachable
     }
 
     /// True for `static:`: nothing changes, and there is no failover.
@@ -206,7 +226,7 @@ impl TopologyFollower {
         self.state.in_force().own.clone()
     }
 
-    /// Takes changed settings into the registration.
+    /// Takes changed settings into the registration. If it has changed, the node registers again.
     pub(super) fn refresh_own(&self) {
         let config = self.shared.config();
         let in_force = self.state.in_force();
@@ -219,28 +239,24 @@ impl TopologyFollower {
             own.no_failover = config.cluster.cluster_replica_no_failover;
         });
         if has_changed {
-            self.has_new_settings.store(true, Ordering::SeqCst);
-            self.signal.wake();
+            self.has_new_details.store(true, Ordering::SeqCst);
+            self.lease_signal.wake();
         }
-    }
-
-    /// Reports once that the registration of this node has changed, so that it must be announced.
-    pub(super) fn take_new_settings(&self) -> bool {
-        self.has_new_settings.swap(false, Ordering::SeqCst)
     }
 
     /// Gives this node, which is no member, another id.
     pub(super) fn adopt_id(&self, id: NodeId) {
         // No document is installed meanwhile.
-        let document = self.document.lock().even_poisoned();
+        let document = self.document.take(None);
         let state = self.state;
         self.when_quiesced(true, move |_| {
             state.change_own(|own| own.id = id);
         });
         drop(document);
+        // Before the node registers: after a crash it comes back with this id.
         self.write_nodes_file();
         self.has_new_id.store(true, Ordering::SeqCst);
-        self.signal.wake();
+        self.lease_signal.wake();
     }
 
     /// Reports once that this node has another id.
@@ -248,9 +264,19 @@ impl TopologyFollower {
         self.has_new_id.swap(false, Ordering::SeqCst)
     }
 
-    /// Notes the lease that the end of the process ends.
+    /// Reports once that the registration has changed.
+    pub(super) fn take_new_details(&self) -> bool {
+        self.has_new_details.swap(false, Ordering::SeqCst)
+    }
+
+    /// Notes the present lease.
     pub(super) fn note_lease(&self, lease: Option<Lease>) {
         *self.lease.lock().even_poisoned() = lease;
+    }
+
+    /// The present lease.
+    pub(super) fn lease(&self) -> Option<Lease> {
+        self.lease.lock().even_poisoned().clone()
     }
 
     /// The id of the next change of this process.
@@ -296,53 +322,55 @@ impl TopologyFollower {
 
     /// The revision of the document in force.
     pub(super) fn known_revision(&self) -> Revision {
-        self.document.lock().even_poisoned().revision
+        self.document.revision()
     }
 
-    /// Reads the document and installs it if it is newer. A refused document is no error: the one in force stays,
-    /// and the refusal is returned.
+    /// Reads the document and installs it if it is newer, both within `limit`.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
-    pub(super) fn install_newest(&self) -> Result<Option<InstallError>, CoordinatorError> {
-        let known = self.known_revision();
-        let topology = self.coordinator.read()?;
-        Ok(self.install(Found { topology: &topology, known }).err())
+    pub(super) fn install_newest(&self, limit: Duration) -> Result<Installation, CoordinatorError> {
+        let (known, until) = (self.known_revision(), Instant::now() + limit);
+        let topology = self.coordinator.read_within(limit)?;
+        Ok(self.install(Found { topology: &topology, known }, Some(until)))
     }
 
-    /// Reads the topology and the nodes, and installs the topology if it is newer.
+    /// Reads the topology and the nodes, and installs the topology if it is newer, both within `limit`.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
     pub(super) fn snapshot(
         &self,
-    ) -> Result<(ClusterSnapshot, Result<(), InstallError>), CoordinatorError> {
-        let known = self.known_revision();
-        let snapshot = self.coordinator.snapshot()?;
-        let installed = self.install(Found { topology: &snapshot.topology, known });
-        Ok((snapshot, installed))
+        limit: Duration,
+    ) -> Result<(ClusterSnapshot, Installation), CoordinatorError> {
+        let (known, until) = (self.known_revision(), Instant::now() + limit);
+        let snapshot = self.coordinator.snapshot_within(limit)?;
+        let found = Found { topology: &snapshot.topology, known };
+        let installation = self.install(found, Some(until));
+        Ok((snapshot, installation))
     }
 
-    /// Installs a document unless it is in force. Returns after it is in force.
-    ///
-    /// # Errors
-    /// The document was refused: the one in force stays. The refusal is logged and counted once per document.
-    pub(super) fn install(&self, found: Found<'_>) -> Result<(), InstallError> {
-        let mut document = self.document.lock().even_poisoned();
+    /// Installs a document unless it is in force. Waits until it is in force, at most until `until`. A refusal is
+    /// logged and counted once per document.
+    pub(super) fn install(&self, found: Found<'_>, until: Option<Instant>) -> Installation {
+        let Some(guard) = self.document.take(until) else { return Installation::Unfinished };
+        let mut document = guard.state();
         let revision = found.topology.revision;
         let is_overtaken = revision < document.revision && found.known < document.revision;
         if is_overtaken || (revision == document.revision && found.topology.document.is_some()) {
-            return Ok(());
+            return Installation::InForce;
         }
-        if let Some((refused, error)) = &document.refused
-            && *refused == revision
+        if let Some((refused, error)) = document.refused
+            && refused == revision
         {
-            return Err(error.clone());
+            return Installation::Refused(error);
         }
         let has_changed = match self.examine(found.topology.document.as_deref()) {
             Ok(None) => false,
             Ok(Some(topology)) => {
-                self.put_in_force(Arc::new(topology));
+                if !self.put_in_force(Arc::new(topology), until) {
+                    return Installation::Unfinished;
+                }
                 true
             }
             Err(error) => {
@@ -352,16 +380,17 @@ impl TopologyFollower {
                     "Cluster: the topology document of revision {revision} was rejected: {error}"
                 ));
                 document.refused = Some((revision, error.clone()));
-                return Err(error);
+                guard.set(document);
+                return Installation::Refused(error);
             }
         };
-        (document.revision, document.refused) = (revision, None);
-        drop(document);
+        guard.set(DocumentState { revision, refused: None });
+        drop(guard);
         // The woken controller reads the document again: without a change it would never pause.
         if has_changed {
             self.signal.wake();
         }
-        Ok(())
+        Installation::InForce
     }
 
     /// The document to put in force; `None` if it is in force already, or if there is none and was none.
@@ -383,12 +412,13 @@ impl TopologyFollower {
         matches!(error, InstallError::Invalid(DocumentError::Format(_)))
     }
 
-    fn put_in_force(&self, topology: Arc<Topology>) {
+    /// Returns false if the document could not be put in force until `until`, or if the server shuts down.
+    fn put_in_force(&self, topology: Arc<Topology>, until: Option<Instant>) -> bool {
         let before = self.state.in_force();
         let own_before =
             before.map.own_shard().map(|(shard, term)| (before.map.role(), shard, term));
         // Before the document is in force: from then on this node may serve.
-        self.note_term(&topology, &before);
+        let has_ended_acks = self.note_term(&topology, &before);
         let own = self.own();
         let own_next = topology.shard_of(own.id);
         let own_next =
@@ -401,7 +431,7 @@ impl TopologyFollower {
             // A slow script must not keep this node from renewing its lease. It sees the new document from its
             // next call on. A change of the role waits for its end.
             let keeps_role = role::keeps_role(self.shared, &topology, &own);
-            let is_done = self.when_quiesced(keeps_role, move |core| {
+            let is_done = self.when_quiesced_within(until, keeps_role, move |core| {
                 state.install(Some(Arc::clone(&new)));
                 if is_new_role {
                     deadline.begin_role(state);
@@ -409,7 +439,11 @@ impl TopologyFollower {
                 role::follow_document(core, state);
             });
             if !is_done {
-                return;
+                if has_ended_acks {
+                    // A later document may leave this node a replica of the same primary.
+                    self.shared.replication.upstream.resume_acks();
+                }
+                return false;
             }
             // Idle workers end waits and subscriptions of slots that have left.
             self.shared.mailboxes.wake_all();
@@ -418,14 +452,15 @@ impl TopologyFollower {
             role::prepare(self.shared, state);
         }
         role::log_change(self.shared, state, own_before);
-        self.write_files(&topology);
+        self.files_signal.wake();
+        true
     }
 
     /// Notes from when on this node may serve if it begins a term as the primary: an earlier primary may serve until
-    /// then. It acknowledges nothing more.
-    fn note_term(&self, topology: &Topology, before: &InForce) {
+    /// then. It acknowledges nothing more. Returns true if it has ended its acknowledgements.
+    fn note_term(&self, topology: &Topology, before: &InForce) -> bool {
         let run = self.state.run();
-        let Some(shard) = topology.shard_of(run.node) else { return };
+        let Some(shard) = topology.shard_of(run.node) else { return false };
         let (installed_ms, ttl_ms) = (boot_ms(), self.ttl.seconds().saturating_mul(1000));
         let own_before = before.map.own_shard();
         let mut horizon = self.horizon.lock().even_poisoned();
@@ -433,7 +468,7 @@ impl TopologyFollower {
         let is_known =
             before.map.role() == MapRole::Primary && own_before == Some((shard.id, shard.term));
         if is_known || shard.primary_run() != Some(run) {
-            return;
+            return false;
         }
         let acks = self.shared.replication.upstream.end_acks();
         let started_ms = self.started_ms;
@@ -454,6 +489,7 @@ impl TopologyFollower {
         if from_ms > installed_ms {
             self.deadline.wait_until(self.state, from_ms);
         }
+        true
     }
 
     /// True if this node follows the primary of the term before `shard`'s, and a later process of that primary is
@@ -474,37 +510,6 @@ impl TopologyFollower {
         })
     }
 
-    fn write_files(&self, topology: &Topology) {
-        self.write_nodes_file();
-        if self.is_static() {
-            return;
-        }
-        let written = match topology.to_json() {
-            Ok(json) => self.files.write_topology(&json).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = written {
-            // The document is in force all the same: a full disk must not keep a node from following.
-            self.shared.log.warning(format_args!("Cluster: cannot write topology.json: {error}"));
-        }
-    }
-
-    fn write_nodes_file(&self) {
-        let (in_force, lives) = (self.state.in_force(), self.state.lives());
-        let view = ClusterView {
-            topology: in_force.topology.as_deref(),
-            own: &in_force.own,
-            lives: &lives,
-            failed: &in_force.failed,
-            last_epochs: in_force.last_epochs,
-            endpoint: EndpointKind::Ip,
-            is_tls: false,
-        };
-        if let Err(error) = self.files.write_nodes(&view.nodes_file()) {
-            self.shared.log.warning(format_args!("Cluster: cannot write nodes.conf: {error}"));
-        }
-    }
-
     /// The facts about nodes for the view, if all members of the document are alive: with `static:` no node has
     /// a lease.
     pub(super) fn set_all_alive(&self) {
@@ -512,57 +517,5 @@ impl TopologyFollower {
         let members = in_force.topology.iter().flat_map(|topology| topology.members.keys());
         let alive = |id: &NodeId| (*id, NodeLife { is_alive: true, ..NodeLife::default() });
         self.state.set_lives(members.map(alive).collect());
-    }
-
-    /// Runs `work` on worker 0 while all other workers are quiesced, and waits for its end. Waits while a slow
-    /// script prevents quiescence, unless `despite_scripts`: for work that touches no keys. Returns false if the
-    /// server shuts down.
-    pub(super) fn when_quiesced(
-        &self,
-        despite_scripts: bool,
-        work: impl Fn(&mut Core) + Send + Sync + 'static,
-    ) -> bool {
-        self.when_quiesced_within(None, despite_scripts, work)
-    }
-
-    /// The same, but returns false if a slow script still prevents quiescence at the time `until`. Then the work was
-    /// not done.
-    pub(super) fn when_quiesced_within(
-        &self,
-        until: Option<Instant>,
-        despite_scripts: bool,
-        work: impl Fn(&mut Core) + Send + Sync + 'static,
-    ) -> bool {
-        let (shared, work) = (self.shared, Arc::new(work));
-        loop {
-            let (done, is_done) = sync_channel(1);
-            let work = Arc::clone(&work);
-            let run = move |core: &mut Core| {
-                let quiesced = match despite_scripts {
-                    true => Ok(Some(core.quiesce_others_despite_scripts())),
-                    false => core.quiesce_others(),
-                };
-                if quiesced.is_ok() {
-                    work(core);
-                }
-                // The receiver is gone only if the server shuts down.
-                let _ = done.send(quiesced.is_ok());
-            };
-            shared.mailboxes.send(0, Message::Run(Work(Box::new(run))));
-            let is_done = loop {
-                match is_done.recv_timeout(LOOK_AGAIN) {
-                    Ok(is_done) => break is_done,
-                    Err(RecvTimeoutError::Timeout) if !shared.process.shutdown.is_requested() => {}
-                    Err(_) => return false,
-                }
-            };
-            if is_done {
-                return true;
-            }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return false;
-            }
-            self.signal.pause(LOOK_AGAIN);
-        }
     }
 }

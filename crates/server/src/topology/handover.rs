@@ -1,4 +1,10 @@
-//! A primary that ends hands its shard over. The new primary need not wait, since this one serves no more.
+//! A primary that ends hands its shard over, if it has not done so by a planned switch before. It is the case after
+//! SHUTDOWN NOW, and if no replica had every write within `shutdown-timeout`.
+//!
+//! A planned switch needs workers that hold commands back, and a replica that has every write. Here the workers have
+//! ended, and the replica with most of the stream is promoted. Without this, the controller would do the same after
+//! the end of the lease. But then the new primary would have to wait until its acknowledgements have no effect, since
+//! it could not know that this node serves no more.
 
 use super::follower::TopologyFollower;
 use super::query;

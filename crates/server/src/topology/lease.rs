@@ -1,11 +1,19 @@
-//! The lease of this node: registers the node, renews the lease, and sets the lease deadline of the workers.
+//! The thread `brisk-lease`: registers this node, renews its lease, and sets the lease deadline of the workers.
+//!
+//! It does nothing else, so that neither a slow request to a node nor a slow call for the controller delays a renewal.
+//!
+//! ```text
+//! sent ── renew: at most TTL/2 ── read and install the document: at most TTL/2 ── deadline = sent + TTL − margin
+//!         (one endpoint: TTL/6, the next one: TTL/3)
+//! the next: TTL/3 after `sent`; after an error TTL/6 after it, or at once
+//! ```
 //!
 //! A renewal counts only once the newest document is installed: otherwise this node could renew and miss a forced
 //! promotion. A primary that registers again first reasserts itself: the change makes a promotion fail that was
 //! decided while it had no lease.
 
 use super::coord::ErrorLog;
-use super::follower::TopologyFollower;
+use super::follower::{Installation, TopologyFollower};
 use super::identity::to_coordinator;
 use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert};
 use brisk_cluster::failover;
@@ -18,10 +26,18 @@ use std::time::Duration;
 
 /// A lease is renewed this many times per TTL, and twice as often after an error.
 const RENEWALS_PER_TTL: u64 = 3;
+/// A confirmation takes at most this part of the TTL: after a renewal that succeeded, the lease lives on for longer.
+const CONFIRMATION_PARTS: u64 = 2;
+/// The pause after an error that took long.
+const RETRY_PAUSE_MS: u64 = 50;
+/// The longest time between two turns: the end of a wait after a promotion is noticed after this time.
+const TURN_MS_MAX: u64 = 100;
 
 /// Why a renewal does not count.
 enum RenewalError {
     Coordinator(CoordinatorError),
+    /// The newest document is not in force yet.
+    Unfinished,
     /// The address or the role was not confirmed.
     Reassertion(CommitError),
 }
@@ -29,6 +45,17 @@ enum RenewalError {
 impl From<CoordinatorError> for RenewalError {
     fn from(error: CoordinatorError) -> RenewalError {
         RenewalError::Coordinator(error)
+    }
+}
+
+/// Keeps the lease until the threads are stopped.
+pub(super) fn run(follower: &Arc<TopologyFollower>) {
+    let mut lease = LeaseKeeper::new(follower);
+    while !follower.lease_signal.is_stopped() {
+        lease.turn();
+        let now_ms = boot_ms();
+        let wait_ms = lease.due_ms.saturating_sub(now_ms).min(TURN_MS_MAX);
+        follower.lease_signal.wait(Duration::from_millis(wait_ms));
     }
 }
 
@@ -40,8 +67,10 @@ pub(super) struct LeaseKeeper {
     has_registered: bool,
     /// The node has registered, and neither corrected its address nor reasserted its role.
     must_reassert: bool,
-    /// The next renewal, on the same clock.
+    /// The next renewal, on the clock of [`boot_ms`].
     due_ms: u64,
+    /// Since when a newer document could not be put in force, on the same clock.
+    unfinished_since_ms: Option<u64>,
     errors: ErrorLog,
 }
 
@@ -53,18 +82,28 @@ impl LeaseKeeper {
             has_registered: false,
             must_reassert: false,
             due_ms: 0,
+            unfinished_since_ms: None,
             errors: ErrorLog::new(follower.shared, "the lease of this node"),
         }
     }
 
-    /// The lease, if the last renewal succeeded.
-    pub(super) fn lease(&self) -> Option<&Lease> {
-        self.lease.as_ref()
+    /// Does what is due.
+    pub(super) fn turn(&mut self) {
+        if self.follower.take_new_id() {
+            self.leave();
+        }
+        if self.follower.take_new_details() {
+            self.announce();
+        }
+        self.keep();
+        self.follower.deadline.publish(self.follower.state);
     }
 
-    /// The next renewal, on the clock of [`boot_ms`].
-    pub(super) const fn due_ms(&self) -> u64 {
-        self.due_ms
+    /// As [`LeaseKeeper::turn`], although no renewal is due.
+    #[cfg(test)]
+    pub(super) fn turn_now(&mut self) {
+        self.due_ms = 0;
+        self.turn();
     }
 
     fn ttl_ms(&self) -> u64 {
@@ -72,13 +111,13 @@ impl LeaseKeeper {
     }
 
     /// Registers again with changed details, at once.
-    pub(super) fn announce(&mut self) {
+    fn announce(&mut self) {
         self.lease = None;
         self.due_ms = 0;
     }
 
     /// Ends the lease of an id that this node has given up, and registers with the new one at once.
-    pub(super) fn leave(&mut self) {
+    fn leave(&mut self) {
         if let Some(lease) = self.lease.take()
             && let Err(error) = self.follower.coordinator.end(&lease)
         {
@@ -89,11 +128,14 @@ impl LeaseKeeper {
         (self.has_registered, self.due_ms) = (false, 0);
     }
 
-    /// Renews the lease if it is time. Returns true if the coordinator was reached.
-    pub(super) fn keep(&mut self) -> bool {
+    /// Renews the lease if it is time.
+    fn keep(&mut self) {
         let sent_ms = boot_ms();
         if sent_ms < self.due_ms {
-            return self.errors.is_clear();
+            return;
+        }
+        if self.lets_lease_end(sent_ms) {
+            return self.finish_installation(sent_ms);
         }
         let result = match &self.lease {
             Some(lease) => self.follower.coordinator.renew(lease),
@@ -110,9 +152,36 @@ impl LeaseKeeper {
                 self.errors.clear();
                 self.due_ms = sent_ms + self.ttl_ms() / RENEWALS_PER_TTL;
             }
-            Err(error) => self.note_failure(&error),
+            Err(error) => {
+                let again_ms = sent_ms + self.ttl_ms() / RENEWALS_PER_TTL / 2;
+                self.due_ms = again_ms.max(boot_ms() + RETRY_PAUSE_MS);
+                self.note_failure(&error);
+            }
         }
-        self.errors.is_clear()
+    }
+
+    /// True if the newest document could not be put in force for a whole TTL: no renewal counted meanwhile. This node
+    /// lets its lease end, so that another node can be promoted.
+    pub(super) fn lets_lease_end(&self, now_ms: u64) -> bool {
+        let since_ms = self.unfinished_since_ms;
+        since_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) > self.ttl_ms())
+    }
+
+    /// Tries again to put the newest document in force, without a renewal.
+    fn finish_installation(&mut self, now_ms: u64) {
+        self.due_ms = now_ms + self.ttl_ms() / RENEWALS_PER_TTL / 2;
+        match self.follower.install_newest(self.confirmation_max()) {
+            Ok(Installation::Unfinished) => {}
+            Ok(Installation::InForce | Installation::Refused(_)) => {
+                (self.unfinished_since_ms, self.due_ms) = (None, 0);
+            }
+            Err(error) => self.errors.note(&error.to_string()),
+        }
+    }
+
+    /// The time to install the newest document, and to commit a change.
+    fn confirmation_max(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms() / CONFIRMATION_PARTS)
     }
 
     fn register(&mut self) -> Result<Lease, CoordinatorError> {
@@ -126,7 +195,15 @@ impl LeaseKeeper {
 
     /// Makes a renewal count: installs the newest document, and sets the deadline.
     fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), RenewalError> {
-        let refusal = self.follower.install_newest()?;
+        let refusal = match self.follower.install_newest(self.confirmation_max())? {
+            Installation::InForce => None,
+            Installation::Refused(refusal) => Some(refusal),
+            Installation::Unfinished => {
+                self.unfinished_since_ms.get_or_insert(sent_ms);
+                return Err(RenewalError::Unfinished);
+            }
+        };
+        self.unfinished_since_ms = None;
         let contact =
             if refusal.is_some() { CoordinatorState::Stale } else { CoordinatorState::Ok };
         self.follower.state.note_coordinator(contact);
@@ -190,14 +267,20 @@ impl LeaseKeeper {
 
     /// Commits a change without missing the next renewal.
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), RenewalError> {
-        let limit = Duration::from_millis(self.ttl_ms() / RENEWALS_PER_TTL);
-        self.follower.commit_within(limit, edit).map_err(RenewalError::Reassertion)
+        self.follower
+            .commit_within(self.confirmation_max(), edit)
+            .map_err(RenewalError::Reassertion)
     }
 
     fn note_failure(&mut self, error: &RenewalError) {
-        self.due_ms = boot_ms() + self.ttl_ms() / RENEWALS_PER_TTL / 2;
         let error = match error {
             RenewalError::Coordinator(error) => error,
+            RenewalError::Unfinished => {
+                self.errors.note(
+                    "the newest topology is not in force yet: a slow script or a long command runs",
+                );
+                return;
+            }
             RenewalError::Reassertion(error) => {
                 self.errors.note(&format!("its address or role is not confirmed: {error}"));
                 return;

@@ -1,10 +1,10 @@
 //! The topology of cluster mode: where it comes from, and how this process follows it.
 //!
 //! ```text
-//!  brisk-coord ── register, renew, read ──┐
-//!              ── status, decisions ──────┼── coordinator
+//!  brisk-lease ── register, renew, read ──┐
+//!  brisk-coord ── status, decisions ──────┼── coordinator
 //!  brisk-watch ── snapshot, watch ────────┘
-//!       both ── TopologyFollower::install ── files, then one quiescent step on worker 0: map and role
+//!          all ── TopologyFollower::install ── one quiescent step on worker 0: map and role; then brisk-files
 //! ```
 //!
 //! | file | about |
@@ -15,6 +15,9 @@
 //! | `files` | `nodes.conf`, its lock, and `topology.json` |
 //! | `signal` | wakes and stops the threads |
 //! | `follower` | the state that the threads share; installs documents |
+//! | `document` | the document that was examined last; one installation at a time |
+//! | `quiesced` | work on worker 0 while the other workers are quiesced |
+//! | `save` | writes the files after an installation: the thread `brisk-files` |
 //! | `role` | this server becomes the primary or replica that the document names |
 //! | `handover` | a primary that ends hands its shard over |
 //! | `writer` | commits changes of the document |
@@ -26,13 +29,14 @@
 //! | `deadline` | the lease deadline |
 //! | `switch` | hands a shard over to a replica: the thread `brisk-switch` |
 //! | `availability` | extends the deadline while the coordinator cannot be reached: the thread `brisk-acks` |
-//! | `lease` | registers this node, renews its lease, and sets the lease deadline |
-//! | `coord` | the thread that does all this in turn |
+//! | `lease` | registers this node, renews its lease, and sets the lease deadline: the thread `brisk-lease` |
+//! | `coord` | follows the role, reports, and decides: the thread `brisk-coord` |
 
 mod availability;
 mod controller;
 mod coord;
 mod deadline;
+mod document;
 mod failures;
 mod files;
 mod fixed;
@@ -41,10 +45,14 @@ mod handover;
 mod identity;
 mod lease;
 mod query;
+mod quiesced;
 mod role;
+mod save;
 mod signal;
 mod status;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod writer;
 
@@ -112,8 +120,10 @@ pub(crate) fn start(
     state.set_writer(Arc::clone(&follower) as _);
     state.set_reporter(Arc::clone(&follower) as _);
     let mut runs = vec![
-        ("brisk-coord", coord::run as ThreadBody),
+        ("brisk-lease", lease::run as ThreadBody),
+        ("brisk-coord", coord::run),
         ("brisk-watch", watch::run),
+        ("brisk-files", save::run),
         ("brisk-switch", switch::run),
     ];
     if follower.has_expiring_leases() {

@@ -1,10 +1,10 @@
-//! Wakes the thread `brisk-coord`, and stops both threads.
+//! Wakes a thread of the topology, and stops it.
 
 use brisk_structures::poison::EvenPoisoned as _;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// A signal for the threads of the topology.
+/// A signal for a thread of the topology. Other threads may pause until it is stopped.
 #[derive(Debug, Default)]
 pub(super) struct TopologySignal {
     flags: Mutex<SignalFlags>,
@@ -13,7 +13,7 @@ pub(super) struct TopologySignal {
 
 #[derive(Debug, Default)]
 struct SignalFlags {
-    /// Something has changed that `brisk-coord` should look at.
+    /// Something has changed that the thread should look at.
     is_awake: bool,
     is_stopped: bool,
 }

@@ -25,6 +25,7 @@ use brisk_node::core::pause::Hold;
 use brisk_node::core::shared::Shared;
 use brisk_reactor::unix_ms;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -55,7 +56,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
                 switches.end_departure(has_handed_over);
             }
             // The watch reads the topology a little later if this fails.
-            SwitchRequest::Look => drop(follower.install_newest()),
+            SwitchRequest::Look => drop(follower.install_newest(SUCCESSOR_MAX)),
         }
     }
 }
@@ -136,6 +137,29 @@ struct PlannedSwitch<'f> {
     why: &'static str,
 }
 
+/// How long writes waited, and for what.
+struct WriteStop {
+    /// For the last writes at the replica.
+    for_replica: Duration,
+    /// For the commit, and until it was in force.
+    for_commit: Duration,
+    /// For the new primary to serve.
+    for_successor: Duration,
+}
+
+impl fmt::Display for WriteStop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [self.for_replica, self.for_commit, self.for_successor];
+        let all = parts.iter().sum::<Duration>().as_millis();
+        let [replica, commit, successor] = parts.map(|part| part.as_millis());
+        write!(
+            f,
+            "writes waited for {all} ms: {replica} ms for the replica, {commit} ms for the commit, {successor} ms for \
+             the new primary"
+        )
+    }
+}
+
 /// A replica with a lease.
 type Candidate = (NodeRun, Member);
 
@@ -161,10 +185,10 @@ impl PlannedSwitch<'_> {
         let log = &shared.log;
         let began = Instant::now();
         match self.attempt() {
-            Ok((to, held)) => {
-                let (to, held_ms) = (to.node, held.elapsed().as_millis());
+            Ok((to, stop)) => {
+                let to = to.node;
                 log.notice(format_args!(
-                    "Cluster: shard {shard} term {term}: handed over to {to}; writes were paused for {held_ms} ms"
+                    "Cluster: shard {shard} term {term}: handed over to {to}; {stop}"
                 ));
                 true
             }
@@ -178,8 +202,8 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Returns the new primary, and when writes began to wait.
-    fn attempt(&self) -> Result<(NodeRun, Instant), String> {
+    /// Returns the new primary, and how long writes waited.
+    fn attempt(&self) -> Result<(NodeRun, WriteStop), String> {
         if self.follower.is_static() {
             return Err("the topology of a file does not change".to_owned());
         }
@@ -194,12 +218,19 @@ impl PlannedSwitch<'_> {
         let writes = self.hold_writes()?;
         let held = Instant::now();
         let (to, reads) = self.wait_until_equal(&candidates)?;
+        let equal = Instant::now();
         let outcome = self.commit(to);
+        let committed = Instant::now();
         if outcome.is_ok() {
             self.wait_for_successor(to, &candidates);
         }
         drop((reads, writes));
-        outcome.map(|()| (to, held))
+        let stop = WriteStop {
+            for_replica: equal - held,
+            for_commit: committed - equal,
+            for_successor: committed.elapsed(),
+        };
+        outcome.map(|()| (to, stop))
     }
 
     fn is_primary(&self) -> bool {

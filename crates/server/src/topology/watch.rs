@@ -1,8 +1,9 @@
 //! The thread `brisk-watch`: takes a snapshot of the coordinator, then follows its events.
 
 use super::coord::ErrorLog;
-use super::follower::{Found, TopologyFollower};
+use super::follower::{Found, Installation, TopologyFollower};
 use super::identity::registration_of;
+use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
 use std::sync::Arc;
@@ -20,7 +21,9 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
     let mut errors = ErrorLog::new(follower.shared, "the watch of the topology");
     while !follower.signal.is_stopped() {
         // A refusal is logged by the installation.
-        match follower.snapshot() {
+        match follower.snapshot(CALL_MAX) {
+            // The events after the snapshot would not have this document: it is read again.
+            Ok((snapshot, Installation::Unfinished)) => take_nodes(follower, &snapshot),
             Ok((snapshot, _)) => {
                 errors.clear();
                 take_nodes(follower, &snapshot);
@@ -68,7 +71,7 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                 WatchEvent::Topology(topology) => {
                     // A later document may be in force by now: the revision before the wait does not count.
                     let known = known.min(topology.revision);
-                    let _ = follower.install(Found { topology: &topology, known });
+                    let _ = follower.install(Found { topology: &topology, known }, None);
                 }
                 WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
                 WatchEvent::NodeGone { node, .. } => follower.note_gone(node),

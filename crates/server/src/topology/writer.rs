@@ -1,12 +1,12 @@
 //! Commits changes of the document.
 
-use super::follower::{Found, TopologyFollower};
+use super::follower::{Found, Installation, TopologyFollower};
 use super::identity::{new_id, registration_of};
 use brisk_cluster::change::Edit;
-use brisk_cluster::document::Topology;
+use brisk_cluster::document::Topology as Document;
 use brisk_cluster::id::ChangeId;
 use brisk_coordinate::values::{
-    ChangeOutcome, ClusterSnapshot, Revision, TopologyChange, WatchEvent,
+    ChangeOutcome, ClusterSnapshot, Revision, Topology, TopologyChange, WatchEvent,
 };
 use brisk_node::cluster::{ChangeBasis, CommitError, TopologyWriter};
 use std::time::{Duration, Instant};
@@ -15,13 +15,18 @@ use std::time::{Duration, Instant};
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 /// The pause before another attempt after a lost race or an error.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// The shortest time for a call: the outcome of a change that was sent is worth one more.
+const CALL_MIN: Duration = Duration::from_millis(50);
 /// How long a look for a change in the history waits for the coordinator.
 const HISTORY_WAIT: Duration = Duration::from_millis(500);
 
 /// The result of one attempt.
 pub(super) enum Attempt {
-    /// The document was changed, or already was as wanted. The revision of the change, if it is known.
+    /// The document was changed, or already was as wanted, and is in force. The revision of the change, if it is
+    /// known.
     Done(Option<Revision>),
+    /// The document was changed. This node puts it in force later.
+    NotInForce(Option<Revision>),
     /// Another change came first.
     Overtaken,
 }
@@ -59,18 +64,26 @@ impl TopologyFollower {
         let until = Instant::now() + limit;
         let mut last = None;
         loop {
-            let snapshot = match self.snapshot() {
-                Ok((_, Err(refusal))) => return Err(CommitError::Coordinator(refusal.to_string())),
-                Ok((snapshot, Ok(()))) => Some(snapshot),
+            let snapshot = match self.snapshot(left(until)) {
+                Ok((_, Installation::Refused(refusal))) => {
+                    return Err(CommitError::Coordinator(refusal.to_string()));
+                }
+                // The change is computed from the snapshot, whatever is in force here.
+                Ok((snapshot, Installation::InForce | Installation::Unfinished)) => Some(snapshot),
                 Err(error) => {
                     last = Some(error.to_string());
                     None
                 }
             };
-            if let Some(snapshot) = snapshot
-                && let Attempt::Done(_) = self.attempt(&snapshot, until, edit)?
-            {
-                return Ok(());
+            let attempt = snapshot.map(|snapshot| self.attempt(&snapshot, until, edit));
+            match attempt.transpose()? {
+                Some(Attempt::Done(_)) => return Ok(()),
+                // A node that has ended its workers puts nothing in force any more.
+                Some(Attempt::NotInForce(_)) if self.shared.process.shutdown.is_requested() => {
+                    return Ok(());
+                }
+                Some(Attempt::NotInForce(_)) => return Err(CommitError::Unknown),
+                Some(Attempt::Overtaken) | None => {}
             }
             if Instant::now() >= until || self.signal.is_stopped() {
                 // Nothing is undecided: each attempt was overtaken, or nothing was sent.
@@ -89,8 +102,8 @@ impl TopologyFollower {
     ) -> Result<Attempt, CommitError> {
         let change = self.next_change();
         let topology = match &snapshot.topology.document {
-            None => Topology::empty(self.name(), change),
-            Some(json) => Topology::parse(json)
+            None => Document::empty(self.name(), change),
+            Some(json) => Document::parse(json)
                 .map_err(|error| CommitError::Coordinator(error.to_string()))?,
         };
         let own = self.own();
@@ -111,8 +124,8 @@ impl TopologyFollower {
         self.propose(&proposal, change, until)
     }
 
-    /// Sends a change until its outcome is known, and installs it. Sending it again is safe: it is applied at most
-    /// once, since its expected revision is gone afterwards.
+    /// Sends a change until its outcome is known, and installs it, both until `until`. Sending it again is safe: it
+    /// is applied at most once, since its expected revision is gone afterwards.
     pub(super) fn propose(
         &self,
         proposal: &TopologyChange<'_>,
@@ -121,12 +134,21 @@ impl TopologyFollower {
     ) -> Result<Attempt, CommitError> {
         let mut is_undecided = false;
         loop {
-            match self.coordinator.change(proposal) {
-                ChangeOutcome::Changed(revision) => return self.installed(Some(revision)),
+            if !is_undecided && Instant::now() >= until {
+                return Err(CommitError::Coordinator("there was no time to send it".to_owned()));
+            }
+            match self.coordinator.change_within(proposal, left(until)) {
+                ChangeOutcome::Changed(revision) => {
+                    return self.installed(proposal, revision, until);
+                }
                 ChangeOutcome::Conflict if !is_undecided => return Ok(Attempt::Overtaken),
-                ChangeOutcome::Conflict => match self.find_change(proposal.expected, change) {
-                    Some(true) => return self.installed(None),
-                    Some(false) => return Ok(Attempt::Overtaken),
+                ChangeOutcome::Conflict => match self.find_change(proposal.expected, change, until)
+                {
+                    Some((true, Installation::InForce)) => return Ok(Attempt::Done(None)),
+                    Some((true, Installation::Unfinished)) => return Ok(Attempt::NotInForce(None)),
+                    // The log has the reason. The change is committed, so this is no refusal of it.
+                    Some((true, Installation::Refused(_))) => return Err(CommitError::Unknown),
+                    Some((false, _)) => return Ok(Attempt::Overtaken),
                     None => {}
                 },
                 ChangeOutcome::Refused(error) if !is_undecided => {
@@ -142,43 +164,61 @@ impl TopologyFollower {
     }
 
     /// Puts a committed change in force.
-    fn installed(&self, revision: Option<Revision>) -> Result<Attempt, CommitError> {
-        // The watch installs it if it cannot be read now.
-        match self.install_newest() {
-            Ok(None) | Err(_) => Ok(Attempt::Done(revision)),
+    fn installed(
+        &self,
+        proposal: &TopologyChange<'_>,
+        revision: Revision,
+        until: Instant,
+    ) -> Result<Attempt, CommitError> {
+        let topology = Topology { revision, document: Some(proposal.document.to_vec()) };
+        let found = Found { topology: &topology, known: proposal.expected };
+        match self.install(found, Some(until)) {
+            Installation::InForce => Ok(Attempt::Done(Some(revision))),
+            Installation::Unfinished => Ok(Attempt::NotInForce(Some(revision))),
             // The log has the reason. The change is committed, so this is no refusal of it.
-            Ok(Some(_)) => Err(CommitError::Unknown),
+            Installation::Refused(_) => Err(CommitError::Unknown),
         }
     }
 
-    /// Looks for a change in the document and in the history after `expected`. `None` if this cannot be known.
-    fn find_change(&self, expected: Revision, change: ChangeId) -> Option<bool> {
+    /// Looks for a change in the document and in the history after `expected`, and installs the document. `None` if
+    /// it cannot be known.
+    fn find_change(
+        &self,
+        expected: Revision,
+        change: ChangeId,
+        until: Instant,
+    ) -> Option<(bool, Installation)> {
         let known = self.known_revision();
-        let present = self.coordinator.read().ok()?;
-        let _ = self.install(Found { topology: &present, known });
+        let present = self.coordinator.read_within(left(until)).ok()?;
+        let installation = self.install(Found { topology: &present, known }, Some(until));
         let carries = |json: &Option<Vec<u8>>| {
-            let topology = json.as_deref().and_then(|json| Topology::parse(json).ok());
+            let topology = json.as_deref().and_then(|json| Document::parse(json).ok());
             topology.is_some_and(|topology| topology.change == change)
         };
         if carries(&present.document) {
-            return Some(true);
+            return Some((true, installation));
         }
         if present.revision == expected {
             return None;
         }
         let mut watch = self.coordinator.watch(expected);
         while watch.position() < present.revision {
-            let events = watch.next(HISTORY_WAIT).ok()?;
+            let events = watch.next(HISTORY_WAIT.min(left(until))).ok()?;
             for event in events {
                 match event {
                     WatchEvent::Topology(topology) if carries(&topology.document) => {
-                        return Some(true);
+                        return Some((true, installation));
                     }
                     WatchEvent::Compacted { .. } | WatchEvent::NoLeader => return None,
                     _ => {}
                 }
             }
         }
-        Some(false)
+        Some((false, installation))
     }
+}
+
+/// The time for the next call.
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now()).max(CALL_MIN)
 }

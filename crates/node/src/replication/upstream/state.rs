@@ -204,12 +204,17 @@ impl Upstream {
         !acks.has_ended
     }
 
-    /// Ends the acknowledgements until [`Upstream::leave`], since this server is about to become a primary. Returns
-    /// when the last ones were sent.
+    /// Ends the acknowledgements until [`Upstream::leave`] or [`Upstream::resume_acks`], since this server is about to
+    /// become a primary. Returns when the last ones were sent.
     pub fn end_acks(&self) -> AckTimes {
         let mut acks = self.ack_times.lock().even_poisoned();
         acks.has_ended = true;
         *acks
+    }
+
+    /// Lets acknowledgements go on after [`Upstream::end_acks`]: this server stays a replica for now.
+    pub fn resume_acks(&self) {
+        self.ack_times.lock().even_poisoned().has_ended = false;
     }
 
     /// The present generation.

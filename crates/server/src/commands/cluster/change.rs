@@ -28,10 +28,8 @@ pub(super) fn commit(
     if call.in_exec() {
         if compute_in_force(call, state, &edit)?.is_some() {
             let log = Arc::clone(&call.core.shared.log);
-            let is_accepted = state.deferred.submit(writer, Box::new(edit), move |error| {
-                log.warning(format_args!(
-                    "Cluster: the changes of a transaction were not committed: {error}"
-                ));
+            let is_accepted = state.deferred.submit(writer, Box::new(edit), move |rejected| {
+                log.warning(format_args!("Cluster: {rejected}"));
             });
             if !is_accepted {
                 return Err(CommandError::text("ERR Too many changes of the cluster are waiting"));

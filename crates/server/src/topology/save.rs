@@ -1,0 +1,70 @@
+//! The thread `brisk-files`: writes the files of this node after a document was put in force.
+//!
+//! No installation waits for the disk, so that neither a switch nor a renewal of the lease does. The files need not be
+//! durable before this node serves by the document:
+//!
+//! - The coordinator has the document. A node that starts reads it there before it serves, and serves only by that
+//!   document. Its own copy only names the primary that it follows until then.
+//! - `nodes.conf` keeps the id of the node. The id is written before the node registers with it.
+//! - A node refuses a document whose epoch or term is lower than that of its copy. A power failure before the copy is
+//!   written matters only if the coordinator loses the same change at the same time.
+
+use super::follower::TopologyFollower;
+use brisk_cluster::map::EndpointKind;
+use brisk_cluster::view::ClusterView;
+use brisk_structures::poison::EvenPoisoned as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest wait; each installation ends it.
+const IDLE_WAIT: Duration = Duration::from_secs(60);
+
+/// Writes the files after each installation until the threads are stopped.
+pub(super) fn run(follower: &Arc<TopologyFollower>) {
+    loop {
+        if follower.files_signal.wait(IDLE_WAIT) {
+            follower.write_files();
+        } else if follower.files_signal.is_stopped() {
+            return;
+        }
+    }
+}
+
+impl TopologyFollower {
+    /// Writes both files, as the document in force has it.
+    fn write_files(&self) {
+        self.write_nodes_file();
+        // Read after the lock was taken, so that the last writer writes the newest document.
+        let files = self.files.lock().even_poisoned();
+        let in_force = self.state.in_force();
+        let Some(topology) = in_force.topology.as_deref().filter(|_| !self.is_static()) else {
+            return;
+        };
+        let written = match topology.to_json() {
+            Ok(json) => files.write_topology(&json).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = written {
+            // The document is in force all the same: a full disk must not keep a node from following.
+            self.shared.log.warning(format_args!("Cluster: cannot write topology.json: {error}"));
+        }
+    }
+
+    /// Writes `nodes.conf`.
+    pub(super) fn write_nodes_file(&self) {
+        let files = self.files.lock().even_poisoned();
+        let (in_force, lives) = (self.state.in_force(), self.state.lives());
+        let view = ClusterView {
+            topology: in_force.topology.as_deref(),
+            own: &in_force.own,
+            lives: &lives,
+            failed: &in_force.failed,
+            last_epochs: in_force.last_epochs,
+            endpoint: EndpointKind::Ip,
+            is_tls: false,
+        };
+        if let Err(error) = files.write_nodes(&view.nodes_file()) {
+            self.shared.log.warning(format_args!("Cluster: cannot write nodes.conf: {error}"));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The threads of the topology with a coordinator in memory. There are no workers.
+
+use super::coord::{self, Coord};
+use super::files::TopologyFiles;
+use super::follower::{FollowerParts, TopologyFollower};
+use super::identity;
+use super::lease::{self, LeaseKeeper};
+use crate::commands::table;
+use brisk_cluster::id::NodeId;
+use brisk_config::{Config, Store};
+use brisk_coordinate::clock::BootTime;
+use brisk_coordinate::error::CoordinatorError;
+use brisk_coordinate::model::{Model, ModelCoordinator, ModelFaults};
+use brisk_coordinate::values::{
+    Campaign, ChangeOutcome, Claim, ClusterName, ClusterSnapshot, Lease, LeaseTtl,
+    NodeRegistration, NodeStatus, Revision, Topology, TopologyChange,
+};
+use brisk_coordinate::{Coordinator, Watch};
+use brisk_engine::Keyspace;
+use brisk_engine::keyspace::KeyHasher;
+use brisk_node::cluster::boot_ms;
+use brisk_node::core::process::Process;
+use brisk_node::core::settings::Settings;
+use brisk_node::core::shared::Shared;
+use brisk_observe::log::{Level, Log};
+use brisk_reactor::unix_ms;
+use brisk_testkit::TempDir;
+use brisk_testkit::wait::wait_until;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// The calls of a coordinator.
+#[derive(Debug, Default)]
+struct Calls {
+    renewals: AtomicU64,
+    snapshots: AtomicU64,
+    /// A report is under way, and hangs.
+    is_reporting: AtomicBool,
+    /// Reports hang.
+    hangs: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Calls {
+    fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::SeqCst)
+    }
+
+    fn hang(&self, hangs: bool) {
+        *self.hangs.lock().unwrap() = hangs;
+        self.changed.notify_all();
+    }
+}
+
+/// A coordinator in memory that counts calls.
+#[derive(Debug)]
+struct CountingCoordinator {
+    inner: ModelCoordinator,
+    calls: Arc<Calls>,
+}
+
+impl Coordinator for CountingCoordinator {
+    fn now(&self) -> BootTime {
+        self.inner.now()
+    }
+
+    fn read_within(&self, limit: Duration) -> Result<Topology, CoordinatorError> {
+        self.inner.read_within(limit)
+    }
+
+    fn snapshot_within(&self, limit: Duration) -> Result<ClusterSnapshot, CoordinatorError> {
+        self.calls.snapshots.fetch_add(1, Ordering::SeqCst);
+        self.inner.snapshot_within(limit)
+    }
+
+    fn change_within(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome {
+        self.inner.change_within(change, limit)
+    }
+
+    fn register(
+        &self,
+        registration: &NodeRegistration,
+        ttl: LeaseTtl,
+        claim: Claim,
+    ) -> Result<Lease, CoordinatorError> {
+        self.inner.register(registration, ttl, claim)
+    }
+
+    fn renew(&self, lease: &Lease) -> Result<Lease, CoordinatorError> {
+        self.calls.renewals.fetch_add(1, Ordering::SeqCst);
+        self.inner.renew(lease)
+    }
+
+    fn end(&self, lease: &Lease) -> Result<(), CoordinatorError> {
+        self.inner.end(lease)
+    }
+
+    fn campaign(&self, lease: &Lease) -> Result<Campaign, CoordinatorError> {
+        self.inner.campaign(lease)
+    }
+
+    fn resign(&self, lease: &Lease) -> Result<(), CoordinatorError> {
+        self.inner.resign(lease)
+    }
+
+    fn put_status(&self, lease: &Lease, status: &[u8]) -> Result<(), CoordinatorError> {
+        let mut hangs = self.calls.hangs.lock().unwrap();
+        while *hangs {
+            self.calls.is_reporting.store(true, Ordering::SeqCst);
+            hangs = self.calls.changed.wait(hangs).unwrap();
+        }
+        drop(hangs);
+        self.inner.put_status(lease, status)
+    }
+
+    fn statuses(&self) -> Result<Vec<NodeStatus>, CoordinatorError> {
+        self.inner.statuses()
+    }
+
+    fn watch(&self, after: Revision) -> Box<dyn Watch> {
+        self.inner.watch(after)
+    }
+
+    fn stop(&self) {
+        self.inner.stop();
+    }
+}
+
+/// A node that has no document, without workers.
+struct Node {
+    follower: Arc<TopologyFollower>,
+    calls: Arc<Calls>,
+    _dir: TempDir,
+}
+
+impl Node {
+    fn new(ttl: Duration) -> Node {
+        let dir = TempDir::new();
+        let log = Arc::new(Log::to_file(Level::Notice, &dir.path("log")).unwrap());
+        let (table, handlers) = table(&[]).unwrap();
+        let (table, handlers) = (&*Box::leak(Box::new(table)), &*handlers.leak());
+        let config = Config::default();
+        let settings = Settings::new(config.clone(), Store::new(config, None));
+        let process = Process::new("r".repeat(40), unix_ms(), false, false);
+        let keyspace = Keyspace::new(16, KeyHasher::seeded(1, 2));
+        let shared =
+            Shared::new(log, settings, (table, handlers), keyspace, 1, process, "i".repeat(40));
+        let shared: &'static Shared = Box::leak(Box::new(shared));
+        // Leases end by time.
+        let setting = "etcd://127.0.0.1:2379".parse().unwrap();
+        let id = NodeId::from_bytes([1; 20]);
+        let own = identity::registration(&shared.config(), id, None).unwrap();
+        shared.cluster.enable(own);
+        let inner = Model::new(1, ModelFaults::default()).connect();
+        let calls = Arc::new(Calls::default());
+        let coordinator = CountingCoordinator { inner, calls: Arc::clone(&calls) };
+        let parts = FollowerParts {
+            shared,
+            state: shared.cluster.state().unwrap(),
+            coordinator: Box::new(coordinator),
+            setting,
+            name: ClusterName::parse("brisk").unwrap(),
+            files: TopologyFiles::open(&dir.path("nodes.conf")).unwrap(),
+            ttl: LeaseTtl::at_least(ttl),
+            routed_ip: None,
+        };
+        Node { follower: TopologyFollower::begin(parts).unwrap(), calls, _dir: dir }
+    }
+
+    fn is_fenced(&self) -> bool {
+        self.follower.state.is_fenced()
+    }
+}
+
+#[test]
+fn a_report_that_hangs_delays_no_renewal() {
+    let node = Node::new(Duration::from_secs(2));
+    node.calls.hang(true);
+    let threads = [lease::run as fn(&Arc<TopologyFollower>), coord::run].map(|run| {
+        let follower = Arc::clone(&node.follower);
+        std::thread::spawn(move || run(&follower))
+    });
+    wait_until("a report", || node.calls.is_reporting.load(Ordering::SeqCst));
+    let before = node.calls.renewals();
+    wait_until("renewals", || node.calls.renewals() > before + 2);
+    assert!(*node.calls.hangs.lock().unwrap() && !node.is_fenced());
+    node.calls.hang(false);
+    node.follower.stop();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn an_installation_that_takes_long_leaves_the_lease_alive_for_one_time_to_live() {
+    let node = Node::new(Duration::from_secs(2));
+    let mut lease = LeaseKeeper::new(&node.follower);
+    let installing = node.follower.document.take(None);
+    wait_until("a renewal", || {
+        lease.turn();
+        node.calls.renewals() > 0
+    });
+    // They do not count before the newest document is in force.
+    assert!(node.is_fenced());
+    wait_until("the lease to be given up", || {
+        lease.turn();
+        lease.lets_lease_end(boot_ms())
+    });
+    let before = node.calls.renewals();
+    lease.turn_now();
+    assert_eq!(node.calls.renewals(), before);
+    drop(installing);
+    lease.turn_now();
+    lease.turn_now();
+    assert!(node.calls.renewals() > before && !node.is_fenced());
+}
+
+#[test]
+fn a_controller_without_a_document_waits_for_events() {
+    let node = Node::new(Duration::from_secs(600));
+    LeaseKeeper::new(&node.follower).turn();
+    let mut coord = Coord::new(&node.follower);
+    for _ in 0..20 {
+        coord.turn();
+        coord.wait(Duration::ZERO);
+    }
+    // One pass after the election; an event of the start may cause another one.
+    let passes = node.calls.snapshots.load(Ordering::SeqCst);
+    assert!((1..=2).contains(&passes), "{passes} passes in 20 turns");
+}
+
+#[test]
+fn work_for_a_worker_that_does_not_reply_is_given_up() {
+    let node = Node::new(Duration::from_secs(600));
+    let until = Some(Instant::now());
+    assert!(!node.follower.when_quiesced_within(until, true, |_| unreachable!("no worker runs")));
+}

@@ -1,0 +1,187 @@
+//! Nodes that lose the connection to etcd and keep those to one another and to the clients.
+
+use brisk_testkit::etcd::{Etcd, EtcdLaunch};
+use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::{BriskCluster, Conn, wait_until};
+
+/// A key of the first and of the last third of the slots.
+const KEYS: [&str; 2] = ["b", "a"];
+const TTL_MS: &str = "4000";
+
+/// A cluster on etcd; each node reaches etcd by a proxy of its own.
+struct PartitionedCluster {
+    cluster: BriskCluster,
+    proxies: Vec<Proxy>,
+    _etcd: Etcd,
+}
+
+impl PartitionedCluster {
+    /// `None` if this machine has no etcd.
+    #[track_caller]
+    fn start(shards: usize, loss: &str) -> Option<PartitionedCluster> {
+        let etcd = EtcdLaunch::new(1).start()?;
+        let mut cluster = BriskCluster::start_apart(0, &[]);
+        let mut proxies = Vec::new();
+        for _ in 0..2 * shards {
+            let proxy = Proxy::to(&etcd.endpoints()[0]);
+            cluster.add(&[
+                ("cluster-coordinator", &format!("etcd://{}", proxy.address())),
+                ("cluster-init-shards", &shards.to_string()),
+                ("cluster-init-replicas", "1"),
+                ("cluster-node-timeout", TTL_MS),
+                ("cluster-etcd-loss", loss),
+                ("cluster-require-full-coverage", "no"),
+            ]);
+            proxies.push(proxy);
+        }
+        cluster.wait_until_ok();
+        Some(PartitionedCluster { cluster, proxies, _etcd: etcd })
+    }
+
+    /// Cuts a node off from etcd: nothing arrives, and no connection ends.
+    fn cut(&self, at: usize) {
+        self.proxies[at].part();
+    }
+
+    fn reconnect(&self, at: usize) {
+        self.proxies[at].cut(Cut::Reset);
+        self.proxies[at].heal();
+    }
+
+    /// The position of the node that follows a primary.
+    #[track_caller]
+    fn replica_of(&self, primary: usize) -> usize {
+        let port = self.cluster.node(primary).port().to_string();
+        let follows = |at: &usize| {
+            let node = self.cluster.node(*at);
+            node.info("role") == "slave" && node.info("master_port") == port
+        };
+        self.cluster.running().find(follows).expect("a replica")
+    }
+}
+
+/// A client that increments a key at one node.
+struct Counter {
+    address: String,
+    conn: Option<Conn>,
+    key: &'static str,
+    last_error: String,
+}
+
+impl Counter {
+    fn new(cluster: &BriskCluster, at: usize, key: &'static str) -> Counter {
+        let address = cluster.node(at).address();
+        Counter { address, conn: None, key, last_error: String::new() }
+    }
+
+    /// Returns the value if the node acknowledged it.
+    fn increment(&mut self) -> Option<i64> {
+        // A node that fences itself closes connections whose commands were executed.
+        self.conn = self.conn.take().or_else(|| Conn::try_tcp(&self.address).ok());
+        let reply = self.conn.as_mut()?.try_cmd(&format!("INCR {}", self.key));
+        let Ok(reply) = reply else {
+            self.conn = None;
+            return None;
+        };
+        if reply.is_error() {
+            self.last_error = reply.to_string();
+            return None;
+        }
+        reply.text().parse().ok()
+    }
+}
+
+/// Cuts a primary off from etcd until its replica serves, and connects it again.
+#[track_caller]
+fn cut_the_primary(loss: &str) {
+    let Some(nodes) = PartitionedCluster::start(1, loss) else { return };
+    let (cluster, key) = (&nodes.cluster, KEYS[0]);
+    let old = cluster.owner(key);
+    let new = nodes.replica_of(old);
+    let mut before = Counter::new(cluster, old, key);
+    let mut after = Counter::new(cluster, new, key);
+    assert_eq!(before.increment(), Some(1));
+    nodes.cut(old);
+    let mut acknowledged = 0;
+    wait_until("the replica to serve", || {
+        // In this order: the former primary may not serve once the new one has.
+        before.increment();
+        acknowledged = after.increment().unwrap_or_default();
+        acknowledged > 0
+    });
+    assert_eq!(before.increment(), None, "two primaries serve");
+    assert!(before.last_error.contains("CLUSTERDOWN"), "{}", before.last_error);
+    for _ in 0..100 {
+        assert_eq!(after.increment(), Some(acknowledged + 1));
+        acknowledged += 1;
+        assert_eq!(before.increment(), None, "two primaries serve");
+    }
+    nodes.reconnect(old);
+    wait_until("the former primary to be a replica", || {
+        assert_eq!(after.increment(), Some(acknowledged + 1));
+        acknowledged += 1;
+        assert_eq!(before.increment(), None, "two primaries serve");
+        cluster.node(old).info("role") == "slave"
+    });
+    cluster.wait_until_ok();
+    wait_until("it to have every write of the new primary", || {
+        let mut conn = cluster.connect(old);
+        conn.cmd("READONLY");
+        conn.cmd(&format!("GET {key}")).text() == acknowledged.to_string()
+    });
+    assert_eq!(after.increment(), Some(acknowledged + 1));
+}
+
+#[test]
+fn a_primary_that_loses_etcd_is_replaced_and_becomes_a_replica() {
+    cut_the_primary("availability");
+}
+
+#[test]
+fn a_safe_primary_that_loses_etcd_is_replaced_and_becomes_a_replica() {
+    cut_the_primary("safe");
+}
+
+#[test]
+fn a_shard_that_loses_etcd_serves_on_while_its_replica_acknowledges() {
+    let Some(nodes) = PartitionedCluster::start(2, "availability") else { return };
+    let cluster = &nodes.cluster;
+    let [cut, other] = KEYS.map(|key| cluster.owner(key));
+    let replica = nodes.replica_of(cut);
+    let term = |at: usize| {
+        let info = cluster.connect(at).cmd("CLUSTER INFO").text();
+        info.lines().find(|line| line.starts_with("cluster_shard_term:")).map(str::to_owned)
+    };
+    let term_before = term(cut);
+    let mut counter = Counter::new(cluster, cut, KEYS[0]);
+    let mut last = 0;
+    let mut is_served = || {
+        last += 1;
+        assert_eq!(counter.increment(), Some(last), "{}", counter.last_error);
+    };
+    let others = [other, nodes.replica_of(other)];
+    // The lease of the replica ends first: otherwise it could be promoted although it is cut off.
+    nodes.cut(replica);
+    let address = format!("{}@", cluster.node(replica).address());
+    wait_until("the lease of the replica to end", || {
+        is_served();
+        let text = cluster.connect(other).cmd("CLUSTER NODES").text();
+        text.lines().any(|line| line.contains(&address) && line.contains("fail"))
+    });
+    nodes.cut(cut);
+    let without_primary = |at: usize| cluster.node(at).log().contains("has no primary: ");
+    wait_until("a controller to find no candidate", || {
+        is_served();
+        others.iter().any(|at| without_primary(*at))
+    });
+    let unreachable = "cluster_coordinator_state:unreachable";
+    assert!(cluster.connect(cut).cmd("CLUSTER INFO").text().contains(unreachable));
+    nodes.reconnect(cut);
+    nodes.reconnect(replica);
+    wait_until("the lease to be renewed", || {
+        is_served();
+        cluster.connect(cut).cmd("CLUSTER INFO").text().contains("cluster_coordinator_state:ok")
+    });
+    is_served();
+    assert_eq!((cluster.owner(KEYS[0]), term(cut)), (cut, term_before));
+}
