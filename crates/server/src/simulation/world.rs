@@ -377,14 +377,7 @@ impl World {
         self.serve(to);
         let answer = self.collect(at);
         if let Some((due, psync)) = due {
-            // A timer may have trimmed the backlog before the server read the request.
-            let look = self.node(to).with(|machine| machine.look(false));
-            let is_trimmed = !is_kept(&look, &psync) && Due::Not.is(answer.as_deref());
-            let due = match due {
-                Due::Continues if is_trimmed => Due::Not,
-                other => other,
-            };
-            self.check_answer(due, &psync, answer.as_deref());
+            self.check_answer(to, due, &psync, answer.as_deref());
         }
         true
     }
@@ -399,11 +392,18 @@ impl World {
         due(&self.model, &look, psync)
     }
 
-    fn check_answer(&mut self, due: Due, psync: &PsyncRequest, answer: Option<&str>) {
+    fn check_answer(&mut self, index: usize, due: Due, psync: &PsyncRequest, answer: Option<&str>) {
         trace::note(
             self.now_ms,
             format!("PSYNC {} {}: {answer:?}", &psync.id[..6.min(psync.id.len())], psync.first),
         );
+        if due == Due::Continues && Due::Not.is(answer) {
+            // A timer may have trimmed the backlog before the server read the request.
+            let look = self.node(index).with(|machine| machine.look(false));
+            if !is_kept(&look, psync) {
+                return;
+            }
+        }
         assert!(due.is(answer), "{psync:?} was answered {answer:?} and not with {due:?}");
     }
 
@@ -455,7 +455,7 @@ impl World {
         client.request(&["PSYNC".to_owned(), psync.id.clone(), first], Pending::Any);
         self.serve(index);
         let answer = client.heard();
-        self.check_answer(due, &psync, answer.lines().next());
+        self.check_answer(index, due, &psync, answer.lines().next());
     }
 
     fn crash(&mut self, index: usize) {
