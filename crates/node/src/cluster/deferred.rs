@@ -196,5 +196,7 @@ mod tests {
         fn renew_id(&self) -> Result<(), CommitError> {
             Err(CommitError::Unknown)
         }
+
+        fn take_settings(&self) {}
     }
 }
