@@ -176,12 +176,14 @@ fn a_shard_that_loses_etcd_serves_on_while_its_replica_acknowledges() {
     });
     let unreachable = "cluster_coordinator_state:unreachable";
     assert!(cluster.connect(cut).cmd("CLUSTER INFO").text().contains(unreachable));
-    nodes.reconnect(cut);
-    nodes.reconnect(replica);
-    wait_until("the lease to be renewed", || {
-        is_served();
-        cluster.connect(cut).cmd("CLUSTER INFO").text().contains("cluster_coordinator_state:ok")
-    });
+    // The primary first: otherwise the replica could be promoted before the primary has registered again.
+    for at in [cut, replica] {
+        nodes.reconnect(at);
+        wait_until("the lease to be renewed", || {
+            is_served();
+            cluster.connect(at).cmd("CLUSTER INFO").text().contains("cluster_coordinator_state:ok")
+        });
+    }
     is_served();
     assert_eq!((cluster.owner(KEYS[0]), term(cut)), (cut, term_before));
 }

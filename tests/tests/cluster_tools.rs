@@ -14,15 +14,20 @@ const AGREE: &str = "[OK] All nodes agree about slots configuration.";
 /// Runs `redis-cli --cluster`, which gets `yes` for each question, and returns its output. It must succeed.
 #[track_caller]
 fn cli(words: &[&str]) -> String {
+    let (succeeded, text) = try_cli(words);
+    assert!(succeeded, "{words:?}: {text}");
+    text
+}
+
+/// The same, but also returns whether the tool succeeded.
+fn try_cli(words: &[&str]) -> (bool, String) {
     let mut command = Command::new(redis_tool("redis-cli"));
     command.arg("--cluster").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // A command that asks nothing may have ended.
     let _ = child.stdin.take().unwrap().write_all(b"yes\nyes\n");
     let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{words:?}: {text}");
-    text
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn address(nodes: &BriskCluster, at: usize) -> String {
@@ -154,8 +159,15 @@ fn redis_cli_creates_a_cluster_with_replicas() {
     let words = ["add-node", &address(&nodes, kept), &first, "--cluster-slave"];
     cli(&[&words[..], &["--cluster-master-id", &id]].concat());
     wait_until("the replica to follow", || nodes.node(kept).info("master_link_status") == "up");
-    let text = cli(&["del-node", &first, &id]);
-    assert!(text.contains("Sending CLUSTER RESET SOFT"), "{text}");
+    let (succeeded, text) = try_cli(&["del-node", &first, &id]);
+    if succeeded {
+        assert!(text.contains("Sending CLUSTER RESET SOFT"), "{text}");
+    } else {
+        // The tool moves the replica first. If that node already loads the dataset of its next primary, it rejects the
+        // FORGET that follows, as in Redis, and the tool gives up. The other nodes have forgotten the node by then.
+        assert!(text.contains("LOADING"), "{text}");
+        assert_reply!(nodes.connect(leaving), "CLUSTER RESET SOFT", "OK");
+    }
     wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5, kept], 7);
     let port = nodes.node(leaving).port().to_string();
     wait_until("the replica to follow another primary", || {

@@ -294,7 +294,7 @@ fn a_primary_that_ends_at_once_is_replaced_without_a_wait() {
     wait_until("the node to end", || cluster.node(at).log().contains("bye bye"));
     cluster.kill(at);
     let log = cluster.node(at).log();
-    assert!(log.contains(" is handed over to "), "{log}");
+    assert!(log.contains("Cluster: handing over shard "), "{log}");
     wait_until_written(&cluster, KEYS[0], "w");
 }
 

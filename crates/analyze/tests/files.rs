@@ -122,7 +122,7 @@ fn no_changed_byte_does_harm() {
             rdb::read(&bytes[..], bytes.len() as u64, &mut analysis, &mut Progress::hidden());
         let fault = outcome.fault.expect("the checksum tells, if nothing else does");
         // A bit of the version may make it another that can be read.
-        assert!(fault.contains("byte") || at < 9, "{at}: {fault}");
+        assert!(fault.contains("byte") || fault.contains("checksum") || at < 9, "{at}: {fault}");
     }
 }
 

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `BITCOUNT key [start end [BYTE | BIT]]`
 ///
-/// O(N). Since Redis 2.6.0. Errors: the server's.
+/// O(N). Since Redis 2.6.0. Errors: those of the server.
 pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
     let mut request = Request::new("BITCOUNT", READS);
     request.key(key);
@@ -24,7 +24,7 @@ pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
 /// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] <SET encoding offset value | INCRBY
 /// encoding offset increment> …]`
 ///
-/// O(1) for each subcommand specified. Since Redis 3.2.0. Errors: the server's.
+/// O(1) for each subcommand specified. Since Redis 3.2.0. Errors: those of the server.
 pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfield> {
     let mut request = Request::new("BITFIELD", PLAIN);
     request.key(key);
@@ -35,7 +35,7 @@ pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfi
 ///
 /// `BITFIELD_RO key [GET encoding offset …]`
 ///
-/// O(1) for each subcommand specified. Since Redis 6.0.0. Errors: the server's.
+/// O(1) for each subcommand specified. Since Redis 6.0.0. Errors: those of the server.
 pub fn bitfield_ro(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::BitfieldRo> {
     let mut request = Request::new("BITFIELD_RO", READS);
     request.key(key);
@@ -46,7 +46,7 @@ pub fn bitfield_ro(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bi
 ///
 /// `BITOP operation destkey key …`
 ///
-/// O(N). Since Redis 2.6.0. Errors: the server's.
+/// O(N). Since Redis 2.6.0. Errors: those of the server.
 pub fn bitop(
     operation: impl ToArg,
     destination: impl ToArg,
@@ -63,7 +63,7 @@ pub fn bitop(
 ///
 /// `BITPOS key bit [start [end [BYTE | BIT]]]`
 ///
-/// O(N). Since Redis 2.8.7. Errors: the server's.
+/// O(N). Since Redis 2.8.7. Errors: those of the server.
 pub fn bitpos(key: impl ToArg, bit: impl ToArg) -> Command<(), i64, options::Bitpos> {
     let mut request = Request::new("BITPOS", READS);
     request.key(key);
@@ -75,7 +75,7 @@ pub fn bitpos(key: impl ToArg, bit: impl ToArg) -> Command<(), i64, options::Bit
 ///
 /// `GETBIT key offset`
 ///
-/// O(1). Since Redis 2.2.0. Errors: the server's.
+/// O(1). Since Redis 2.2.0. Errors: those of the server.
 pub fn getbit(key: impl ToArg, offset: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("GETBIT", READS);
     request.key(key);
@@ -87,7 +87,7 @@ pub fn getbit(key: impl ToArg, offset: impl ToArg) -> Command<(), i64> {
 ///
 /// `SETBIT key offset value`
 ///
-/// O(1). Since Redis 2.2.0. Errors: the server's.
+/// O(1). Since Redis 2.2.0. Errors: those of the server.
 pub fn setbit(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("SETBIT", PLAIN);
     request.key(key);

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `ASKING`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -24,7 +24,7 @@ pub fn asking() -> Command<(), ()> {
 ///
 /// `CLUSTER ADDSLOTS slot …`
 ///
-/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: the server's.
+/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER ADDSLOTS", PLAIN);
     request.args(slots);
@@ -36,7 +36,7 @@ pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
 /// `CLUSTER ADDSLOTSRANGE start-slot end-slot …`
 ///
 /// O(N) where N is the total number of the slots between the start slot and end slot arguments. Since Redis 7.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER ADDSLOTSRANGE", PLAIN);
     request.args(slot_ranges);
@@ -47,7 +47,7 @@ pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
 ///
 /// `CLUSTER BUMPEPOCH`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_bumpepoch() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER BUMPEPOCH", PLAIN))
 }
@@ -56,7 +56,7 @@ pub fn cluster_bumpepoch() -> Command<(), String> {
 ///
 /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
 ///
-/// O(N) where N is the number of failure reports. Since Redis 3.0.0. Errors: the server's.
+/// O(N) where N is the number of failure reports. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER COUNT-FAILURE-REPORTS", PLAIN);
     request.arg(node_id);
@@ -67,7 +67,7 @@ pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
 ///
 /// `CLUSTER COUNTKEYSINSLOT slot`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER COUNTKEYSINSLOT", PLAIN);
     request.arg(slot);
@@ -78,7 +78,7 @@ pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
 ///
 /// `CLUSTER DELSLOTS slot …`
 ///
-/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: the server's.
+/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER DELSLOTS", PLAIN);
     request.args(slots);
@@ -90,7 +90,7 @@ pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
 /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
 ///
 /// O(N) where N is the total number of the slots between the start slot and end slot arguments. Since Redis 7.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER DELSLOTSRANGE", PLAIN);
     request.args(slot_ranges);
@@ -101,7 +101,7 @@ pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
 ///
 /// `CLUSTER FAILOVER [FORCE | TAKEOVER]`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
     Command::typed(Request::new("CLUSTER FAILOVER", PLAIN))
 }
@@ -110,7 +110,7 @@ pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
 ///
 /// `CLUSTER FLUSHSLOTS`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_flushslots() -> Command<(), ()> {
     Command::typed(Request::new("CLUSTER FLUSHSLOTS", PLAIN))
 }
@@ -119,7 +119,7 @@ pub fn cluster_flushslots() -> Command<(), ()> {
 ///
 /// `CLUSTER FORGET node-id`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER FORGET", PLAIN);
     request.arg(node_id);
@@ -130,8 +130,8 @@ pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER GETKEYSINSLOT slot count`
 ///
-/// O(log(N)) where N is the number of requested keys. Since Redis 3.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(log(N)) where N is the number of requested keys. Since Redis 3.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER GETKEYSINSLOT", PLAIN);
     request.arg(slot);
@@ -143,7 +143,7 @@ pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<
 ///
 /// `CLUSTER HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn cluster_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("CLUSTER HELP", PLAIN))
 }
@@ -152,7 +152,7 @@ pub fn cluster_help() -> Command<(), Vec<String>> {
 ///
 /// `CLUSTER INFO`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_info() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER INFO", PLAIN))
 }
@@ -161,7 +161,7 @@ pub fn cluster_info() -> Command<(), String> {
 ///
 /// `CLUSTER KEYSLOT key`
 ///
-/// O(N) where N is the number of bytes in the key. Since Redis 3.0.0. Errors: the server's.
+/// O(N) where N is the number of bytes in the key. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER KEYSLOT", PLAIN);
     request.arg(key);
@@ -172,8 +172,8 @@ pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `CLUSTER LINKS`
 ///
-/// O(N) where N is the total number of Cluster nodes. Since Redis 7.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) where N is the total number of Cluster nodes. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn cluster_links<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER LINKS", PLAIN))
 }
@@ -182,7 +182,7 @@ pub fn cluster_links<T>() -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER MEET ip port [cluster_bus_port]`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_meet(ip: impl ToArg, port: impl ToArg) -> Command<(), (), options::ClusterMeet> {
     let mut request = Request::new("CLUSTER MEET", PLAIN);
     request.arg(ip);
@@ -194,7 +194,7 @@ pub fn cluster_meet(ip: impl ToArg, port: impl ToArg) -> Command<(), (), options
 ///
 /// `CLUSTER MYID`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_myid() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER MYID", PLAIN))
 }
@@ -203,7 +203,7 @@ pub fn cluster_myid() -> Command<(), String> {
 ///
 /// `CLUSTER MYSHARDID`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 pub fn cluster_myshardid() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER MYSHARDID", PLAIN))
 }
@@ -212,7 +212,7 @@ pub fn cluster_myshardid() -> Command<(), String> {
 ///
 /// `CLUSTER NODES`
 ///
-/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: the server's.
+/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_nodes() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER NODES", PLAIN))
 }
@@ -221,7 +221,7 @@ pub fn cluster_nodes() -> Command<(), String> {
 ///
 /// `CLUSTER REPLICAS node-id`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn cluster_replicas<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER REPLICAS", PLAIN);
     request.arg(node_id);
@@ -232,7 +232,7 @@ pub fn cluster_replicas<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER REPLICATE node-id`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER REPLICATE", PLAIN);
     request.arg(node_id);
@@ -244,7 +244,7 @@ pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
 /// `CLUSTER RESET [HARD | SOFT]`
 ///
 /// O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect. Since
-/// Redis 3.0.0. Errors: the server's.
+/// Redis 3.0.0. Errors: those of the server.
 pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
     Command::typed(Request::new("CLUSTER RESET", PLAIN))
 }
@@ -253,7 +253,7 @@ pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
 ///
 /// `CLUSTER SAVECONFIG`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_saveconfig() -> Command<(), ()> {
     Command::typed(Request::new("CLUSTER SAVECONFIG", PLAIN))
 }
@@ -262,7 +262,7 @@ pub fn cluster_saveconfig() -> Command<(), ()> {
 ///
 /// `CLUSTER SET-CONFIG-EPOCH config-epoch`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_set_config_epoch(config_epoch: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SET-CONFIG-EPOCH", PLAIN);
     request.arg(config_epoch);
@@ -273,7 +273,7 @@ pub fn cluster_set_config_epoch(config_epoch: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_setslot_importing(slot: impl ToArg, node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
     request.arg(slot);
@@ -286,7 +286,7 @@ pub fn cluster_setslot_importing(slot: impl ToArg, node_id: impl ToArg) -> Comma
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_setslot_migrating(slot: impl ToArg, node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
     request.arg(slot);
@@ -299,7 +299,7 @@ pub fn cluster_setslot_migrating(slot: impl ToArg, node_id: impl ToArg) -> Comma
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_setslot_node(slot: impl ToArg, node_id: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
     request.arg(slot);
@@ -312,7 +312,7 @@ pub fn cluster_setslot_node(slot: impl ToArg, node_id: impl ToArg) -> Command<()
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER SETSLOT", PLAIN);
     request.arg(slot);
@@ -324,8 +324,8 @@ pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER SHARDS`
 ///
-/// O(N) where N is the total number of cluster nodes. Since Redis 7.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) where N is the total number of cluster nodes. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SHARDS", PLAIN))
 }
@@ -334,7 +334,7 @@ pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER SLAVES node-id`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 3.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 5.0.0: `CLUSTER REPLICAS` instead")]
 pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER SLAVES", PLAIN);
@@ -346,8 +346,8 @@ pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER SLOTS`
 ///
-/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 7.0.0: `CLUSTER SHARDS` instead")]
 pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SLOTS", PLAIN))
@@ -357,7 +357,7 @@ pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
 ///
 /// `READONLY`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -369,7 +369,7 @@ pub fn readonly() -> Command<(), ()> {
 ///
 /// `READWRITE`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.

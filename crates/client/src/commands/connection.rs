@@ -12,7 +12,8 @@ use crate::request::Request;
 ///
 /// `AUTH [username] password`
 ///
-/// O(N) where N is the number of passwords defined for the user. Since Redis 1.0.0. Errors: the server's.
+/// O(N) where N is the number of passwords defined for the user. Since Redis 1.0.0. Errors: those of the
+/// server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -27,7 +28,7 @@ pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
 ///
 /// `CLIENT CACHING <YES | NO>`
 ///
-/// O(1). Since Redis 6.0.0. Errors: the server's.
+/// O(1). Since Redis 6.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -41,7 +42,7 @@ pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
 ///
 /// `CLIENT CAPA capability …`
 ///
-/// O(1). Since Redis 8.0.0. Errors: the server's.
+/// O(1). Since Redis 8.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -55,7 +56,7 @@ pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
 ///
 /// `CLIENT DURABILITY [MEMORY | LOG | DISK | DEFAULT] [REPLICAS numreplicas [TIMEOUT milliseconds]]`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -67,7 +68,7 @@ pub fn client_durability() -> Command<(), (), options::ClientDurability> {
 ///
 /// `CLIENT GETNAME`
 ///
-/// O(1). Since Redis 2.6.9. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.6.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn client_getname<T>() -> Command<(), Option<T>> {
     Command::typed(Request::new("CLIENT GETNAME", PLAIN))
 }
@@ -76,7 +77,7 @@ pub fn client_getname<T>() -> Command<(), Option<T>> {
 ///
 /// `CLIENT GETREDIR`
 ///
-/// O(1). Since Redis 6.0.0. Errors: the server's.
+/// O(1). Since Redis 6.0.0. Errors: those of the server.
 pub fn client_getredir() -> Command<(), i64> {
     Command::typed(Request::new("CLIENT GETREDIR", PLAIN))
 }
@@ -85,7 +86,7 @@ pub fn client_getredir() -> Command<(), i64> {
 ///
 /// `CLIENT HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn client_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("CLIENT HELP", PLAIN))
 }
@@ -94,7 +95,7 @@ pub fn client_help() -> Command<(), Vec<String>> {
 ///
 /// `CLIENT ID`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn client_id() -> Command<(), i64> {
     Command::typed(Request::new("CLIENT ID", PLAIN))
 }
@@ -103,7 +104,7 @@ pub fn client_id() -> Command<(), i64> {
 ///
 /// `CLIENT INFO`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's.
+/// O(1). Since Redis 6.2.0. Errors: those of the server.
 pub fn client_info() -> Command<(), String> {
     Command::typed(Request::new("CLIENT INFO", PLAIN))
 }
@@ -113,7 +114,7 @@ pub fn client_info() -> Command<(), String> {
 /// `CLIENT KILL [ID client-id] [TYPE NORMAL | MASTER | SLAVE | REPLICA | PUBSUB] [USER username] [ADDR
 /// ip:port] [LADDR ip:port] [SKIPME yes/no] [MAXAGE maxage]`
 ///
-/// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: the server's.
+/// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: those of the server.
 pub fn client_kill() -> Command<(), i64, options::ClientKill> {
     Command::typed(Request::new("CLIENT KILL", PLAIN))
 }
@@ -122,7 +123,7 @@ pub fn client_kill() -> Command<(), i64, options::ClientKill> {
 ///
 /// `CLIENT LIST [TYPE NORMAL | MASTER | REPLICA | PUBSUB] [ID client-id …]`
 ///
-/// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: the server's.
+/// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: those of the server.
 pub fn client_list() -> Command<(), String, options::ClientList> {
     Command::typed(Request::new("CLIENT LIST", PLAIN))
 }
@@ -131,7 +132,7 @@ pub fn client_list() -> Command<(), String, options::ClientList> {
 ///
 /// `CLIENT NO-EVICT <ON | OFF>`
 ///
-/// O(1). Since Redis 7.0.0. Errors: the server's.
+/// O(1). Since Redis 7.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -145,7 +146,7 @@ pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
 ///
 /// `CLIENT NO-TOUCH <ON | OFF>`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -159,7 +160,7 @@ pub fn client_no_touch(enabled: types::Switch) -> Command<(), ()> {
 ///
 /// `CLIENT PAUSE timeout [WRITE | ALL]`
 ///
-/// O(1). Since Redis 2.9.50. Errors: the server's.
+/// O(1). Since Redis 2.9.50. Errors: those of the server.
 pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause> {
     let mut request = Request::new("CLIENT PAUSE", PLAIN);
     request.arg(timeout);
@@ -170,7 +171,7 @@ pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause
 ///
 /// `CLIENT REPLY <ON | OFF | SKIP>`
 ///
-/// O(1). Since Redis 3.2.0. Errors: the server's.
+/// O(1). Since Redis 3.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -184,7 +185,7 @@ pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
 ///
 /// `CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -199,7 +200,7 @@ pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -214,7 +215,7 @@ pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLIENT SETNAME connection-name`
 ///
-/// O(1). Since Redis 2.6.9. Errors: the server's.
+/// O(1). Since Redis 2.6.9. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -228,7 +229,7 @@ pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix …] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
 ///
-/// O(1). Some options may introduce additional complexity. Since Redis 6.0.0. Errors: the server's.
+/// O(1). Some options may introduce additional complexity. Since Redis 6.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -242,7 +243,7 @@ pub fn client_tracking(status: types::Switch) -> Command<(), (), options::Client
 ///
 /// `CLIENT TRACKINGINFO`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn client_trackinginfo<T>() -> Command<(), T> {
     Command::typed(Request::new("CLIENT TRACKINGINFO", PLAIN))
 }
@@ -251,7 +252,7 @@ pub fn client_trackinginfo<T>() -> Command<(), T> {
 ///
 /// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`
 ///
-/// O(log N) where N is the number of client connections. Since Redis 5.0.0. Errors: the server's.
+/// O(log N) where N is the number of client connections. Since Redis 5.0.0. Errors: those of the server.
 pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::ClientUnblock> {
     let mut request = Request::new("CLIENT UNBLOCK", PLAIN);
     request.arg(client_id);
@@ -262,7 +263,7 @@ pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::Clien
 ///
 /// `CLIENT UNPAUSE`
 ///
-/// O(N) Where N is the number of paused clients. Since Redis 6.2.0. Errors: the server's.
+/// O(N) Where N is the number of paused clients. Since Redis 6.2.0. Errors: those of the server.
 pub fn client_unpause() -> Command<(), ()> {
     Command::typed(Request::new("CLIENT UNPAUSE", PLAIN))
 }
@@ -271,7 +272,7 @@ pub fn client_unpause() -> Command<(), ()> {
 ///
 /// `ECHO message`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("ECHO", PLAIN);
     request.arg(message);
@@ -282,7 +283,7 @@ pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
 ///
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
 ///
-/// O(1). Since Redis 6.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -294,7 +295,7 @@ pub fn hello<T>() -> Command<(), T, options::Hello> {
 ///
 /// `PING [message]`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn ping() -> Command<(), String, options::Ping> {
     Command::typed(Request::new("PING", PLAIN))
 }
@@ -303,7 +304,7 @@ pub fn ping() -> Command<(), String, options::Ping> {
 ///
 /// `QUIT`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -315,7 +316,7 @@ pub fn quit() -> Command<(), ()> {
 ///
 /// `RESET`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's.
+/// O(1). Since Redis 6.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -327,7 +328,7 @@ pub fn reset() -> Command<(), ()> {
 ///
 /// `SELECT index`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.

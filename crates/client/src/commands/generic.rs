@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `COPY source destination [DB destination-db] [REPLACE]`
 ///
-/// O(N) in the number of elements; O(1) for strings. Since Redis 6.2.0. Errors: the server's.
+/// O(N) in the number of elements; O(1) for strings. Since Redis 6.2.0. Errors: those of the server.
 pub fn copy(source: impl ToArg, destination: impl ToArg) -> Command<(), bool, options::Copy> {
     let mut request = Request::new("COPY", PLAIN);
     request.key(source);
@@ -24,8 +24,8 @@ pub fn copy(source: impl ToArg, destination: impl ToArg) -> Command<(), bool, op
 ///
 /// `DEL key …`
 ///
-/// O(N) in the number of keys; large values are freed in the background. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(N) in the number of keys; large values are freed in the background. Since Redis 1.0.0. Errors: those of
+/// the server.
 pub fn del(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("DEL", PLAIN);
     request.keys(keys);
@@ -36,8 +36,8 @@ pub fn del(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `DUMP key`
 ///
-/// O(1) to find the key, and O(N) in the bytes of the value. Since Redis 2.6.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(1) to find the key, and O(N) in the bytes of the value. Since Redis 2.6.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn dump<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("DUMP", READS);
     request.key(key);
@@ -48,7 +48,7 @@ pub fn dump<T>(key: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `EXISTS key …`
 ///
-/// O(N) in the number of keys. Since Redis 1.0.0. Errors: the server's.
+/// O(N) in the number of keys. Since Redis 1.0.0. Errors: those of the server.
 pub fn exists(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("EXISTS", READS);
     request.keys(keys);
@@ -59,7 +59,7 @@ pub fn exists(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `EXPIRE key seconds [NX | XX | GT | LT]`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn expire(key: impl ToArg, seconds: impl ToArg) -> Command<(), bool, options::Expire> {
     let mut request = Request::new("EXPIRE", PLAIN);
     request.key(key);
@@ -71,7 +71,7 @@ pub fn expire(key: impl ToArg, seconds: impl ToArg) -> Command<(), bool, options
 ///
 /// `EXPIREAT key unix-time-seconds [NX | XX | GT | LT]`
 ///
-/// O(1). Since Redis 1.2.0. Errors: the server's.
+/// O(1). Since Redis 1.2.0. Errors: those of the server.
 pub fn expireat(key: impl ToArg, unix_time_seconds: i64) -> Command<(), bool, options::Expireat> {
     let mut request = Request::new("EXPIREAT", PLAIN);
     request.key(key);
@@ -83,7 +83,7 @@ pub fn expireat(key: impl ToArg, unix_time_seconds: i64) -> Command<(), bool, op
 ///
 /// `EXPIRETIME key`
 ///
-/// O(1). Since Redis 7.0.0. Errors: the server's.
+/// O(1). Since Redis 7.0.0. Errors: those of the server.
 pub fn expiretime(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("EXPIRETIME", READS);
     request.key(key);
@@ -95,7 +95,7 @@ pub fn expiretime(key: impl ToArg) -> Command<(), i64> {
 /// `KEYS pattern`
 ///
 /// O(N) in the number of keys of the database; O(1) for a pattern that can match only one name. Since Redis 1.0.0.
-/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn keys<T>(pattern: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("KEYS", READS);
     request.arg(pattern);
@@ -108,7 +108,7 @@ pub fn keys<T>(pattern: impl ToArg) -> Command<(), Vec<T>> {
 /// password]] [KEYS key …]`
 ///
 /// O(N) in the bytes of the values, here as DUMP and DEL and there as RESTORE, and as much to send. Since
-/// Redis 2.6.0. Errors: the server's.
+/// Redis 2.6.0. Errors: those of the server.
 pub fn migrate(
     host: impl ToArg,
     port: impl ToArg,
@@ -129,7 +129,7 @@ pub fn migrate(
 ///
 /// `MOVE key db`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn move_to(key: impl ToArg, db: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("MOVE", PLAIN);
     request.key(key);
@@ -141,7 +141,7 @@ pub fn move_to(key: impl ToArg, db: impl ToArg) -> Command<(), bool> {
 ///
 /// `OBJECT ENCODING key`
 ///
-/// O(1). Since Redis 2.2.3. Errors: the server's.
+/// O(1). Since Redis 2.2.3. Errors: those of the server.
 pub fn object_encoding(key: impl ToArg) -> Command<(), Option<String>> {
     let mut request = Request::new("OBJECT ENCODING", READS);
     request.key(key);
@@ -152,7 +152,7 @@ pub fn object_encoding(key: impl ToArg) -> Command<(), Option<String>> {
 ///
 /// `OBJECT FREQ key`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn object_freq(key: impl ToArg) -> Command<(), Option<i64>> {
     let mut request = Request::new("OBJECT FREQ", READS);
     request.key(key);
@@ -163,7 +163,7 @@ pub fn object_freq(key: impl ToArg) -> Command<(), Option<i64>> {
 ///
 /// `OBJECT HELP`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's.
+/// O(1). Since Redis 6.2.0. Errors: those of the server.
 pub fn object_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("OBJECT HELP", PLAIN))
 }
@@ -172,7 +172,7 @@ pub fn object_help() -> Command<(), Vec<String>> {
 ///
 /// `OBJECT IDLETIME key`
 ///
-/// O(1). Since Redis 2.2.3. Errors: the server's.
+/// O(1). Since Redis 2.2.3. Errors: those of the server.
 pub fn object_idletime(key: impl ToArg) -> Command<(), Option<i64>> {
     let mut request = Request::new("OBJECT IDLETIME", READS);
     request.key(key);
@@ -183,7 +183,7 @@ pub fn object_idletime(key: impl ToArg) -> Command<(), Option<i64>> {
 ///
 /// `OBJECT REFCOUNT key`
 ///
-/// O(1). Since Redis 2.2.3. Errors: the server's.
+/// O(1). Since Redis 2.2.3. Errors: those of the server.
 pub fn object_refcount(key: impl ToArg) -> Command<(), Option<i64>> {
     let mut request = Request::new("OBJECT REFCOUNT", READS);
     request.key(key);
@@ -194,7 +194,7 @@ pub fn object_refcount(key: impl ToArg) -> Command<(), Option<i64>> {
 ///
 /// `PERSIST key`
 ///
-/// O(1). Since Redis 2.2.0. Errors: the server's.
+/// O(1). Since Redis 2.2.0. Errors: those of the server.
 pub fn persist(key: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("PERSIST", PLAIN);
     request.key(key);
@@ -205,7 +205,7 @@ pub fn persist(key: impl ToArg) -> Command<(), bool> {
 ///
 /// `PEXPIRE key milliseconds [NX | XX | GT | LT]`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn pexpire(key: impl ToArg, milliseconds: impl ToArg) -> Command<(), bool, options::Pexpire> {
     let mut request = Request::new("PEXPIRE", PLAIN);
     request.key(key);
@@ -217,7 +217,7 @@ pub fn pexpire(key: impl ToArg, milliseconds: impl ToArg) -> Command<(), bool, o
 ///
 /// `PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn pexpireat(
     key: impl ToArg,
     unix_time_milliseconds: i64,
@@ -232,7 +232,7 @@ pub fn pexpireat(
 ///
 /// `PEXPIRETIME key`
 ///
-/// O(1). Since Redis 7.0.0. Errors: the server's.
+/// O(1). Since Redis 7.0.0. Errors: those of the server.
 pub fn pexpiretime(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("PEXPIRETIME", READS);
     request.key(key);
@@ -243,7 +243,7 @@ pub fn pexpiretime(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `PTTL key`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn pttl(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("PTTL", READS);
     request.key(key);
@@ -254,7 +254,7 @@ pub fn pttl(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `RANDOMKEY`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn randomkey<T>() -> Command<(), Option<T>> {
     Command::typed(Request::new("RANDOMKEY", READS))
 }
@@ -263,7 +263,7 @@ pub fn randomkey<T>() -> Command<(), Option<T>> {
 ///
 /// `RENAME key newkey`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn rename(key: impl ToArg, new_key: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("RENAME", PLAIN);
     request.key(key);
@@ -275,7 +275,7 @@ pub fn rename(key: impl ToArg, new_key: impl ToArg) -> Command<(), ()> {
 ///
 /// `RENAMENX key newkey`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn renamenx(key: impl ToArg, new_key: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("RENAMENX", PLAIN);
     request.key(key);
@@ -288,7 +288,7 @@ pub fn renamenx(key: impl ToArg, new_key: impl ToArg) -> Command<(), bool> {
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 ///
 /// O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)). Since Redis 2.6.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn restore(
     key: impl ToArg,
     ttl: impl ToArg,
@@ -306,7 +306,7 @@ pub fn restore(
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 ///
 /// O(1) for a call, O(N) in the number of keys from cursor 0 until it is 0 again. Since Redis 2.8.0. Errors:
-/// the server's; `UnexpectedReply` if `T` does not fit.
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> {
     let mut request = Request::new("SCAN", READS);
     request.arg(cursor);
@@ -318,7 +318,7 @@ pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> 
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
 /// O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.
-/// Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
     let mut request = Request::new("SORT", PLAIN);
     request.key(key);
@@ -330,7 +330,7 @@ pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] STORE destination`
 ///
 /// O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.
-/// Since Redis 1.0.0. Errors: the server's.
+/// Since Redis 1.0.0. Errors: those of the server.
 pub fn sort_store(
     key: impl ToArg,
     destination: impl ToArg,
@@ -348,7 +348,7 @@ pub fn sort_store(
 /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
 /// O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.
-/// Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
     let mut request = Request::new("SORT_RO", READS);
     request.key(key);
@@ -359,7 +359,7 @@ pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
 ///
 /// `TOUCH key …`
 ///
-/// O(N) in the number of keys. Since Redis 3.2.1. Errors: the server's.
+/// O(N) in the number of keys. Since Redis 3.2.1. Errors: those of the server.
 pub fn touch(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("TOUCH", READS);
     request.keys(keys);
@@ -370,7 +370,7 @@ pub fn touch(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `TTL key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn ttl(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("TTL", READS);
     request.key(key);
@@ -381,7 +381,7 @@ pub fn ttl(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `TYPE key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn type_of(key: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("TYPE", READS);
     request.key(key);
@@ -392,8 +392,8 @@ pub fn type_of(key: impl ToArg) -> Command<(), String> {
 ///
 /// `UNLINK key …`
 ///
-/// O(1) for each key; freeing a value takes another thread O(its size). Since Redis 4.0.0. Errors: the
-/// server's.
+/// O(1) for each key; freeing a value takes another thread O(its size). Since Redis 4.0.0. Errors: those of
+/// the server.
 pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("UNLINK", PLAIN);
     request.keys(keys);
@@ -404,7 +404,7 @@ pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `WAIT numreplicas timeout`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -419,7 +419,7 @@ pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
 ///
 /// `WAITAOF numlocal numreplicas timeout`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.

@@ -13,7 +13,7 @@ use crate::request::Request;
 /// `GEOADD key [NX | XX] [CH] longitude latitude member …`
 ///
 /// O(log(N)) for each item added, where N is the number of elements in the sorted set. Since Redis 3.2.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn geoadd(key: impl ToArg, places: impl ToArgs) -> Command<(), i64, options::Geoadd> {
     let mut request = Request::new("GEOADD", PLAIN);
     request.key(key);
@@ -26,7 +26,7 @@ pub fn geoadd(key: impl ToArg, places: impl ToArgs) -> Command<(), i64, options:
 ///
 /// `GEODIST key member1 member2 [M | KM | FT | MI]`
 ///
-/// O(log(N)). Since Redis 3.2.0. Errors: the server's.
+/// O(log(N)). Since Redis 3.2.0. Errors: those of the server.
 pub fn geodist(
     key: impl ToArg,
     member1: impl ToArg,
@@ -44,7 +44,7 @@ pub fn geodist(
 /// `GEOHASH key member …`
 ///
 /// O(log(N)) for each member requested, where N is the number of elements in the sorted set. Since Redis 3.2.0.
-/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("GEOHASH", READS);
     request.key(key);
@@ -56,7 +56,7 @@ pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Opti
 ///
 /// `GEOPOS key member …`
 ///
-/// O(N) where N is the number of members requested. Since Redis 3.2.0. Errors: the server's.
+/// O(N) where N is the number of members requested. Since Redis 3.2.0. Errors: those of the server.
 pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(f64, f64)>>> {
     let mut request = Request::new("GEOPOS", READS);
     request.key(key);
@@ -70,8 +70,8 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
 /// [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -97,7 +97,8 @@ pub fn georadius<T>(
 /// [ANY]] [ASC | DESC] STORE destination`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
+/// server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -127,7 +128,8 @@ pub fn georadius_store(
 /// [ANY]] [ASC | DESC] STOREDIST destination`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
+/// server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -157,8 +159,8 @@ pub fn georadius_store_dist(
 /// count [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` argument instead")]
 pub fn georadius_ro<T>(
     key: impl ToArg,
@@ -182,8 +184,8 @@ pub fn georadius_ro<T>(
 /// [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -207,7 +209,8 @@ pub fn georadiusbymember<T>(
 /// [ANY]] [ASC | DESC] STORE destination`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
+/// server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -235,7 +238,8 @@ pub fn georadiusbymember_store(
 /// [ANY]] [ASC | DESC] STOREDIST destination`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: the server's.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
+/// server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -263,8 +267,8 @@ pub fn georadiusbymember_store_dist(
 /// [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -288,8 +292,8 @@ pub fn georadiusbymember_ro<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_member_by_radius<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -312,8 +316,8 @@ pub fn geosearch_from_member_by_radius<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_member_by_box<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -338,8 +342,8 @@ pub fn geosearch_from_member_by_box<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_lon_lat_by_radius<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -362,8 +366,8 @@ pub fn geosearch_from_lon_lat_by_radius<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_lon_lat_by_box<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -388,8 +392,8 @@ pub fn geosearch_from_lon_lat_by_box<T>(
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server.
 pub fn geosearchstore_from_member_by_radius(
     destination: impl ToArg,
     source: impl ToArg,
@@ -414,8 +418,8 @@ pub fn geosearchstore_from_member_by_radius(
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server.
 pub fn geosearchstore_from_member_by_box(
     destination: impl ToArg,
     source: impl ToArg,
@@ -442,8 +446,8 @@ pub fn geosearchstore_from_member_by_box(
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server.
 pub fn geosearchstore_from_lon_lat_by_radius(
     destination: impl ToArg,
     source: impl ToArg,
@@ -468,8 +472,8 @@ pub fn geosearchstore_from_lon_lat_by_radius(
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
 /// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: the
-/// server's.
+/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
+/// the server.
 pub fn geosearchstore_from_lon_lat_by_box(
     destination: impl ToArg,
     source: impl ToArg,

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `HDEL key field …`
 ///
-/// O(N) in the number of fields to be removed. Since Redis 2.0.0. Errors: the server's.
+/// O(N) in the number of fields to be removed. Since Redis 2.0.0. Errors: those of the server.
 pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HDEL", PLAIN);
     request.key(key);
@@ -24,7 +24,7 @@ pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
 ///
 /// `HEXISTS key field`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's.
+/// O(1). Since Redis 2.0.0. Errors: those of the server.
 pub fn hexists(key: impl ToArg, field: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("HEXISTS", READS);
     request.key(key);
@@ -36,7 +36,7 @@ pub fn hexists(key: impl ToArg, field: impl ToArg) -> Command<(), bool> {
 ///
 /// `HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hexpire(
     key: impl ToArg,
     seconds: impl ToArg,
@@ -56,7 +56,7 @@ pub fn hexpire(
 ///
 /// `HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hexpireat(
     key: impl ToArg,
     unix_time_seconds: i64,
@@ -76,7 +76,7 @@ pub fn hexpireat(
 ///
 /// `HEXPIRETIME key FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     let mut request = Request::new("HEXPIRETIME", READS);
     request.key(key);
@@ -90,7 +90,7 @@ pub fn hexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>
 ///
 /// `HGET key field`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("HGET", READS);
     request.key(key);
@@ -102,8 +102,8 @@ pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `HGETALL key`
 ///
-/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("HGETALL", READS);
     request.key(key);
@@ -114,8 +114,8 @@ pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
 ///
 /// `HGETDEL key FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: the server's; `UnexpectedReply` if
-/// `T` does not fit.
+/// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HGETDEL", PLAIN);
     request.key(key);
@@ -130,8 +130,8 @@ pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Optio
 /// `HGETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
 /// PERSIST] FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: the server's; `UnexpectedReply` if
-/// `T` does not fit.
+/// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn hgetex<T>(
     key: impl ToArg,
     fields: impl ToArgs,
@@ -149,7 +149,7 @@ pub fn hgetex<T>(
 ///
 /// `HINCRBY key field increment`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's.
+/// O(1). Since Redis 2.0.0. Errors: those of the server.
 pub fn hincrby(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("HINCRBY", PLAIN);
     request.key(key);
@@ -162,7 +162,7 @@ pub fn hincrby(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Com
 ///
 /// `HINCRBYFLOAT key field increment`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
     let mut request = Request::new("HINCRBYFLOAT", PLAIN);
     request.key(key);
@@ -175,8 +175,8 @@ pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -
 ///
 /// `HKEYS key`
 ///
-/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("HKEYS", READS);
     request.key(key);
@@ -187,7 +187,7 @@ pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `HLEN key`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's.
+/// O(1). Since Redis 2.0.0. Errors: those of the server.
 pub fn hlen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("HLEN", READS);
     request.key(key);
@@ -198,8 +198,8 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `HMGET key field …`
 ///
-/// O(N) in the number of fields that are asked for. Since Redis 2.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) in the number of fields that are asked for. Since Redis 2.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HMGET", READS);
     request.key(key);
@@ -211,7 +211,7 @@ pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<
 ///
 /// `HMSET key field value …`
 ///
-/// O(N) in the number of fields that are set. Since Redis 2.0.0. Errors: the server's.
+/// O(N) in the number of fields that are set. Since Redis 2.0.0. Errors: those of the server.
 #[deprecated(note = "since Redis 4.0.0: `HSET` with multiple field-value pairs instead")]
 pub fn hmset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("HMSET", PLAIN);
@@ -224,7 +224,7 @@ pub fn hmset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), ()> {
 ///
 /// `HPERSIST key FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hpersist(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     let mut request = Request::new("HPERSIST", PLAIN);
     request.key(key);
@@ -238,7 +238,7 @@ pub fn hpersist(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 ///
 /// `HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hpexpire(
     key: impl ToArg,
     milliseconds: impl ToArg,
@@ -258,7 +258,7 @@ pub fn hpexpire(
 ///
 /// `HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hpexpireat(
     key: impl ToArg,
     unix_time_milliseconds: i64,
@@ -278,7 +278,7 @@ pub fn hpexpireat(
 ///
 /// `HPEXPIRETIME key FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hpexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     let mut request = Request::new("HPEXPIRETIME", READS);
     request.key(key);
@@ -292,7 +292,7 @@ pub fn hpexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64
 ///
 /// `HPTTL key FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     let mut request = Request::new("HPTTL", READS);
     request.key(key);
@@ -306,8 +306,8 @@ pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 ///
 /// `HRANDFIELD key [count [WITHVALUES]]`
 ///
-/// O(N) in the number of fields that are returned. Since Redis 6.2.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// O(N) in the number of fields that are returned. Since Redis 6.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn hrandfield<T>(key: impl ToArg) -> Command<(), Option<T>, options::Hrandfield> {
     let mut request = Request::new("HRANDFIELD", READS);
     request.key(key);
@@ -320,7 +320,7 @@ pub fn hrandfield<T>(key: impl ToArg) -> Command<(), Option<T>, options::Hrandfi
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 ///
 /// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of fields.
-/// Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Hscan> {
     let mut request = Request::new("HSCAN", READS);
     request.key(key);
@@ -332,7 +332,7 @@ pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 ///
 /// `HSET key field value …`
 ///
-/// O(1) for each field, so O(N) for N of them. Since Redis 2.0.0. Errors: the server's.
+/// O(1) for each field, so O(N) for N of them. Since Redis 2.0.0. Errors: those of the server.
 pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HSET", PLAIN);
     request.key(key);
@@ -345,7 +345,7 @@ pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
 /// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
 /// unix-time-milliseconds | KEEPTTL] FIELDS numfields field value …`
 ///
-/// O(N) in the number of fields that are set. Since Redis 8.0.0. Errors: the server's.
+/// O(N) in the number of fields that are set. Since Redis 8.0.0. Errors: those of the server.
 pub fn hsetex(key: impl ToArg, field_values: impl ToArgs) -> Command<(), bool, options::Hsetex> {
     let mut request = Request::new("HSETEX", PLAIN);
     request.key(key);
@@ -360,7 +360,7 @@ pub fn hsetex(key: impl ToArg, field_values: impl ToArgs) -> Command<(), bool, o
 ///
 /// `HSETNX key field value`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's.
+/// O(1). Since Redis 2.0.0. Errors: those of the server.
 pub fn hsetnx(key: impl ToArg, field: impl ToArg, value: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("HSETNX", PLAIN);
     request.key(key);
@@ -373,7 +373,7 @@ pub fn hsetnx(key: impl ToArg, field: impl ToArg, value: impl ToArg) -> Command<
 ///
 /// `HSTRLEN key field`
 ///
-/// O(1). Since Redis 3.2.0. Errors: the server's.
+/// O(1). Since Redis 3.2.0. Errors: those of the server.
 pub fn hstrlen(key: impl ToArg, field: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("HSTRLEN", READS);
     request.key(key);
@@ -385,7 +385,7 @@ pub fn hstrlen(key: impl ToArg, field: impl ToArg) -> Command<(), i64> {
 ///
 /// `HTTL key FIELDS numfields field …`
 ///
-/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: the server's.
+/// O(N) in the number of fields that are named. Since Redis 7.4.0. Errors: those of the server.
 pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
     let mut request = Request::new("HTTL", READS);
     request.key(key);
@@ -399,8 +399,8 @@ pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 ///
 /// `HVALS key`
 ///
-/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn hvals<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("HVALS", READS);
     request.key(key);

@@ -11,7 +11,7 @@ use crate::request::Request;
 ///
 /// `PFADD key element …`
 ///
-/// O(1) to add every element. Since Redis 2.8.9. Errors: the server's.
+/// O(1) to add every element. Since Redis 2.8.9. Errors: those of the server.
 pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
     let mut request = Request::new("PFADD", PLAIN);
     request.key(key);
@@ -24,8 +24,8 @@ pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
 /// `PFCOUNT key …`
 ///
 /// O(1) with a very small average constant time when called with a single key. O(N) with N being the number
-/// of keys, and much bigger constant times, when called with multiple keys. Since Redis 2.8.9. Errors: the
-/// server's.
+/// of keys, and much bigger constant times, when called with multiple keys. Since Redis 2.8.9. Errors: those
+/// of the server.
 pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("PFCOUNT", READS);
     request.keys(keys);
@@ -36,7 +36,7 @@ pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `PFDEBUG subcommand key`
 ///
-/// N/A. Since Redis 2.8.9. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// N/A. Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("PFDEBUG", PLAIN);
     request.arg(subcommand);
@@ -48,7 +48,8 @@ pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
 ///
 /// `PFMERGE destkey sourcekey …`
 ///
-/// O(N) to merge N HyperLogLogs, but with high constant times. Since Redis 2.8.9. Errors: the server's.
+/// O(N) to merge N HyperLogLogs, but with high constant times. Since Redis 2.8.9. Errors: those of the
+/// server.
 pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("PFMERGE", PLAIN);
     request.key(destination);
@@ -60,7 +61,7 @@ pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()>
 ///
 /// `PFSELFTEST`
 ///
-/// N/A. Since Redis 2.8.9. Errors: the server's.
+/// N/A. Since Redis 2.8.9. Errors: those of the server.
 pub fn pfselftest() -> Command<(), ()> {
     Command::typed(Request::new("PFSELFTEST", PLAIN))
 }

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `BLMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -38,7 +38,7 @@ pub fn blmove<T>(
 /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
 /// O(N+M) where N is the number of provided keys and M is the number of elements returned. Since Redis 7.0.0.
-/// Errors: the server's; `UnexpectedReply` if `K` or `T` does not fit.
+/// Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -60,8 +60,8 @@ pub fn blmpop<K, T>(
 ///
 /// `BLPOP key … timeout`
 ///
-/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if
-/// `K` or `T` does not fit.
+/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -77,8 +77,8 @@ pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 ///
 /// `BRPOP key … timeout`
 ///
-/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if
-/// `K` or `T` does not fit.
+/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -93,7 +93,7 @@ pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 ///
 /// `BRPOPLPUSH source destination timeout`
 ///
-/// O(1). Since Redis 2.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -114,8 +114,8 @@ pub fn brpoplpush<T>(
 ///
 /// `LINDEX key index`
 ///
-/// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors:
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("LINDEX", READS);
     request.key(key);
@@ -127,7 +127,7 @@ pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `LINSERT key <BEFORE | AFTER> pivot element`
 ///
-/// O(N) in the number of elements before that one. Since Redis 2.2.0. Errors: the server's.
+/// O(N) in the number of elements before that one. Since Redis 2.2.0. Errors: those of the server.
 pub fn linsert(
     key: impl ToArg,
     side: types::Place,
@@ -146,7 +146,7 @@ pub fn linsert(
 ///
 /// `LLEN key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn llen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("LLEN", READS);
     request.key(key);
@@ -157,7 +157,7 @@ pub fn llen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `LMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT>`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn lmove<T>(
     source: impl ToArg,
     destination: impl ToArg,
@@ -177,8 +177,8 @@ pub fn lmove<T>(
 ///
 /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
-/// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: the server's;
-/// `UnexpectedReply` if `K` or `T` does not fit.
+/// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `K` or `T` does not fit the reply.
 pub fn lmpop<K, T>(
     keys: impl ToArgs,
     side: types::Side,
@@ -194,8 +194,8 @@ pub fn lmpop<K, T>(
 ///
 /// `LPOP key [count]`
 ///
-/// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T`
-/// does not fit.
+/// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
     let mut request = Request::new("LPOP", PLAIN);
     request.key(key);
@@ -206,7 +206,7 @@ pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
 ///
 /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
 ///
-/// O(N) in the number of elements looked at. Since Redis 6.0.6. Errors: the server's.
+/// O(N) in the number of elements looked at. Since Redis 6.0.6. Errors: those of the server.
 pub fn lpos(key: impl ToArg, element: impl ToArg) -> Command<(), Option<i64>, options::Lpos> {
     let mut request = Request::new("LPOS", READS);
     request.key(key);
@@ -218,7 +218,7 @@ pub fn lpos(key: impl ToArg, element: impl ToArg) -> Command<(), Option<i64>, op
 ///
 /// `LPUSH key element …`
 ///
-/// O(1) for each element added. Since Redis 1.0.0. Errors: the server's.
+/// O(1) for each element added. Since Redis 1.0.0. Errors: those of the server.
 pub fn lpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("LPUSH", PLAIN);
     request.key(key);
@@ -230,7 +230,7 @@ pub fn lpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
 ///
 /// `LPUSHX key element …`
 ///
-/// O(1) for each element added. Since Redis 2.2.0. Errors: the server's.
+/// O(1) for each element added. Since Redis 2.2.0. Errors: those of the server.
 pub fn lpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("LPUSHX", PLAIN);
     request.key(key);
@@ -242,8 +242,8 @@ pub fn lpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
 ///
 /// `LRANGE key start stop`
 ///
-/// O(S+N) in the nodes before the start and in the elements returned. Since Redis 1.0.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// O(S+N) in the nodes before the start and in the elements returned. Since Redis 1.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn lrange<T>(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("LRANGE", READS);
     request.key(key);
@@ -256,8 +256,8 @@ pub fn lrange<T>(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Comman
 ///
 /// `LREM key count element`
 ///
-/// O(N+M) in the length of the list and the number of elements removed. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(N+M) in the length of the list and the number of elements removed. Since Redis 1.0.0. Errors: those of
+/// the server.
 pub fn lrem(key: impl ToArg, count: impl ToArg, element: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("LREM", PLAIN);
     request.key(key);
@@ -270,8 +270,8 @@ pub fn lrem(key: impl ToArg, count: impl ToArg, element: impl ToArg) -> Command<
 ///
 /// `LSET key index element`
 ///
-/// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors:
+/// those of the server.
 pub fn lset(key: impl ToArg, index: impl ToArg, element: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("LSET", PLAIN);
     request.key(key);
@@ -284,7 +284,7 @@ pub fn lset(key: impl ToArg, index: impl ToArg, element: impl ToArg) -> Command<
 ///
 /// `LTRIM key start stop`
 ///
-/// O(N) in the number of nodes removed. Since Redis 1.0.0. Errors: the server's.
+/// O(N) in the number of nodes removed. Since Redis 1.0.0. Errors: those of the server.
 pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("LTRIM", PLAIN);
     request.key(key);
@@ -297,8 +297,8 @@ pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<()
 ///
 /// `RPOP key [count]`
 ///
-/// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T`
-/// does not fit.
+/// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn rpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Rpop> {
     let mut request = Request::new("RPOP", PLAIN);
     request.key(key);
@@ -309,7 +309,7 @@ pub fn rpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Rpop> {
 ///
 /// `RPOPLPUSH source destination`
 ///
-/// O(1). Since Redis 1.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `LMOVE` with the `RIGHT` and `LEFT` arguments instead")]
 pub fn rpoplpush<T>(source: impl ToArg, destination: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("RPOPLPUSH", PLAIN);
@@ -322,7 +322,7 @@ pub fn rpoplpush<T>(source: impl ToArg, destination: impl ToArg) -> Command<(), 
 ///
 /// `RPUSH key element …`
 ///
-/// O(1) for each element added. Since Redis 1.0.0. Errors: the server's.
+/// O(1) for each element added. Since Redis 1.0.0. Errors: those of the server.
 pub fn rpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("RPUSH", PLAIN);
     request.key(key);
@@ -334,7 +334,7 @@ pub fn rpush(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
 ///
 /// `RPUSHX key element …`
 ///
-/// O(1) for each element added. Since Redis 2.2.0. Errors: the server's.
+/// O(1) for each element added. Since Redis 2.2.0. Errors: those of the server.
 pub fn rpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("RPUSHX", PLAIN);
     request.key(key);

@@ -1,8 +1,8 @@
-//! The commands, as functions that make one of nobody: for a batch, or to be sent by
-//! [somebody](crate::Command::on).
+//! Free functions that build a command without a client: for a batch, or for a client that sends it
+//! ([`on`](crate::Command::on)).
 //!
-//! What must be there is a parameter; what may be is a method of the command, see [`options`]. Numbers of
-//! keys are never told, they are counted.
+//! Required arguments are parameters. Optional arguments are methods of the command, see [`options`]. The
+//! number of keys is not a parameter: it is counted.
 //!
 //! Written by the test `client_commands` from the server's command table: do not edit.
 
@@ -53,7 +53,7 @@ const READS_AND_BLOCKS: Traits = Traits { reads_only: true, blocks: true, binds:
 const BINDS: Traits = Traits { reads_only: false, blocks: false, binds: true };
 const BINDS_AND_BLOCKS: Traits = Traits { reads_only: false, blocks: true, binds: true };
 
-/// They change what a connection is; sorted.
+/// Commands that change the state of their connection; sorted.
 pub(crate) const BINDING: &[&str] = &[
     "ASKING",
     "AUTH",
@@ -92,7 +92,7 @@ pub(crate) const BINDING: &[&str] = &[
     "WATCH",
 ];
 
-/// They wait for other clients; sorted.
+/// Commands that may block until another client acts; sorted.
 pub(crate) const BLOCKING: &[&str] = &[
     "BLMOVE",
     "BLMPOP",

@@ -12,8 +12,8 @@ use crate::request::Request;
 ///
 /// `ACL CAT [categoryname]`
 ///
-/// O(1) since the categories and commands are a fixed set. Since Redis 6.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(1) since the categories and commands are a fixed set. Since Redis 6.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
     Command::typed(Request::new("ACL CAT", PLAIN))
 }
@@ -22,7 +22,7 @@ pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
 ///
 /// `ACL DELUSER username …`
 ///
-/// O(1) amortized time considering the typical user. Since Redis 6.0.0. Errors: the server's.
+/// O(1) amortized time considering the typical user. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_deluser(usernames: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ACL DELUSER", PLAIN);
     request.args(usernames);
@@ -33,7 +33,7 @@ pub fn acl_deluser(usernames: impl ToArgs) -> Command<(), i64> {
 ///
 /// `ACL DRYRUN username command [arg …]`
 ///
-/// O(1). Since Redis 7.0.0. Errors: the server's.
+/// O(1). Since Redis 7.0.0. Errors: those of the server.
 pub fn acl_dryrun(username: impl ToArg, command: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("ACL DRYRUN", PLAIN);
     request.arg(username);
@@ -45,7 +45,7 @@ pub fn acl_dryrun(username: impl ToArg, command: impl ToArg) -> Command<(), Stri
 ///
 /// `ACL GENPASS [bits]`
 ///
-/// O(1). Since Redis 6.0.0. Errors: the server's.
+/// O(1). Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
     Command::typed(Request::new("ACL GENPASS", PLAIN))
 }
@@ -55,7 +55,7 @@ pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
 /// `ACL GETUSER username`
 ///
 /// O(N). Where N is the number of password, command and pattern rules that the user has. Since Redis 6.0.0.
-/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("ACL GETUSER", PLAIN);
     request.arg(username);
@@ -66,7 +66,7 @@ pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `ACL HELP`
 ///
-/// O(1). Since Redis 6.0.0. Errors: the server's.
+/// O(1). Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("ACL HELP", PLAIN))
 }
@@ -75,8 +75,8 @@ pub fn acl_help() -> Command<(), Vec<String>> {
 ///
 /// `ACL LIST`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn acl_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL LIST", PLAIN))
 }
@@ -85,7 +85,7 @@ pub fn acl_list<T>() -> Command<(), Vec<T>> {
 ///
 /// `ACL LOAD`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's.
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_load() -> Command<(), ()> {
     Command::typed(Request::new("ACL LOAD", PLAIN))
 }
@@ -94,8 +94,8 @@ pub fn acl_load() -> Command<(), ()> {
 ///
 /// `ACL LOG [count]`
 ///
-/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
     Command::typed(Request::new("ACL LOG", PLAIN))
 }
@@ -104,7 +104,7 @@ pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
 ///
 /// `ACL LOG RESET`
 ///
-/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: the server's.
+/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_log_reset() -> Command<(), ()> {
     let mut request = Request::new("ACL LOG", PLAIN);
     request.arg("RESET");
@@ -115,7 +115,7 @@ pub fn acl_log_reset() -> Command<(), ()> {
 ///
 /// `ACL SAVE`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's.
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_save() -> Command<(), ()> {
     Command::typed(Request::new("ACL SAVE", PLAIN))
 }
@@ -124,7 +124,7 @@ pub fn acl_save() -> Command<(), ()> {
 ///
 /// `ACL SETUSER username rule …`
 ///
-/// O(N). Where N is the number of rules provided. Since Redis 6.0.0. Errors: the server's.
+/// O(N). Where N is the number of rules provided. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("ACL SETUSER", PLAIN);
     request.arg(username);
@@ -136,8 +136,8 @@ pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> 
 ///
 /// `ACL USERS`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn acl_users<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL USERS", PLAIN))
 }
@@ -146,7 +146,7 @@ pub fn acl_users<T>() -> Command<(), Vec<T>> {
 ///
 /// `ACL WHOAMI`
 ///
-/// O(1). Since Redis 6.0.0. Errors: the server's.
+/// O(1). Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_whoami() -> Command<(), String> {
     Command::typed(Request::new("ACL WHOAMI", PLAIN))
 }
@@ -155,8 +155,8 @@ pub fn acl_whoami() -> Command<(), String> {
 ///
 /// `BGREWRITEAOF`
 ///
-/// O(1), and O(N) in the background for N keys in all databases. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(1), and O(N) in the background for N keys in all databases. Since Redis 1.0.0. Errors: those of the
+/// server.
 pub fn bgrewriteaof() -> Command<(), String> {
     Command::typed(Request::new("BGREWRITEAOF", PLAIN))
 }
@@ -165,8 +165,8 @@ pub fn bgrewriteaof() -> Command<(), String> {
 ///
 /// `BGSAVE [SCHEDULE]`
 ///
-/// O(1), and O(N) in the background for N keys in all databases. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(1), and O(N) in the background for N keys in all databases. Since Redis 1.0.0. Errors: those of the
+/// server.
 pub fn bgsave() -> Command<(), String, options::Bgsave> {
     Command::typed(Request::new("BGSAVE", PLAIN))
 }
@@ -175,7 +175,7 @@ pub fn bgsave() -> Command<(), String, options::Bgsave> {
 ///
 /// `COMMAND COUNT`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's.
+/// O(1). Since Redis 2.8.13. Errors: those of the server.
 pub fn command_count() -> Command<(), i64> {
     Command::typed(Request::new("COMMAND COUNT", PLAIN))
 }
@@ -184,7 +184,8 @@ pub fn command_count() -> Command<(), i64> {
 ///
 /// `COMMAND DOCS [command-name …]`
 ///
-/// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
     Command::typed(Request::new("COMMAND DOCS", PLAIN))
 }
@@ -193,7 +194,8 @@ pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
 ///
 /// `COMMAND GETKEYS words …`
 ///
-/// O(N) with N words. Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) with N words. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYS", PLAIN);
     request.args(words);
@@ -204,7 +206,8 @@ pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
 ///
 /// `COMMAND GETKEYSANDFLAGS words …`
 ///
-/// O(N) with N words. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) with N words. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYSANDFLAGS", PLAIN);
     request.args(words);
@@ -215,7 +218,7 @@ pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
 ///
 /// `COMMAND HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn command_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("COMMAND HELP", PLAIN))
 }
@@ -224,7 +227,8 @@ pub fn command_help() -> Command<(), Vec<String>> {
 ///
 /// `COMMAND INFO [command-name …]`
 ///
-/// O(N) with N commands. Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) with N commands. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
     Command::typed(Request::new("COMMAND INFO", PLAIN))
 }
@@ -233,7 +237,8 @@ pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
 ///
 /// `COMMAND LIST [FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]`
 ///
-/// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
     Command::typed(Request::new("COMMAND LIST", PLAIN))
 }
@@ -242,8 +247,8 @@ pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
 ///
 /// `CONFIG GET parameter …`
 ///
-/// O(N) with N names and patterns. Since Redis 2.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) with N names and patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("CONFIG GET", PLAIN);
     request.args(parameters);
@@ -254,7 +259,7 @@ pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
 ///
 /// `CONFIG HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn config_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("CONFIG HELP", PLAIN))
 }
@@ -263,7 +268,7 @@ pub fn config_help() -> Command<(), Vec<String>> {
 ///
 /// `CONFIG RESETSTAT`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's.
+/// O(1). Since Redis 2.0.0. Errors: those of the server.
 pub fn config_resetstat() -> Command<(), ()> {
     Command::typed(Request::new("CONFIG RESETSTAT", PLAIN))
 }
@@ -272,7 +277,7 @@ pub fn config_resetstat() -> Command<(), ()> {
 ///
 /// `CONFIG REWRITE`
 ///
-/// O(1). Since Redis 2.8.0. Errors: the server's.
+/// O(1). Since Redis 2.8.0. Errors: those of the server.
 pub fn config_rewrite() -> Command<(), ()> {
     Command::typed(Request::new("CONFIG REWRITE", PLAIN))
 }
@@ -281,7 +286,7 @@ pub fn config_rewrite() -> Command<(), ()> {
 ///
 /// `CONFIG SET parameter value …`
 ///
-/// O(N) with N settings. Since Redis 2.0.0. Errors: the server's.
+/// O(N) with N settings. Since Redis 2.0.0. Errors: those of the server.
 pub fn config_set(parameter_values: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CONFIG SET", PLAIN);
     request.args(parameter_values);
@@ -292,7 +297,7 @@ pub fn config_set(parameter_values: impl ToArgs) -> Command<(), ()> {
 ///
 /// `DBSIZE`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn dbsize() -> Command<(), i64> {
     Command::typed(Request::new("DBSIZE", READS))
 }
@@ -301,7 +306,8 @@ pub fn dbsize() -> Command<(), i64> {
 ///
 /// `DEBUG words …`
 ///
-/// Depends on subcommand. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Depends on subcommand. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("DEBUG", PLAIN);
     request.args(words);
@@ -312,7 +318,7 @@ pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
 ///
 /// `FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's.
+/// O(1). Since Redis 6.2.0. Errors: those of the server.
 pub fn failover() -> Command<(), (), options::Failover> {
     Command::typed(Request::new("FAILOVER", PLAIN))
 }
@@ -321,8 +327,8 @@ pub fn failover() -> Command<(), (), options::Failover> {
 ///
 /// `FLUSHALL [ASYNC | SYNC]`
 ///
-/// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: those of the
+/// server.
 pub fn flushall() -> Command<(), (), options::Flushall> {
     Command::typed(Request::new("FLUSHALL", PLAIN))
 }
@@ -331,8 +337,8 @@ pub fn flushall() -> Command<(), (), options::Flushall> {
 ///
 /// `FLUSHDB [ASYNC | SYNC]`
 ///
-/// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: the
-/// server's.
+/// O(N) in the number of slots in use; another thread frees the keys. Since Redis 1.0.0. Errors: those of the
+/// server.
 pub fn flushdb() -> Command<(), (), options::Flushdb> {
     Command::typed(Request::new("FLUSHDB", PLAIN))
 }
@@ -341,7 +347,7 @@ pub fn flushdb() -> Command<(), (), options::Flushdb> {
 ///
 /// `INFO [section …]`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn info() -> Command<(), String, options::Info> {
     Command::typed(Request::new("INFO", PLAIN))
 }
@@ -350,7 +356,7 @@ pub fn info() -> Command<(), String, options::Info> {
 ///
 /// `LASTSAVE`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn lastsave() -> Command<(), i64> {
     Command::typed(Request::new("LASTSAVE", PLAIN))
 }
@@ -359,7 +365,7 @@ pub fn lastsave() -> Command<(), i64> {
 ///
 /// `LATENCY DOCTOR`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's.
+/// O(1). Since Redis 2.8.13. Errors: those of the server.
 pub fn latency_doctor() -> Command<(), String> {
     Command::typed(Request::new("LATENCY DOCTOR", PLAIN))
 }
@@ -368,7 +374,7 @@ pub fn latency_doctor() -> Command<(), String> {
 ///
 /// `LATENCY GRAPH event`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's.
+/// O(1). Since Redis 2.8.13. Errors: those of the server.
 pub fn latency_graph(event: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("LATENCY GRAPH", PLAIN);
     request.arg(event);
@@ -379,7 +385,7 @@ pub fn latency_graph(event: impl ToArg) -> Command<(), String> {
 ///
 /// `LATENCY HELP`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's.
+/// O(1). Since Redis 2.8.13. Errors: those of the server.
 pub fn latency_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("LATENCY HELP", PLAIN))
 }
@@ -388,7 +394,8 @@ pub fn latency_help() -> Command<(), Vec<String>> {
 ///
 /// `LATENCY HISTOGRAM [command …]`
 ///
-/// O(N) with N commands. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
     Command::typed(Request::new("LATENCY HISTOGRAM", PLAIN))
 }
@@ -397,7 +404,7 @@ pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
 ///
 /// `LATENCY HISTORY event`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("LATENCY HISTORY", PLAIN);
     request.arg(event);
@@ -408,7 +415,7 @@ pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `LATENCY LATEST`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn latency_latest<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("LATENCY LATEST", PLAIN))
 }
@@ -417,7 +424,7 @@ pub fn latency_latest<T>() -> Command<(), Vec<T>> {
 ///
 /// `LATENCY RESET [event …]`
 ///
-/// O(1). Since Redis 2.8.13. Errors: the server's.
+/// O(1). Since Redis 2.8.13. Errors: those of the server.
 pub fn latency_reset() -> Command<(), i64, options::LatencyReset> {
     Command::typed(Request::new("LATENCY RESET", PLAIN))
 }
@@ -426,7 +433,7 @@ pub fn latency_reset() -> Command<(), i64, options::LatencyReset> {
 ///
 /// `LOLWUT [VERSION version]`
 ///
-/// Since Redis 5.0.0. Errors: the server's.
+/// Since Redis 5.0.0. Errors: those of the server.
 pub fn lolwut() -> Command<(), String, options::Lolwut> {
     Command::typed(Request::new("LOLWUT", READS))
 }
@@ -435,7 +442,7 @@ pub fn lolwut() -> Command<(), String, options::Lolwut> {
 ///
 /// `MEMORY DOCTOR`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn memory_doctor() -> Command<(), String> {
     Command::typed(Request::new("MEMORY DOCTOR", PLAIN))
 }
@@ -444,7 +451,7 @@ pub fn memory_doctor() -> Command<(), String> {
 ///
 /// `MEMORY HELP`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn memory_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("MEMORY HELP", PLAIN))
 }
@@ -453,7 +460,7 @@ pub fn memory_help() -> Command<(), Vec<String>> {
 ///
 /// `MEMORY MALLOC-STATS`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn memory_malloc_stats() -> Command<(), String> {
     Command::typed(Request::new("MEMORY MALLOC-STATS", PLAIN))
 }
@@ -462,7 +469,7 @@ pub fn memory_malloc_stats() -> Command<(), String> {
 ///
 /// `MEMORY PURGE`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn memory_purge() -> Command<(), ()> {
     Command::typed(Request::new("MEMORY PURGE", PLAIN))
 }
@@ -471,7 +478,7 @@ pub fn memory_purge() -> Command<(), ()> {
 ///
 /// `MEMORY STATS`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 4.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn memory_stats<T>() -> Command<(), T> {
     Command::typed(Request::new("MEMORY STATS", PLAIN))
 }
@@ -480,7 +487,7 @@ pub fn memory_stats<T>() -> Command<(), T> {
 ///
 /// `MEMORY USAGE key [SAMPLES count]`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn memory_usage(key: impl ToArg) -> Command<(), Option<i64>, options::MemoryUsage> {
     let mut request = Request::new("MEMORY USAGE", READS);
     request.key(key);
@@ -491,7 +498,7 @@ pub fn memory_usage(key: impl ToArg) -> Command<(), Option<i64>, options::Memory
 ///
 /// `MODULE HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn module_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("MODULE HELP", PLAIN))
 }
@@ -500,8 +507,8 @@ pub fn module_help() -> Command<(), Vec<String>> {
 ///
 /// `MODULE LIST`
 ///
-/// O(N) where N is the number of loaded modules. Since Redis 4.0.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// O(N) where N is the number of loaded modules. Since Redis 4.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn module_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("MODULE LIST", PLAIN))
 }
@@ -510,7 +517,7 @@ pub fn module_list<T>() -> Command<(), Vec<T>> {
 ///
 /// `MODULE LOAD path [arg …]`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn module_load(path: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("MODULE LOAD", PLAIN);
     request.arg(path);
@@ -521,7 +528,7 @@ pub fn module_load(path: impl ToArg) -> Command<(), ()> {
 ///
 /// `MODULE LOADEX path [CONFIG name value …] [ARGS arg …]`
 ///
-/// O(1). Since Redis 7.0.0. Errors: the server's.
+/// O(1). Since Redis 7.0.0. Errors: those of the server.
 pub fn module_loadex(path: impl ToArg) -> Command<(), (), options::ModuleLoadex> {
     let mut request = Request::new("MODULE LOADEX", PLAIN);
     request.arg(path);
@@ -532,7 +539,7 @@ pub fn module_loadex(path: impl ToArg) -> Command<(), (), options::ModuleLoadex>
 ///
 /// `MODULE UNLOAD name`
 ///
-/// O(1). Since Redis 4.0.0. Errors: the server's.
+/// O(1). Since Redis 4.0.0. Errors: those of the server.
 pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("MODULE UNLOAD", PLAIN);
     request.arg(name);
@@ -543,7 +550,7 @@ pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
 ///
 /// `MONITOR`
 ///
-/// Since Redis 1.0.0. Errors: the server's.
+/// Since Redis 1.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -555,7 +562,7 @@ pub fn monitor() -> Command<(), ()> {
 ///
 /// `PSYNC replicationid offset`
 ///
-/// Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -570,7 +577,7 @@ pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T>
 ///
 /// `REPLCONF words …`
 ///
-/// O(1). Since Redis 3.0.0. Errors: the server's.
+/// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -584,7 +591,7 @@ pub fn replconf(words: impl ToArgs) -> Command<(), ()> {
 ///
 /// `REPLICAOF <host port | NO ONE>`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn replicaof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("REPLICAOF", PLAIN);
     request.arg(host);
@@ -596,7 +603,7 @@ pub fn replicaof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
 ///
 /// `REPLICAOF <host port | NO ONE>`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn replicaof_no_one() -> Command<(), ()> {
     let mut request = Request::new("REPLICAOF", PLAIN);
     request.arg("NO");
@@ -608,8 +615,8 @@ pub fn replicaof_no_one() -> Command<(), ()> {
 ///
 /// `REPLICATION COMPARE [HEAL]`
 ///
-/// O(N) in the size of the dataset, in the background. Since Redis 7.2.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) in the size of the dataset, in the background. Since Redis 7.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
     Command::typed(Request::new("REPLICATION COMPARE", PLAIN))
 }
@@ -618,7 +625,7 @@ pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
 ///
 /// `REPLICATION HELP`
 ///
-/// O(1). Since Redis 7.2.0. Errors: the server's.
+/// O(1). Since Redis 7.2.0. Errors: those of the server.
 pub fn replication_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("REPLICATION HELP", PLAIN))
 }
@@ -628,7 +635,7 @@ pub fn replication_help() -> Command<(), Vec<String>> {
 /// `RESTORE-ASKING key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 ///
 /// O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)). Since Redis 3.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn restore_asking(
     key: impl ToArg,
     ttl: impl ToArg,
@@ -645,7 +652,7 @@ pub fn restore_asking(
 ///
 /// `ROLE`
 ///
-/// O(1). Since Redis 2.8.12. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.8.12. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn role<T>() -> Command<(), T> {
     Command::typed(Request::new("ROLE", PLAIN))
 }
@@ -654,7 +661,7 @@ pub fn role<T>() -> Command<(), T> {
 ///
 /// `SAVE`
 ///
-/// O(N) with N keys in all databases. Since Redis 1.0.0. Errors: the server's.
+/// O(N) with N keys in all databases. Since Redis 1.0.0. Errors: those of the server.
 pub fn save() -> Command<(), ()> {
     Command::typed(Request::new("SAVE", PLAIN))
 }
@@ -663,7 +670,7 @@ pub fn save() -> Command<(), ()> {
 ///
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`
 ///
-/// O(N) with N keys if they are saved, otherwise O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(N) with N keys if they are saved, otherwise O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn shutdown() -> Command<(), (), options::Shutdown> {
     Command::typed(Request::new("SHUTDOWN", PLAIN))
 }
@@ -672,7 +679,7 @@ pub fn shutdown() -> Command<(), (), options::Shutdown> {
 ///
 /// `SLAVEOF <host port | NO ONE>`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 #[deprecated(note = "since Redis 5.0.0: `REPLICAOF` instead")]
 pub fn slaveof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SLAVEOF", PLAIN);
@@ -685,7 +692,7 @@ pub fn slaveof(host: impl ToArg, port: impl ToArg) -> Command<(), ()> {
 ///
 /// `SLAVEOF <host port | NO ONE>`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 #[deprecated(note = "since Redis 5.0.0: `REPLICAOF` instead")]
 pub fn slaveof_no_one() -> Command<(), ()> {
     let mut request = Request::new("SLAVEOF", PLAIN);
@@ -698,8 +705,8 @@ pub fn slaveof_no_one() -> Command<(), ()> {
 ///
 /// `SLOWLOG GET [count]`
 ///
-/// O(N) with N entries shown. Since Redis 2.2.12. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) with N entries shown. Since Redis 2.2.12. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
     Command::typed(Request::new("SLOWLOG GET", PLAIN))
 }
@@ -708,7 +715,7 @@ pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
 ///
 /// `SLOWLOG HELP`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's.
+/// O(1). Since Redis 6.2.0. Errors: those of the server.
 pub fn slowlog_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("SLOWLOG HELP", PLAIN))
 }
@@ -717,7 +724,7 @@ pub fn slowlog_help() -> Command<(), Vec<String>> {
 ///
 /// `SLOWLOG LEN`
 ///
-/// O(1). Since Redis 2.2.12. Errors: the server's.
+/// O(1). Since Redis 2.2.12. Errors: those of the server.
 pub fn slowlog_len() -> Command<(), i64> {
     Command::typed(Request::new("SLOWLOG LEN", PLAIN))
 }
@@ -726,7 +733,7 @@ pub fn slowlog_len() -> Command<(), i64> {
 ///
 /// `SLOWLOG RESET`
 ///
-/// O(N) with N entries. Since Redis 2.2.12. Errors: the server's.
+/// O(N) with N entries. Since Redis 2.2.12. Errors: those of the server.
 pub fn slowlog_reset() -> Command<(), ()> {
     Command::typed(Request::new("SLOWLOG RESET", PLAIN))
 }
@@ -735,8 +742,8 @@ pub fn slowlog_reset() -> Command<(), ()> {
 ///
 /// `SWAPDB index1 index2`
 ///
-/// O(N) in the number of clients that watch or wait for keys of either. Since Redis 4.0.0. Errors: the
-/// server's.
+/// O(N) in the number of clients that watch or wait for keys of either. Since Redis 4.0.0. Errors: those of
+/// the server.
 pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SWAPDB", PLAIN);
     request.arg(index1);
@@ -748,7 +755,7 @@ pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
 ///
 /// `SYNC`
 ///
-/// Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -760,7 +767,7 @@ pub fn sync<T>() -> Command<(), T> {
 ///
 /// `TIME`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn time() -> Command<(), (i64, i64)> {
     Command::typed(Request::new("TIME", PLAIN))
 }

@@ -13,7 +13,7 @@ use crate::request::Request;
 /// `SADD key member …`
 ///
 /// O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.
-/// Since Redis 1.0.0. Errors: the server's.
+/// Since Redis 1.0.0. Errors: those of the server.
 pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SADD", PLAIN);
     request.key(key);
@@ -25,7 +25,7 @@ pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
 ///
 /// `SCARD key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn scard(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("SCARD", READS);
     request.key(key);
@@ -36,8 +36,8 @@ pub fn scard(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `SDIFF key …`
 ///
-/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn sdiff<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SDIFF", READS);
     request.keys(keys);
@@ -48,7 +48,7 @@ pub fn sdiff<T>(keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `SDIFFSTORE destination key …`
 ///
-/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's.
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: those of the server.
 pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SDIFFSTORE", PLAIN);
     request.key(destination);
@@ -61,7 +61,7 @@ pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
 /// `SINTER key …`
 ///
 /// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 1.0.0.
-/// Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SINTER", READS);
     request.keys(keys);
@@ -73,7 +73,7 @@ pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
 /// `SINTERCARD numkeys key … [LIMIT limit]`
 ///
 /// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 7.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
     let mut request = Request::new("SINTERCARD", READS);
     request.arg(keys.count());
@@ -86,7 +86,7 @@ pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
 /// `SINTERSTORE destination key …`
 ///
 /// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 1.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn sinterstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SINTERSTORE", PLAIN);
     request.key(destination);
@@ -98,7 +98,7 @@ pub fn sinterstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i6
 ///
 /// `SISMEMBER key member`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("SISMEMBER", READS);
     request.key(key);
@@ -110,8 +110,8 @@ pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
 ///
 /// `SMEMBERS key`
 ///
-/// O(N) in the number of members. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) in the number of members. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn smembers<T>(key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SMEMBERS", READS);
     request.key(key);
@@ -122,7 +122,7 @@ pub fn smembers<T>(key: impl ToArg) -> Command<(), T> {
 ///
 /// `SMISMEMBER key member …`
 ///
-/// O(N) in the number of members named. Since Redis 6.2.0. Errors: the server's.
+/// O(N) in the number of members named. Since Redis 6.2.0. Errors: those of the server.
 pub fn smismember(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<bool>> {
     let mut request = Request::new("SMISMEMBER", READS);
     request.key(key);
@@ -134,7 +134,7 @@ pub fn smismember(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<bool
 ///
 /// `SMOVE source destination member`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("SMOVE", PLAIN);
     request.key(source);
@@ -147,8 +147,8 @@ pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) ->
 ///
 /// `SPOP key [count]`
 ///
-/// O(1), with a count O(N) in the number of members removed. Since Redis 1.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(1), with a count O(N) in the number of members removed. Since Redis 1.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
     let mut request = Request::new("SPOP", PLAIN);
     request.key(key);
@@ -159,8 +159,8 @@ pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
 ///
 /// `SRANDMEMBER key [count]`
 ///
-/// O(1), with a count O(N) in the number of members returned. Since Redis 1.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(1), with a count O(N) in the number of members returned. Since Redis 1.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandmember> {
     let mut request = Request::new("SRANDMEMBER", READS);
     request.key(key);
@@ -171,7 +171,7 @@ pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandm
 ///
 /// `SREM key member …`
 ///
-/// O(N) in the number of members named. Since Redis 1.0.0. Errors: the server's.
+/// O(N) in the number of members named. Since Redis 1.0.0. Errors: those of the server.
 pub fn srem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SREM", PLAIN);
     request.key(key);
@@ -184,7 +184,7 @@ pub fn srem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
 ///
 /// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of members.
-/// Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Sscan> {
     let mut request = Request::new("SSCAN", READS);
     request.key(key);
@@ -196,8 +196,8 @@ pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 ///
 /// `SUNION key …`
 ///
-/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn sunion<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUNION", READS);
     request.keys(keys);
@@ -208,7 +208,7 @@ pub fn sunion<T>(keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `SUNIONSTORE destination key …`
 ///
-/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: the server's.
+/// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: those of the server.
 pub fn sunionstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SUNIONSTORE", PLAIN);
     request.key(destination);

@@ -14,8 +14,8 @@ use crate::request::Request;
 /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
 ///
 /// O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted
-/// set, and M being the number of elements popped. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply`
-/// if `K` or `T` does not fit.
+/// set, and M being the number of elements popped. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -37,8 +37,8 @@ pub fn bzmpop<K, T>(
 ///
 /// `BZPOPMAX key … timeout`
 ///
-/// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `K` or `T` does not fit.
+/// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -54,8 +54,8 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
 ///
 /// `BZPOPMIN key … timeout`
 ///
-/// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `K` or `T` does not fit.
+/// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -70,7 +70,7 @@ pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
 ///
 /// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member …`
 ///
-/// O(log(N)). Since Redis 1.2.0. Errors: the server's.
+/// O(log(N)). Since Redis 1.2.0. Errors: those of the server.
 pub fn zadd(key: impl ToArg, score_members: impl ToArgs) -> Command<(), i64, options::Zadd> {
     let mut request = Request::new("ZADD", PLAIN);
     request.key(key);
@@ -83,7 +83,7 @@ pub fn zadd(key: impl ToArg, score_members: impl ToArgs) -> Command<(), i64, opt
 ///
 /// `ZCARD key`
 ///
-/// O(1). Since Redis 1.2.0. Errors: the server's.
+/// O(1). Since Redis 1.2.0. Errors: those of the server.
 pub fn zcard(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZCARD", READS);
     request.key(key);
@@ -94,7 +94,7 @@ pub fn zcard(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `ZCOUNT key min max`
 ///
-/// O(log(N)). Since Redis 2.0.0. Errors: the server's.
+/// O(log(N)). Since Redis 2.0.0. Errors: those of the server.
 pub fn zcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZCOUNT", READS);
     request.key(key);
@@ -107,7 +107,8 @@ pub fn zcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), 
 ///
 /// `ZDIFF numkeys key … [WITHSCORES]`
 ///
-/// O(L + (N-K)log(N)). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(L + (N-K)log(N)). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
     let mut request = Request::new("ZDIFF", READS);
     request.arg(keys.count());
@@ -119,7 +120,7 @@ pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
 ///
 /// `ZDIFFSTORE destination numkeys key …`
 ///
-/// O(L + (N-K)log(N)). Since Redis 6.2.0. Errors: the server's.
+/// O(L + (N-K)log(N)). Since Redis 6.2.0. Errors: those of the server.
 pub fn zdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ZDIFFSTORE", PLAIN);
     request.key(destination);
@@ -132,7 +133,7 @@ pub fn zdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
 ///
 /// `ZINCRBY key increment member`
 ///
-/// O(log(N)). Since Redis 1.2.0. Errors: the server's.
+/// O(log(N)). Since Redis 1.2.0. Errors: those of the server.
 pub fn zincrby(key: impl ToArg, increment: impl ToArg, member: impl ToArg) -> Command<(), f64> {
     let mut request = Request::new("ZINCRBY", PLAIN);
     request.key(key);
@@ -145,7 +146,7 @@ pub fn zincrby(key: impl ToArg, increment: impl ToArg, member: impl ToArg) -> Co
 ///
 /// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///
-/// O(N*K). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N*K). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
     let mut request = Request::new("ZINTER", READS);
     request.arg(keys.count());
@@ -157,7 +158,7 @@ pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
 ///
 /// `ZINTERCARD numkeys key … [LIMIT limit]`
 ///
-/// O(N*K). Since Redis 7.0.0. Errors: the server's.
+/// O(N*K). Since Redis 7.0.0. Errors: those of the server.
 pub fn zintercard(keys: impl ToArgs) -> Command<(), i64, options::Zintercard> {
     let mut request = Request::new("ZINTERCARD", READS);
     request.arg(keys.count());
@@ -169,7 +170,7 @@ pub fn zintercard(keys: impl ToArgs) -> Command<(), i64, options::Zintercard> {
 ///
 /// `ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
 ///
-/// O(N*K). Since Redis 2.0.0. Errors: the server's.
+/// O(N*K). Since Redis 2.0.0. Errors: those of the server.
 pub fn zinterstore(
     destination: impl ToArg,
     keys: impl ToArgs,
@@ -185,7 +186,7 @@ pub fn zinterstore(
 ///
 /// `ZLEXCOUNT key min max`
 ///
-/// O(log(N)). Since Redis 2.8.9. Errors: the server's.
+/// O(log(N)). Since Redis 2.8.9. Errors: those of the server.
 pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZLEXCOUNT", READS);
     request.key(key);
@@ -199,7 +200,8 @@ pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(
 ///
 /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
 ///
-/// O(K). Since Redis 7.0.0. Errors: the server's; `UnexpectedReply` if `K` or `T` does not fit.
+/// O(K). Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the
+/// reply.
 pub fn zmpop<K, T>(
     keys: impl ToArgs,
     side: types::Extreme,
@@ -215,7 +217,7 @@ pub fn zmpop<K, T>(
 ///
 /// `ZMSCORE key member …`
 ///
-/// O(N). Since Redis 6.2.0. Errors: the server's.
+/// O(N). Since Redis 6.2.0. Errors: those of the server.
 pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<f64>>> {
     let mut request = Request::new("ZMSCORE", READS);
     request.key(key);
@@ -227,7 +229,8 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
 ///
 /// `ZPOPMAX key [count]`
 ///
-/// O(log(N)*M). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)*M). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmax> {
     let mut request = Request::new("ZPOPMAX", PLAIN);
     request.key(key);
@@ -238,7 +241,8 @@ pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopma
 ///
 /// `ZPOPMIN key [count]`
 ///
-/// O(log(N)*M). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)*M). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmin> {
     let mut request = Request::new("ZPOPMIN", PLAIN);
     request.key(key);
@@ -249,7 +253,7 @@ pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmi
 ///
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
 ///
-/// O(N). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandmember> {
     let mut request = Request::new("ZRANDMEMBER", READS);
     request.key(key);
@@ -261,7 +265,8 @@ pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandm
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///
-/// O(log(N)+M). Since Redis 1.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)+M). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 pub fn zrange<T>(
     key: impl ToArg,
     start: impl ToArg,
@@ -278,7 +283,8 @@ pub fn zrange<T>(
 ///
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 2.8.9. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)+M). Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `BYLEX` argument instead")]
 pub fn zrangebylex<T>(
     key: impl ToArg,
@@ -296,7 +302,8 @@ pub fn zrangebylex<T>(
 ///
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 1.0.5. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)+M). Since Redis 1.0.5. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `BYSCORE` argument instead")]
 pub fn zrangebyscore<T>(
     key: impl ToArg,
@@ -314,7 +321,7 @@ pub fn zrangebyscore<T>(
 ///
 /// `ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 6.2.0. Errors: the server's.
+/// O(log(N)+M). Since Redis 6.2.0. Errors: those of the server.
 pub fn zrangestore(
     destination: impl ToArg,
     source: impl ToArg,
@@ -333,7 +340,7 @@ pub fn zrangestore(
 ///
 /// `ZRANK key member [WITHSCORE]`
 ///
-/// O(log(N)). Since Redis 2.0.0. Errors: the server's.
+/// O(log(N)). Since Redis 2.0.0. Errors: those of the server.
 pub fn zrank(key: impl ToArg, member: impl ToArg) -> Command<(), Option<i64>, options::Zrank> {
     let mut request = Request::new("ZRANK", READS);
     request.key(key);
@@ -345,7 +352,7 @@ pub fn zrank(key: impl ToArg, member: impl ToArg) -> Command<(), Option<i64>, op
 ///
 /// `ZREM key member …`
 ///
-/// O(M*log(N)). Since Redis 1.2.0. Errors: the server's.
+/// O(M*log(N)). Since Redis 1.2.0. Errors: those of the server.
 pub fn zrem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ZREM", PLAIN);
     request.key(key);
@@ -357,7 +364,7 @@ pub fn zrem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
 ///
 /// `ZREMRANGEBYLEX key min max`
 ///
-/// O(log(N)+M). Since Redis 2.8.9. Errors: the server's.
+/// O(log(N)+M). Since Redis 2.8.9. Errors: those of the server.
 pub fn zremrangebylex(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZREMRANGEBYLEX", PLAIN);
     request.key(key);
@@ -370,7 +377,7 @@ pub fn zremrangebylex(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Comm
 ///
 /// `ZREMRANGEBYRANK key start stop`
 ///
-/// O(log(N)+M). Since Redis 2.0.0. Errors: the server's.
+/// O(log(N)+M). Since Redis 2.0.0. Errors: those of the server.
 pub fn zremrangebyrank(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZREMRANGEBYRANK", PLAIN);
     request.key(key);
@@ -383,7 +390,7 @@ pub fn zremrangebyrank(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> 
 ///
 /// `ZREMRANGEBYSCORE key min max`
 ///
-/// O(log(N)+M). Since Redis 1.2.0. Errors: the server's.
+/// O(log(N)+M). Since Redis 1.2.0. Errors: those of the server.
 pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZREMRANGEBYSCORE", PLAIN);
     request.key(key);
@@ -396,7 +403,8 @@ pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Co
 ///
 /// `ZREVRANGE key start stop [WITHSCORES]`
 ///
-/// O(log(N)+M). Since Redis 1.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)+M). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` argument instead")]
 pub fn zrevrange<T>(
     key: impl ToArg,
@@ -414,7 +422,8 @@ pub fn zrevrange<T>(
 ///
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 2.8.9. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)+M). Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` and `BYLEX` arguments instead")]
 pub fn zrevrangebylex<T>(
     key: impl ToArg,
@@ -432,7 +441,8 @@ pub fn zrevrangebylex<T>(
 ///
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 2.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(log(N)+M). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
+/// reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` and `BYSCORE` arguments instead")]
 pub fn zrevrangebyscore<T>(
     key: impl ToArg,
@@ -450,7 +460,7 @@ pub fn zrevrangebyscore<T>(
 ///
 /// `ZREVRANK key member [WITHSCORE]`
 ///
-/// O(log(N)). Since Redis 2.0.0. Errors: the server's.
+/// O(log(N)). Since Redis 2.0.0. Errors: those of the server.
 pub fn zrevrank(
     key: impl ToArg,
     member: impl ToArg,
@@ -466,7 +476,7 @@ pub fn zrevrank(
 ///
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
 ///
-/// O(1). Since Redis 2.8.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn zscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Zscan> {
     let mut request = Request::new("ZSCAN", READS);
     request.key(key);
@@ -478,7 +488,7 @@ pub fn zscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 ///
 /// `ZSCORE key member`
 ///
-/// O(1). Since Redis 1.2.0. Errors: the server's.
+/// O(1). Since Redis 1.2.0. Errors: those of the server.
 pub fn zscore(key: impl ToArg, member: impl ToArg) -> Command<(), Option<f64>> {
     let mut request = Request::new("ZSCORE", READS);
     request.key(key);
@@ -490,7 +500,7 @@ pub fn zscore(key: impl ToArg, member: impl ToArg) -> Command<(), Option<f64>> {
 ///
 /// `ZUNION numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///
-/// O(N). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(N). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn zunion<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zunion> {
     let mut request = Request::new("ZUNION", READS);
     request.arg(keys.count());
@@ -502,7 +512,7 @@ pub fn zunion<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zunion> {
 ///
 /// `ZUNIONSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
 ///
-/// O(N). Since Redis 2.0.0. Errors: the server's.
+/// O(N). Since Redis 2.0.0. Errors: those of the server.
 pub fn zunionstore(
     destination: impl ToArg,
     keys: impl ToArgs,

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `XACK key group id …`
 ///
-/// O(1) for each message ID processed. Since Redis 5.0.0. Errors: the server's.
+/// O(1) for each message ID processed. Since Redis 5.0.0. Errors: those of the server.
 pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("XACK", PLAIN);
     request.key(key);
@@ -26,7 +26,7 @@ pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(),
 /// `XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value …`
 ///
 /// O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted. Since Redis 5.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn xadd(
     key: impl ToArg,
     id: impl ToArg,
@@ -44,7 +44,8 @@ pub fn xadd(
 ///
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
 ///
-/// O(1) if COUNT is small. Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1) if COUNT is small. Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn xautoclaim<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -67,7 +68,7 @@ pub fn xautoclaim<T>(
 /// [FORCE] [JUSTID] [LASTID id]`
 ///
 /// O(log N) with N being the number of messages in the PEL of the consumer group. Since Redis 5.0.0. Errors:
-/// the server's; `UnexpectedReply` if `T` does not fit.
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn xclaim<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -89,7 +90,7 @@ pub fn xclaim<T>(
 /// `XDEL key id …`
 ///
 /// O(1) for each single item to delete in the stream, regardless of the stream size. Since Redis 5.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn xdel(key: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("XDEL", PLAIN);
     request.key(key);
@@ -101,7 +102,7 @@ pub fn xdel(key: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
 ///
 /// `XGROUP CREATE key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xgroup_create(
     key: impl ToArg,
     group: impl ToArg,
@@ -118,7 +119,7 @@ pub fn xgroup_create(
 ///
 /// `XGROUP CREATECONSUMER key groupname consumername`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's.
+/// O(1). Since Redis 6.2.0. Errors: those of the server.
 pub fn xgroup_createconsumer(
     key: impl ToArg,
     group: impl ToArg,
@@ -135,7 +136,7 @@ pub fn xgroup_createconsumer(
 ///
 /// `XGROUP DELCONSUMER key groupname consumername`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xgroup_delconsumer(
     key: impl ToArg,
     group: impl ToArg,
@@ -153,7 +154,7 @@ pub fn xgroup_delconsumer(
 /// `XGROUP DESTROY key groupname`
 ///
 /// O(N) where N is the number of entries in the group's pending entries list (PEL). Since Redis 5.0.0.
-/// Errors: the server's.
+/// Errors: those of the server.
 pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("XGROUP DESTROY", PLAIN);
     request.key(key);
@@ -165,7 +166,7 @@ pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
 ///
 /// `XGROUP HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xgroup_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("XGROUP HELP", PLAIN))
 }
@@ -174,7 +175,7 @@ pub fn xgroup_help() -> Command<(), Vec<String>> {
 ///
 /// `XGROUP SETID key groupname <id | $> [ENTRIESREAD entries_read]`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xgroup_setid(
     key: impl ToArg,
     group: impl ToArg,
@@ -191,7 +192,7 @@ pub fn xgroup_setid(
 ///
 /// `XINFO CONSUMERS key groupname`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("XINFO CONSUMERS", READS);
     request.key(key);
@@ -203,7 +204,7 @@ pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec
 ///
 /// `XINFO GROUPS key`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("XINFO GROUPS", READS);
     request.key(key);
@@ -214,7 +215,7 @@ pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `XINFO HELP`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xinfo_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("XINFO HELP", PLAIN))
 }
@@ -223,7 +224,7 @@ pub fn xinfo_help() -> Command<(), Vec<String>> {
 ///
 /// `XINFO STREAM key [FULL [COUNT count]]`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> {
     let mut request = Request::new("XINFO STREAM", READS);
     request.key(key);
@@ -234,7 +235,7 @@ pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> 
 ///
 /// `XLEN key`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xlen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("XLEN", READS);
     request.key(key);
@@ -248,8 +249,8 @@ pub fn xlen(key: impl ToArg) -> Command<(), i64> {
 /// O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call
 /// is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the
 /// command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an
-/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("XPENDING", READS);
     request.key(key);
@@ -264,8 +265,8 @@ pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
 /// O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call
 /// is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the
 /// command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an
-/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn xpending_range<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -288,8 +289,8 @@ pub fn xpending_range<T>(
 /// `XRANGE key start end [COUNT count]`
 ///
 /// O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the
-/// first 10 elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: the server's;
-/// `UnexpectedReply` if `T` does not fit.
+/// first 10 elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn xrange<T>(
     key: impl ToArg,
     start: impl ToArg,
@@ -309,8 +310,8 @@ pub fn xrange<T>(
 ///
 /// For each stream mentioned: O(N) with N being the number of elements being returned, it means that
 /// XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in
-/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: those of
+/// the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::Xread> {
     let mut request = Request::new("XREAD", READS);
     request.end_of_options();
@@ -327,8 +328,8 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 ///
 /// For each stream mentioned: O(N) with N being the number of elements being returned, it means that
 /// XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in
-/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: the
-/// server's; `UnexpectedReply` if `T` does not fit.
+/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: those of
+/// the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -355,7 +356,8 @@ pub fn xread_block<T>(
 /// For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g.
 /// always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when
 /// XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream
-/// getting new data. Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// getting new data. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn xreadgroup<T>(
     group: impl ToArg,
     consumer: impl ToArg,
@@ -381,7 +383,8 @@ pub fn xreadgroup<T>(
 /// For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g.
 /// always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when
 /// XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream
-/// getting new data. Since Redis 5.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// getting new data. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 ///
 /// It may wait, and what is behind it on the connection with it: it is no method of
 /// [`Client`](crate::Client), whose connections are shared.
@@ -410,8 +413,8 @@ pub fn xreadgroup_block<T>(
 /// `XREVRANGE key end start [COUNT count]`
 ///
 /// O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10
-/// elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn xrevrange<T>(
     key: impl ToArg,
     end: impl ToArg,
@@ -428,7 +431,7 @@ pub fn xrevrange<T>(
 ///
 /// `XSETID key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]`
 ///
-/// O(1). Since Redis 5.0.0. Errors: the server's.
+/// O(1). Since Redis 5.0.0. Errors: those of the server.
 pub fn xsetid(key: impl ToArg, last_id: impl ToArg) -> Command<(), (), options::Xsetid> {
     let mut request = Request::new("XSETID", PLAIN);
     request.key(key);
@@ -442,7 +445,7 @@ pub fn xsetid(key: impl ToArg, last_id: impl ToArg) -> Command<(), (), options::
 ///
 /// O(N), with N being the number of evicted entries. Constant times are very small however, since entries are
 /// organized in macro nodes containing multiple entries that can be released with a single deallocation.
-/// Since Redis 5.0.0. Errors: the server's.
+/// Since Redis 5.0.0. Errors: those of the server.
 pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
     let mut request = Request::new("XTRIM", PLAIN);
     request.key(key);
@@ -458,7 +461,7 @@ pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64,
 ///
 /// O(N), with N being the number of evicted entries. Constant times are very small however, since entries are
 /// organized in macro nodes containing multiple entries that can be released with a single deallocation.
-/// Since Redis 5.0.0. Errors: the server's.
+/// Since Redis 5.0.0. Errors: those of the server.
 pub fn xtrim_min_id(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
     let mut request = Request::new("XTRIM", PLAIN);
     request.key(key);

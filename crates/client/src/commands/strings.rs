@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `APPEND key value`
 ///
-/// O(1) amortised, for short values. Since Redis 2.0.0. Errors: the server's.
+/// O(1) amortised, for short values. Since Redis 2.0.0. Errors: those of the server.
 pub fn append(key: impl ToArg, value: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("APPEND", PLAIN);
     request.key(key);
@@ -24,7 +24,7 @@ pub fn append(key: impl ToArg, value: impl ToArg) -> Command<(), i64> {
 ///
 /// `DECR key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn decr(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("DECR", PLAIN);
     request.key(key);
@@ -35,7 +35,7 @@ pub fn decr(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `DECRBY key decrement`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("DECRBY", PLAIN);
     request.key(key);
@@ -47,7 +47,7 @@ pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
 ///
 /// `GET key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GET", READS);
     request.key(key);
@@ -58,7 +58,7 @@ pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `GETDEL key`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GETDEL", PLAIN);
     request.key(key);
@@ -70,7 +70,7 @@ pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
 /// `GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
 /// PERSIST]`
 ///
-/// O(1). Since Redis 6.2.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
     let mut request = Request::new("GETEX", PLAIN);
     request.key(key);
@@ -81,8 +81,8 @@ pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
 ///
 /// `GETRANGE key start end`
 ///
-/// O(N) with N the length of the reply. Since Redis 2.4.0. Errors: the server's; `UnexpectedReply` if `T`
-/// does not fit.
+/// O(N) with N the length of the reply. Since Redis 2.4.0. Errors: those of the server; `UnexpectedReply` if
+/// `T` does not fit the reply.
 pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("GETRANGE", READS);
     request.key(key);
@@ -95,7 +95,7 @@ pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Comma
 ///
 /// `GETSET key value`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not fit.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `SET` with the `GET` argument instead")]
 pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GETSET", PLAIN);
@@ -108,7 +108,7 @@ pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `INCR key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn incr(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("INCR", PLAIN);
     request.key(key);
@@ -119,7 +119,7 @@ pub fn incr(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `INCRBY key increment`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn incrby(key: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("INCRBY", PLAIN);
     request.key(key);
@@ -131,7 +131,7 @@ pub fn incrby(key: impl ToArg, increment: impl ToArg) -> Command<(), i64> {
 ///
 /// `INCRBYFLOAT key increment`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn incrbyfloat(key: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
     let mut request = Request::new("INCRBYFLOAT", PLAIN);
     request.key(key);
@@ -143,8 +143,8 @@ pub fn incrbyfloat(key: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
 ///
 /// `LCS key1 key2 [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
-/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs> {
     let mut request = Request::new("LCS", READS);
     request.key(key1);
@@ -156,8 +156,8 @@ pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs
 ///
 /// `LCS key1 key2 IDX [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
-/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: the server's; `UnexpectedReply`
-/// if `T` does not fit.
+/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn lcs_idx<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::LcsIdx> {
     let mut request = Request::new("LCS", READS);
     request.key(key1);
@@ -170,7 +170,7 @@ pub fn lcs_idx<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options:
 ///
 /// `LCS key1 key2 LEN [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
-/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: the server's.
+/// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: those of the server.
 pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::LcsLen> {
     let mut request = Request::new("LCS", READS);
     request.key(key1);
@@ -183,8 +183,8 @@ pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::
 ///
 /// `MGET key …`
 ///
-/// O(N) with N the number of keys. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T` does not
-/// fit.
+/// O(N) with N the number of keys. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("MGET", READS);
     request.keys(keys);
@@ -195,7 +195,7 @@ pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
 ///
 /// `MSET key value …`
 ///
-/// O(N) with N the number of keys. Since Redis 1.0.1. Errors: the server's.
+/// O(N) with N the number of keys. Since Redis 1.0.1. Errors: those of the server.
 pub fn mset(key_values: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("MSET", PLAIN);
     request.keys(key_values);
@@ -206,7 +206,7 @@ pub fn mset(key_values: impl ToArgs) -> Command<(), ()> {
 ///
 /// `MSETNX key value …`
 ///
-/// O(N) with N the number of keys. Since Redis 1.0.1. Errors: the server's.
+/// O(N) with N the number of keys. Since Redis 1.0.1. Errors: those of the server.
 pub fn msetnx(key_values: impl ToArgs) -> Command<(), bool> {
     let mut request = Request::new("MSETNX", PLAIN);
     request.keys(key_values);
@@ -217,7 +217,7 @@ pub fn msetnx(key_values: impl ToArgs) -> Command<(), bool> {
 ///
 /// `PSETEX key milliseconds value`
 ///
-/// O(1). Since Redis 2.6.0. Errors: the server's.
+/// O(1). Since Redis 2.6.0. Errors: those of the server.
 pub fn psetex(key: impl ToArg, milliseconds: impl ToArg, value: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("PSETEX", PLAIN);
     request.key(key);
@@ -232,7 +232,7 @@ pub fn psetex(key: impl ToArg, milliseconds: impl ToArg, value: impl ToArg) -> C
 /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
 /// unix-time-milliseconds | KEEPTTL]`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn set(key: impl ToArg, value: impl ToArg) -> Command<(), bool, options::Set> {
     let mut request = Request::new("SET", PLAIN);
     request.key(key);
@@ -244,7 +244,7 @@ pub fn set(key: impl ToArg, value: impl ToArg) -> Command<(), bool, options::Set
 ///
 /// `SETEX key seconds value`
 ///
-/// O(1). Since Redis 2.0.0. Errors: the server's.
+/// O(1). Since Redis 2.0.0. Errors: those of the server.
 pub fn setex(key: impl ToArg, seconds: impl ToArg, value: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SETEX", PLAIN);
     request.key(key);
@@ -257,7 +257,7 @@ pub fn setex(key: impl ToArg, seconds: impl ToArg, value: impl ToArg) -> Command
 ///
 /// `SETNX key value`
 ///
-/// O(1). Since Redis 1.0.0. Errors: the server's.
+/// O(1). Since Redis 1.0.0. Errors: those of the server.
 pub fn setnx(key: impl ToArg, value: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("SETNX", PLAIN);
     request.key(key);
@@ -269,7 +269,8 @@ pub fn setnx(key: impl ToArg, value: impl ToArg) -> Command<(), bool> {
 ///
 /// `SETRANGE key offset value`
 ///
-/// O(1) for short values, else O(M) with M the length of the value. Since Redis 2.2.0. Errors: the server's.
+/// O(1) for short values, else O(M) with M the length of the value. Since Redis 2.2.0. Errors: those of the
+/// server.
 pub fn setrange(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("SETRANGE", PLAIN);
     request.key(key);
@@ -282,7 +283,7 @@ pub fn setrange(key: impl ToArg, offset: impl ToArg, value: impl ToArg) -> Comma
 ///
 /// `STRLEN key`
 ///
-/// O(1). Since Redis 2.2.0. Errors: the server's.
+/// O(1). Since Redis 2.2.0. Errors: those of the server.
 pub fn strlen(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("STRLEN", READS);
     request.key(key);
@@ -293,8 +294,8 @@ pub fn strlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `SUBSTR key start end`
 ///
-/// O(N) with N the length of the reply. Since Redis 1.0.0. Errors: the server's; `UnexpectedReply` if `T`
-/// does not fit.
+/// O(N) with N the length of the reply. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if
+/// `T` does not fit the reply.
 #[deprecated(note = "since Redis 2.0.0: `GETRANGE` instead")]
 pub fn substr<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SUBSTR", READS);

@@ -11,7 +11,7 @@ use crate::request::Request;
 ///
 /// `DISCARD`
 ///
-/// O(N), when N is the number of queued commands. Since Redis 2.0.0. Errors: the server's.
+/// O(N), when N is the number of queued commands. Since Redis 2.0.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -23,8 +23,8 @@ pub fn discard() -> Command<(), ()> {
 ///
 /// `EXEC`
 ///
-/// Depends on commands in the transaction. Since Redis 1.2.0. Errors: the server's; `UnexpectedReply` if `T`
-/// does not fit.
+/// Depends on commands in the transaction. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -36,7 +36,7 @@ pub fn exec<T>() -> Command<(), T> {
 ///
 /// `MULTI`
 ///
-/// O(1). Since Redis 1.2.0. Errors: the server's.
+/// O(1). Since Redis 1.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -48,7 +48,7 @@ pub fn multi() -> Command<(), ()> {
 ///
 /// `UNWATCH`
 ///
-/// O(1). Since Redis 2.2.0. Errors: the server's.
+/// O(1). Since Redis 2.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.
@@ -60,7 +60,7 @@ pub fn unwatch() -> Command<(), ()> {
 ///
 /// `WATCH key …`
 ///
-/// O(1) for every key. Since Redis 2.2.0. Errors: the server's.
+/// O(1) for every key. Since Redis 2.2.0. Errors: those of the server.
 ///
 /// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
 /// connections are shared.

@@ -1,4 +1,4 @@
-//! Words of which one has to be chosen.
+//! Arguments with a fixed set of values.
 //!
 //! Written by the test `client_commands` from the server's command table: do not edit.
 

@@ -1,4 +1,4 @@
-//! What may be said with a command: a type for each that has options.
+//! Optional arguments of commands: a type for each command that has any.
 //!
 //! Written by the test `client_commands` from the server's command table: do not edit.
 
