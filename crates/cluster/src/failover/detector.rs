@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The shortest [`failure_delay_ms`].
 const DELAY_MS_MIN: u64 = 1_000;
+/// The longest time between two calls of [`FailureDetector::observe`] that does not begin the delay again.
+const GAP_MS_MAX: u64 = 500;
 
 /// The time after the end of its lease at which a member counts as failed. A failover usually takes less, so that it
 /// does not interrupt the other shards. A node that was cut off from the coordinator has the time to register again.
@@ -39,19 +41,27 @@ pub struct FailureDetector {
     /// Since when members are without a lease that have not failed yet.
     suspected: BTreeMap<NodeId, u64>,
     failed: BTreeSet<NodeId>,
+    /// The last call of [`FailureDetector::observe`].
+    observed_ms: u64,
 }
 
 impl FailureDetector {
     /// A detector that has seen nothing. `ttl_ms` is the time to live of leases.
     #[must_use]
     pub fn new(ttl_ms: u64) -> FailureDetector {
-        FailureDetector { ttl_ms, suspected: BTreeMap::new(), failed: BTreeSet::new() }
+        FailureDetector {
+            ttl_ms,
+            suspected: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            observed_ms: 0,
+        }
     }
 
     /// The members that have failed. This node never has: its lease deadline decides whether it serves.
     ///
     /// While this node is not in contact with the coordinator, or its own lease is absent, the coordinator may be the
-    /// one that failed: then no further member fails, and the time begins again afterwards. O(members · log members).
+    /// one that failed: then no further member fails, and the time begins again afterwards. It also begins again after
+    /// `GAP_MS_MAX` without a call, since an outage may have passed unseen. O(members · log members).
     pub fn observe(&mut self, seen: &SeenNodes<'_>) -> &BTreeSet<NodeId> {
         let members = seen.topology.map(|topology| &topology.members);
         let members = members.filter(|members| members.contains_key(&seen.own));
@@ -62,6 +72,11 @@ impl FailureDetector {
         };
         self.failed.retain(is_absent);
         self.suspected.retain(|node, _| is_absent(node));
+        let gap_ms = seen.now_ms.saturating_sub(self.observed_ms);
+        self.observed_ms = seen.now_ms;
+        if gap_ms > GAP_MS_MAX {
+            self.suspected.clear();
+        }
         if !self.is_known(seen) {
             self.suspected.clear();
             return &self.failed;
@@ -127,6 +142,14 @@ mod tests {
 
         /// The failed members as node 1 sees them after `ms` more, without a renewal.
         fn cut_off_after(&mut self, ms: u64) -> Vec<NodeId> {
+            let step_ms = GAP_MS_MAX - 1;
+            for step_ms in (0..ms / step_ms).map(|_| step_ms).chain([ms % step_ms]) {
+                self.observe_after(step_ms);
+            }
+            self.detector.failed.iter().copied().collect()
+        }
+
+        fn observe_after(&mut self, ms: u64) {
             self.now_ms += ms;
             let seen = SeenNodes {
                 topology: Some(&self.topology),
@@ -135,7 +158,7 @@ mod tests {
                 renewed_ms: self.renewed_ms,
                 now_ms: self.now_ms,
             };
-            self.detector.observe(&seen).iter().copied().collect()
+            self.detector.observe(&seen);
         }
 
         fn after(&mut self, ms: u64) -> Vec<NodeId> {
@@ -161,6 +184,18 @@ mod tests {
         assert_eq!(world.after(DELAY_MS), [node(3)]);
         world.topology.members.remove(&node(3));
         assert_eq!(world.after(0), []);
+    }
+
+    #[test]
+    fn a_gap_between_two_observations_begins_the_time_again() {
+        let mut world = World::new();
+        world.registered.remove(&node(3));
+        assert_eq!(world.after(0), []);
+        world.renewed_ms = Some(60_000);
+        world.observe_after(60_000);
+        assert_eq!(world.after(0), []);
+        assert_eq!(world.after(DELAY_MS - 1), []);
+        assert_eq!(world.after(1), [node(3)]);
     }
 
     #[test]

@@ -8,14 +8,17 @@ use brisk_cluster::document::{NodeRole, NodeStatus};
 use brisk_cluster::id::NodeId;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_node::cluster::boot_ms;
+use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
 use brisk_reactor::unix_ms;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest time between two turns: a changed role or a loaded dataset is noticed after this time.
 const TURN_MS_MAX: u64 = 100;
+/// The longest wait of this thread for quiescence.
+pub(super) const QUIESCE_MAX: Duration = Duration::from_millis(100);
 /// The longest time between two reports.
 const REPORT_MS_MAX: u64 = 5_000;
 
@@ -91,7 +94,10 @@ impl Coord {
     fn follow_role(&self) {
         let (shared, state) = (self.follower.shared, self.follower.state);
         if role::differs(shared, state) && !role::is_loading(shared) {
-            self.follower.when_quiesced(false, move |core| role::follow_document(core, state));
+            // Otherwise the next turn tries again: the controller must not wait for a slow script.
+            let until = Some(Instant::now() + QUIESCE_MAX);
+            let follow = move |core: &mut Core| role::follow_document(core, state);
+            self.follower.when_quiesced_within(until, false, follow);
         }
     }
 

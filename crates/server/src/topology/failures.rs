@@ -1,5 +1,6 @@
 //! Which members have failed: this decides whether the cluster is down for this node.
 
+use super::coord::QUIESCE_MAX;
 use super::follower::TopologyFollower;
 use brisk_cluster::document::Topology;
 use brisk_cluster::failover::SeenNodes;
@@ -7,6 +8,8 @@ use brisk_cluster::id::NodeId;
 use brisk_node::cluster::boot_ms;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl TopologyFollower {
     /// Looks for members that have failed or come back, and puts them in force. Called several times per
@@ -16,36 +19,40 @@ impl TopologyFollower {
         if self.is_static() {
             return;
         }
-        let (in_force, now_ms) = (self.state.in_force(), boot_ms());
-        let contact_age_ms = self.state.coordinator_contact_age_ms();
-        let failed = {
-            let registered = self.registered.lock().even_poisoned();
-            let seen = SeenNodes {
-                topology: in_force.topology.as_deref(),
-                own: in_force.own.id,
-                registered: &registered,
-                renewed_ms: contact_age_ms.map(|age_ms| now_ms.saturating_sub(age_ms)),
-                now_ms,
-            };
-            let mut failures = self.failures.lock().even_poisoned();
-            let failed = failures.observe(&seen);
-            if *failed == *in_force.failed {
-                return;
-            }
-            failed.clone()
-        };
-        self.put_failed(&in_force.failed, failed);
-    }
-
-    fn put_failed(&self, before: &BTreeSet<NodeId>, failed: BTreeSet<NodeId>) {
-        // No document is installed meanwhile.
-        let document = self.document.take(None);
-        let (state, new) = (self.state, failed.clone());
-        let is_done = self.when_quiesced(true, move |_| state.set_failed(new.clone()));
-        drop(document);
-        if !is_done {
+        if self.failed_members() == *self.state.in_force().failed {
             return;
         }
+        // Another thread may install a document, or a slow script may run: the next call tries again.
+        let until = Some(Instant::now() + QUIESCE_MAX);
+        let Some(document) = self.document.take(until) else { return };
+        let (before, failed) = (self.state.in_force(), self.failed_members());
+        let (state, new) = (self.state, failed.clone());
+        let is_done =
+            self.when_quiesced_within(until, false, move |_| state.set_failed(new.clone()));
+        drop(document);
+        if is_done {
+            self.announce_failures(&before.failed, &failed);
+        }
+    }
+
+    /// The members that have failed, as this node sees it now.
+    fn failed_members(&self) -> BTreeSet<NodeId> {
+        let (in_force, now_ms) = (self.state.in_force(), boot_ms());
+        let contact_age_ms = self.state.coordinator_contact_age_ms();
+        let contact_age_ms = contact_age_ms.filter(|_| self.is_watch_sound.load(Ordering::SeqCst));
+        let registered = self.registered.lock().even_poisoned();
+        let seen = SeenNodes {
+            topology: in_force.topology.as_deref(),
+            own: in_force.own.id,
+            registered: &registered,
+            renewed_ms: contact_age_ms.map(|age_ms| now_ms.saturating_sub(age_ms)),
+            now_ms,
+        };
+        self.failures.lock().even_poisoned().observe(&seen).clone()
+    }
+
+    /// Wakes the workers and logs the change.
+    fn announce_failures(&self, before: &BTreeSet<NodeId>, failed: &BTreeSet<NodeId>) {
         // Idle workers end waits of a cluster that is down.
         self.shared.mailboxes.wake_all();
         let (log, in_force) = (&self.shared.log, self.state.in_force());
@@ -58,7 +65,7 @@ impl TopologyFollower {
             log.warning(format_args!("Cluster: node {node} has failed: it has no lease{lost}"));
         }
         let is_member = |node: &&NodeId| topology.members.contains_key(node);
-        for node in before.difference(&failed).filter(is_member) {
+        for node in before.difference(failed).filter(is_member) {
             log.notice(format_args!("Cluster: node {node} has a lease again"));
         }
     }

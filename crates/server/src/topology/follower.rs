@@ -86,6 +86,8 @@ pub(super) struct TopologyFollower {
     has_new_id: AtomicBool,
     /// Changed settings have changed the registration.
     has_new_details: AtomicBool,
+    /// The watch has had no error since its last events: `registered` is current.
+    pub(super) is_watch_sound: AtomicBool,
     /// The address from which etcd is reached.
     routed_ip: Option<IpAddr>,
     pub(super) failures: Mutex<FailureDetector>,
@@ -159,6 +161,7 @@ impl TopologyFollower {
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
             has_new_details: AtomicBool::new(false),
+            is_watch_sound: AtomicBool::new(false),
             routed_ip,
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
             shard_at_start: None,
@@ -353,9 +356,13 @@ impl TopologyFollower {
     /// Installs a document unless it is in force. Waits until it is in force, at most until `until`. A refusal is
     /// logged and counted once per document.
     pub(super) fn install(&self, found: Found<'_>, until: Option<Instant>) -> Installation {
+        let revision = found.topology.revision;
+        // Without a newer document, nothing waits for a thread that holds the lock.
+        if revision == self.document.revision() && found.topology.document.is_some() {
+            return Installation::InForce;
+        }
         let Some(guard) = self.document.take(until) else { return Installation::Unfinished };
         let mut document = guard.state();
-        let revision = found.topology.revision;
         let is_overtaken = revision < document.revision && found.known < document.revision;
         if is_overtaken || (revision == document.revision && found.topology.document.is_some()) {
             return Installation::InForce;

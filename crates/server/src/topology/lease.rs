@@ -257,10 +257,13 @@ impl LeaseKeeper {
         let run = self.follower.state.run();
         let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
         match self.commit(&edit) {
-            // Another node is the primary by now.
+            // Another node is the primary by now. This node must not serve by the document before that one.
             Err(RenewalError::Reassertion(CommitError::Refused(
                 ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
-            ))) => Ok(()),
+            ))) => match self.follower.state.in_force().map.role() {
+                MapRole::Primary => Err(RenewalError::Unfinished),
+                _ => Ok(()),
+            },
             other => other,
         }
     }

@@ -7,6 +7,7 @@ use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long one call waits for events.
@@ -41,6 +42,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
     let nodes = snapshot.nodes.iter().filter_map(registration_of);
     follower.set_registered(nodes.map(|node| (node.id, node)).collect());
+    follower.is_watch_sound.store(true, Ordering::SeqCst);
     if snapshot.controller.is_none() {
         follower.note_vacancy();
     }
@@ -58,13 +60,17 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
             Err(error) => {
                 errors.note(&error.to_string());
                 failed_at = Instant::now();
+                follower.is_watch_sound.store(false, Ordering::SeqCst);
                 continue;
             }
         };
+        let mut is_sound = false;
         if events.iter().any(|event| matches!(event, WatchEvent::NoLeader)) {
             failed_at = Instant::now();
+            follower.is_watch_sound.store(false, Ordering::SeqCst);
         } else if !events.is_empty() || failed_at.elapsed() > SOUND_AFTER {
             errors.clear();
+            is_sound = true;
         }
         for event in events {
             match event {
@@ -80,6 +86,10 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                 WatchEvent::Compacted { .. } => return,
                 WatchEvent::NoLeader => errors.note("etcd has no leader"),
             }
+        }
+        if is_sound {
+            // After the events: they may say that a node is registered again.
+            follower.is_watch_sound.store(true, Ordering::SeqCst);
         }
     }
 }
