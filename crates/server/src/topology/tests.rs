@@ -6,7 +6,7 @@ use super::follower::{FollowerParts, TopologyFollower};
 use super::identity;
 use super::lease::{self, LeaseKeeper};
 use crate::commands::table;
-use brisk_cluster::id::NodeId;
+use brisk_cluster::id::{Incarnation, NodeId, NodeRun};
 use brisk_config::{Config, Store};
 use brisk_coordinate::clock::BootTime;
 use brisk_coordinate::error::CoordinatorError;
@@ -40,6 +40,8 @@ struct Calls {
     /// Reports hang.
     hangs: Mutex<bool>,
     changed: Condvar,
+    /// The document that another node commits after the next read.
+    next_document: Mutex<Option<String>>,
 }
 
 impl Calls {
@@ -66,7 +68,11 @@ impl Coordinator for CountingCoordinator {
     }
 
     fn read_within(&self, limit: Duration) -> Result<Topology, CoordinatorError> {
-        self.inner.read_within(limit)
+        let read = self.inner.read_within(limit)?;
+        if let Some(next) = self.calls.next_document.lock().unwrap().take() {
+            commit(&self.inner, read.revision, &next);
+        }
+        Ok(read)
     }
 
     fn snapshot_within(&self, limit: Duration) -> Result<ClusterSnapshot, CoordinatorError> {
@@ -127,7 +133,27 @@ impl Coordinator for CountingCoordinator {
     }
 }
 
-/// A node that has no document, without workers.
+fn commit(coordinator: &ModelCoordinator, expected: Revision, document: &str) {
+    let change = TopologyChange { expected, document: document.as_bytes(), controller: None };
+    assert!(matches!(coordinator.change(&change), ChangeOutcome::Changed(_)));
+}
+
+/// Two members: one is the primary of all slots, the other one its replica.
+fn document(epoch: u64, primary: NodeRun, replica: NodeRun) -> String {
+    let member = |run: NodeRun| format!(r#""{}":{{"ip":"127.0.0.1","port":6379}}"#, run.node);
+    let (members, shard) = (format!("{},{}", member(primary), member(replica)), primary.node);
+    format!(
+        r#"{{"format":1,"epoch":{epoch},"change":"{primary}:{epoch}","members":{{{members}}},"shards":[{{"id":"{}","slots":[[0,16383]],"term":{epoch},"primary":"{shard}","isr":["{primary}"],"replicas":["{}"]}}]}}"#,
+        NodeId::from_bytes([9; 20]),
+        replica.node,
+    )
+}
+
+/// The other member.
+const OTHER: NodeRun =
+    NodeRun { node: NodeId::from_bytes([2; 20]), incarnation: Incarnation(0x1f) };
+
+/// A node without workers.
 struct Node {
     follower: Arc<TopologyFollower>,
     calls: Arc<Calls>,
@@ -135,7 +161,13 @@ struct Node {
 }
 
 impl Node {
+    /// A node without a document.
     fn new(ttl: Duration) -> Node {
+        Node::with_document(ttl, |_| None)
+    }
+
+    /// A node of the document that is made for its run.
+    fn with_document(ttl: Duration, make: impl Fn(NodeRun) -> Option<String>) -> Node {
         let dir = TempDir::new();
         let log = Arc::new(Log::to_file(Level::Notice, &dir.path("log")).unwrap());
         let (table, handlers) = table(&[]).unwrap();
@@ -153,6 +185,9 @@ impl Node {
         let own = identity::registration(&shared.config(), id, None).unwrap();
         shared.cluster.enable(own);
         let inner = Model::new(1, ModelFaults::default()).connect();
+        if let Some(first) = make(shared.cluster.state().unwrap().run()) {
+            commit(&inner, Revision::NONE, &first);
+        }
         let calls = Arc::new(Calls::default());
         let coordinator = CountingCoordinator { inner, calls: Arc::clone(&calls) };
         let parts = FollowerParts {
@@ -212,6 +247,30 @@ fn an_installation_that_takes_long_leaves_the_lease_alive_for_one_time_to_live()
     lease.turn_now();
     lease.turn_now();
     assert!(node.calls.renewals() > before && !node.is_fenced());
+}
+
+#[test]
+fn a_renewal_without_a_newer_document_waits_for_no_installation() {
+    let other = NodeRun { node: NodeId::from_bytes([3; 20]), ..OTHER };
+    let node = Node::with_document(Duration::from_secs(600), |_| Some(document(1, OTHER, other)));
+    let _installing = node.follower.document.take(None);
+    LeaseKeeper::new(&node.follower).turn();
+    assert!(node.follower.deadline.lease().is_some());
+}
+
+#[test]
+fn a_primary_that_was_replaced_while_it_registered_has_no_confirmed_lease() {
+    let ttl = Duration::from_secs(2);
+    let node = Node::with_document(ttl, |own| Some(document(1, own, OTHER)));
+    // The promotion cannot be put in force: no worker runs.
+    let next = document(2, OTHER, node.follower.state.run());
+    *node.calls.next_document.lock().unwrap() = Some(next);
+    LeaseKeeper::new(&node.follower).turn();
+    assert_eq!(node.follower.deadline.lease(), None);
+    // Without a promotion, the lease counts.
+    let node = Node::with_document(ttl, |own| Some(document(1, OTHER, own)));
+    LeaseKeeper::new(&node.follower).turn();
+    assert!(node.follower.deadline.lease().is_some());
 }
 
 #[test]
