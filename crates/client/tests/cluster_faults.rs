@@ -116,29 +116,28 @@ fn what_waits_for_a_node_that_is_gone_goes_to_the_one_that_has_its_slots() {
 
 #[test]
 fn a_node_that_hangs_holds_up_no_other() {
-    with_slow_failover(IN_PART, |cluster| {
-        run(async {
-            let db = connect(&cluster).await;
-            let key = cluster.key_of(0, 0);
-            db.set(&key, 1).await.unwrap();
-            cluster.node(0).signal("STOP");
-            let (hung, waiting) = (db.clone(), key.clone());
-            let waiting = tokio::spawn(async move {
-                loop {
-                    match hung.get::<i64>(&waiting).timeout(SHORT).await {
-                        Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
-                        done => return done,
-                    }
+    let cluster = Cluster::start_with(3, 1, IN_PART);
+    run(async {
+        let db = connect(&cluster).await;
+        let key = cluster.key_of(0, 0);
+        db.set(&key, 1).await.unwrap();
+        cluster.node(0).signal("STOP");
+        let (hung, waiting) = (db.clone(), key.clone());
+        let waiting = tokio::spawn(async move {
+            loop {
+                match hung.get::<i64>(&waiting).timeout(SHORT).await {
+                    Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
+                    done => return done,
                 }
-            });
-            others_answer_until(&db, &cluster, || waiting.is_finished()).await;
-            assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
-            db.incr(&key).await.unwrap();
-            // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
-            cluster.node(0).signal("CONT");
-            assert_eq!(db.get(&key).await.unwrap(), Some(2));
-            assert_eq!(db.incr(&key).await.unwrap(), 3);
+            }
         });
+        others_answer_until(&db, &cluster, || waiting.is_finished()).await;
+        assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
+        db.incr(&key).await.unwrap();
+        // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
+        cluster.node(0).signal("CONT");
+        assert_eq!(db.get(&key).await.unwrap(), Some(2));
+        assert_eq!(db.incr(&key).await.unwrap(), 3);
     });
 }
 

@@ -94,10 +94,11 @@ fn nodes_without_a_plain_port_form_a_cluster_and_replace_a_primary() {
     assert_eq!(client.ask(&["SET", "key", "1"]).to_string(), "OK");
     let mut client = client_at(&site, replica);
     assert_eq!(client.ask(&["SET", "key", "2"]).to_string(), moved);
-    let slots = client.ask(&["CLUSTER", "SLOTS"]).to_string();
-    for node in &nodes {
-        assert!(slots.contains(&format!("(integer) {}", node.port.number())), "{slots}");
-    }
+    // A replica is listed once it has reported that it is online.
+    wait_until("all nodes to be listed", || {
+        let slots = client.ask(&["CLUSTER", "SLOTS"]).to_string();
+        nodes.iter().all(|node| slots.contains(&format!("(integer) {}", node.port.number())))
+    });
 
     // Messages reach subscribers at all nodes.
     for (from, to) in [(0, 3), (3, 0), (1, 2)] {
