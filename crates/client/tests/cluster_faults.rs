@@ -173,17 +173,13 @@ fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
             let key = cluster.key_of(1, 0);
             db.set(&key, 1).await.unwrap();
             cluster.kill(0);
-            // A node of Brisk serves its slots while other slots have no primary that runs.
-            if cluster.kind() == Of::Redis {
-                let down = || cluster.node(1).connect().cmd(&format!("GET {key}")).is_error();
-                tokio::task::block_in_place(|| wait_until("the cluster to be down", down));
-                let error = db.incr(&key).timeout(SHORT).await.unwrap_err();
-                assert!(matches!(error.kind(), Kind::Timeout(brisk::Phase::Queued)), "{error:?}");
-                assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
-                assert!(!error.maybe_applied());
-            } else {
-                assert_eq!(db.incr(&key).await.unwrap(), 2);
-            }
+            // All slots must be served, by default.
+            let down = || cluster.node(1).connect().cmd(&format!("GET {key}")).is_error();
+            tokio::task::block_in_place(|| wait_until("the cluster to be down", down));
+            let error = db.incr(&key).timeout(SHORT).await.unwrap_err();
+            assert!(matches!(error.kind(), Kind::Timeout(brisk::Phase::Queued)), "{error:?}");
+            assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
+            assert!(!error.maybe_applied());
             let gone = db.incr(cluster.key_of(0, 0)).timeout(SHORT).await.unwrap_err();
             assert!(matches!(gone.kind(), Kind::Timeout(_)), "{gone:?}");
         });

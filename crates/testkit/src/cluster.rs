@@ -37,6 +37,8 @@ pub struct Cluster {
     kind: Kind,
     members: Vec<Member>,
     primaries: usize,
+    /// The nodes that were killed for good.
+    killed: Vec<Server>,
     /// The coordinator of nodes of Brisk. Dropped after the nodes.
     _store: TempDir,
 }
@@ -119,7 +121,7 @@ impl Cluster {
             Member { launch, port: server.port(), server: Some(server), is_up: true, id, bus }
         };
         let members: Vec<Member> = (0..primaries * (1 + replicas_each)).map(start).collect();
-        let cluster = Cluster { kind, members, primaries, _store: store };
+        let cluster = Cluster { kind, members, primaries, killed: Vec::new(), _store: store };
         cluster.join();
         cluster
     }
@@ -247,10 +249,13 @@ impl Cluster {
         (0..self.members.len()).filter(|at| self.members[*at].is_up)
     }
 
-    /// Ends a node at once.
+    /// Ends a node at once and for good. Its port stays claimed: clients of this cluster still connect to it.
     pub fn kill(&mut self, at: usize) {
         self.members[at].is_up = false;
-        self.members[at].server.take().into_iter().for_each(Server::kill);
+        if let Some(mut server) = self.members[at].server.take() {
+            server.kill_for_now();
+            self.killed.push(server);
+        }
     }
 
     /// Ends a node at once. Its port and its files stay for [`Cluster::restart`].
