@@ -1,4 +1,4 @@
-//! What a node of a cluster shows about itself: the address that CONFIG SET announces, and its epochs.
+//! The facts that a node of a cluster shows about itself: the address that CONFIG SET announces, and its epochs.
 
 use brisk_testkit::port::Port;
 use brisk_testkit::{BriskCluster, Conn, Launch, Server, wait_until};

@@ -277,7 +277,7 @@ fn reads_go_to_replicas_if_that_is_wanted() {
             let keys: Vec<String> = (0..3).map(|primary| cluster.key_of(primary, 0)).collect();
             for (primary, key) in keys.iter().enumerate() {
                 db.set(key, primary).await.unwrap();
-                // What a replica has is not what was just written.
+                // A replica may lack the last write.
                 let replica = || cluster.node(primary + 3).connect().cmd("DBSIZE").integer() == 1;
                 tokio::task::block_in_place(|| wait_until("the replica to have it", replica));
             }

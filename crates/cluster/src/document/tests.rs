@@ -21,6 +21,18 @@ pub(crate) fn stamp(number: u64) -> ChangeId {
     ChangeId { writer: run(1), number }
 }
 
+/// The registration of member `n`.
+pub(crate) fn registration(n: u8, incarnation: u64) -> Registration {
+    Registration {
+        id: node(n),
+        incarnation: Incarnation(incarnation),
+        version: "1".into(),
+        member: member(n),
+        no_failover: false,
+        other: Map::new(),
+    }
+}
+
 pub(crate) fn member(n: u8) -> Member {
     Member { ip: "127.0.0.1".into(), port: 7000 + u16::from(n), ..Member::default() }
 }

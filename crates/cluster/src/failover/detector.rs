@@ -21,7 +21,7 @@ pub fn failure_delay_ms(ttl_ms: u64) -> u64 {
     (ttl_ms / 2).max(DELAY_MS_MIN)
 }
 
-/// What a node sees at one moment. All times are milliseconds on its monotonic clock.
+/// The view of a node at one moment. All times are milliseconds on its monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct SeenNodes<'s> {
     /// The document in force.
@@ -102,9 +102,7 @@ impl FailureDetector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::tests::{member, node, three_shards};
-    use crate::id::Incarnation;
-    use serde_json::Map;
+    use crate::document::tests::{node, registration, three_shards};
 
     const TTL_MS: u64 = 3_000;
     const DELAY_MS: u64 = 1_500;
@@ -118,23 +116,12 @@ mod tests {
         now_ms: u64,
     }
 
-    fn registration(n: u8) -> Registration {
-        Registration {
-            id: node(n),
-            incarnation: Incarnation(n.into()),
-            version: "1".into(),
-            member: member(n),
-            no_failover: false,
-            other: Map::new(),
-        }
-    }
-
     impl World {
         fn new() -> World {
             World {
                 detector: FailureDetector::new(TTL_MS),
                 topology: three_shards(),
-                registered: (1..5).map(|n| (node(n), registration(n))).collect(),
+                registered: (1..5).map(|n| (node(n), registration(n, 1))).collect(),
                 renewed_ms: Some(0),
                 now_ms: 0,
             }
@@ -177,7 +164,7 @@ mod tests {
         assert_eq!(world.after(DELAY_MS - 1), []);
         assert_eq!(world.after(1), [node(3)]);
         // Another process of it counts: it decides with the controller when it serves.
-        world.registered.insert(node(3), registration(3));
+        world.registered.insert(node(3), registration(3, 1));
         assert_eq!(world.after(0), []);
         world.registered.remove(&node(3));
         assert_eq!(world.after(0), []);
@@ -205,7 +192,7 @@ mod tests {
             world.registered.remove(&node(2));
             assert_eq!(world.after(1), []);
             assert_eq!(world.after(DELAY_MS - 1), []);
-            world.registered.insert(node(2), registration(2));
+            world.registered.insert(node(2), registration(2, 1));
             assert_eq!(world.after(DELAY_MS), []);
         }
     }
@@ -237,11 +224,11 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(world.after(DELAY_MS), []);
         }
-        world.registered.insert(node(1), registration(1));
+        world.registered.insert(node(1), registration(1, 1));
         assert_eq!(world.after(DELAY_MS), []);
         assert_eq!(world.after(DELAY_MS), [node(2), node(3), node(4)]);
         world.renewed_ms = None;
-        world.registered = (1..3).map(|n| (node(n), registration(n))).collect();
+        world.registered = (1..3).map(|n| (node(n), registration(n, 1))).collect();
         assert_eq!(world.cut_off_after(1), [node(3), node(4)]);
     }
 

@@ -1,7 +1,7 @@
 //! Tests of the controller's decisions. TTL 3 s, validity factor 10.
 
 use super::*;
-use crate::document::tests::{member, node, run, shard_id, stamp, three_shards};
+use crate::document::tests::{member, node, registration, run, shard_id, stamp, three_shards};
 use crate::document::{Durability, NodeRole, TermCause};
 use crate::id::{Incarnation, NodeRun, Term};
 use serde_json::Map;
@@ -17,17 +17,6 @@ struct World {
     statuses: BTreeMap<NodeId, ReceivedStatus>,
     pongs: BTreeMap<NodeId, u64>,
     now_ms: u64,
-}
-
-fn registration(n: u8, incarnation: u64) -> Registration {
-    Registration {
-        id: node(n),
-        incarnation: Incarnation(incarnation),
-        version: "1".into(),
-        member: member(n),
-        no_failover: false,
-        other: Map::new(),
-    }
 }
 
 impl World {

@@ -1,19 +1,10 @@
 //! The shapes are those of a cluster of redis-server 7.0.15: fields, their order, flags, metadata.
 
 use super::*;
-use crate::document::tests::{member, node, run, shard_id, three_shards};
-use crate::id::Incarnation;
-use serde_json::Map;
+use crate::document::tests::{node, registration, run, shard_id, three_shards};
 
 fn own(n: u8) -> Registration {
-    Registration {
-        id: node(n),
-        incarnation: Incarnation(n.into()),
-        version: "1".into(),
-        member: member(n),
-        no_failover: false,
-        other: Map::new(),
-    }
+    registration(n, n.into())
 }
 
 /// All four nodes live; the offset of each is 680.
