@@ -109,7 +109,7 @@ impl Lane {
         self.shared.counts()
     }
 
-    /// Requests whose replies have not come, about.
+    /// The approximate number of requests without a reply.
     pub(crate) fn pending(&self) -> usize {
         self.shared.pending()
     }
@@ -122,8 +122,8 @@ fn unpaired() -> Error {
     Error::new(Kind::Invalid, text)
 }
 
-/// Where a caller waits.
+/// A slot in which a caller waits.
 pub(crate) type Waiting = crate::sync::Arc<Slot>;
 
-/// What a caller gets.
+/// The result for a caller.
 pub(crate) type Answer = Result<Reply>;
