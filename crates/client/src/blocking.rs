@@ -4,7 +4,7 @@ use crate::effects::block_millis;
 use crate::request::Request;
 use std::time::Duration;
 
-/// Where a command says how long it waits, and in what unit.
+/// The position and unit of a command's timeout argument.
 #[derive(Clone, Copy)]
 enum Says {
     LastSeconds,
@@ -60,8 +60,8 @@ fn says(name: &[u8]) -> Option<Says> {
     SAYS.iter().find(is_this).map(|(_, says)| *says)
 }
 
-/// For how long these requests, one after the other, may wait for their replies when a reply takes no longer than
-/// `margin` beside that. `None` if none of them waits.
+/// How long these requests may take together, one after the other, if each reply takes at most `margin` longer than its
+/// request blocks. `None` if none of them blocks.
 pub(crate) fn limit(requests: &[Request], margin: Option<Duration>) -> Option<Waits> {
     let mut sum = None;
     for request in requests {

@@ -299,8 +299,7 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
     }
 }
 
-/// An error from the server means that the command was refused; any other error, that its reply does
-/// not fit.
+/// An error from the server means that it rejected the command. Any other error means that the reply does not fit.
 #[cold]
 fn unreadable(error: Error, request: &Request) -> Error {
     let was_executed = matches!(error.kind(), Kind::UnexpectedReply | Kind::Protocol);

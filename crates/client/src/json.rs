@@ -94,7 +94,7 @@ impl<T: DeserializeOwned> FromReply for Json<T> {
     fn from_reply(reader: &mut Reader<'_>) -> Result<Json<T>> {
         let part = reader.part()?;
         match part {
-            // Numbers that a script gives, and counters.
+            // Counters, and integers that a script returns.
             Part::Integer(number) => from_slice(number.to_string().as_bytes()),
             part => match part.as_bytes() {
                 Some(json) => from_slice(json),

@@ -166,12 +166,12 @@ impl Client {
     /// cluster: open a cache on each of [`Client::primaries`].
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
         if self.stays_with_a_node() {
-            let text = "a cache is of one server: take one of each primary that this client has";
+            let text = "a cache is for one server: open one on each of the client's primaries";
             return Err(Error::new(Kind::Invalid, text));
         }
         let (setup, handle) = self.setup(None);
         if setup.protocol == Some(2) {
-            return Err(needs_resp3("the client was told to speak RESP2"));
+            return Err(needs_resp3("the client is configured for RESP2"));
         }
         let mut setup = (*setup).clone();
         setup.tracking = Some(tracking(&options));
@@ -227,7 +227,7 @@ impl Connection {
     /// Turns tracking on: from here on the server invalidates the keys that were read.
     pub(crate) async fn track(&mut self, request: &Request) -> Result<()> {
         if self.protocol < 3 {
-            return Err(needs_resp3("the server does not speak it"));
+            return Err(needs_resp3("the server does not support it"));
         }
         let replies = self.ask(std::slice::from_ref(request)).await?;
         replies.iter().try_for_each(|reply| reply.read::<()>())

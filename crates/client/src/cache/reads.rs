@@ -7,16 +7,16 @@
 
 use crate::request::Request;
 
-/// Where the keys of a command are.
+/// The positions of a command's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
-    /// The word behind the name.
+    /// The argument after the name.
     One,
-    /// The two words behind the name.
+    /// The two arguments after the name.
     Two,
-    /// All words behind the name.
+    /// All arguments after the name.
     All,
-    /// As many as the word behind the name says, behind that.
+    /// The argument after the name is the number of keys, which follow it.
     Counted,
 }
 
@@ -91,7 +91,7 @@ fn place(name: &[u8]) -> Option<Keys> {
     found.ok().and_then(|at| KEPT.get(at)).map(|(_, keys)| *keys)
 }
 
-/// The keys of a command that is kept; `None` if it is not, or has none. O(words).
+/// The keys of a command that is cached; `None` if it is not cached or has no keys. O(arguments).
 pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
     let mut words = request.words();
     let keys: Vec<_> = match place(words.next()?)? {
@@ -106,7 +106,7 @@ pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
     (!keys.is_empty()).then_some(keys)
 }
 
-/// The commands that are kept, and in a word where their keys are.
+/// The commands that are cached, each with a name for the positions of its keys.
 pub(super) fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEPT.iter().map(|(name, keys)| {
         let shape = match keys {

@@ -20,7 +20,7 @@ pub struct Id {
 }
 
 impl Id {
-    /// The largest ID before this one. There is none before 0-0.
+    /// The largest ID before this one. 0-0 has no predecessor and is returned unchanged.
     pub(super) fn before(self) -> Id {
         match (self.ms, self.seq) {
             (0, 0) => self,

@@ -51,7 +51,7 @@ const PARALLEL: usize = 16;
 /// A larger number is rejected as a mistake: entries are held in memory.
 const HELD_MAX: usize = 65_536;
 const CLAIM_IDLE: Duration = Duration::from_secs(30);
-/// With less, a member that only waits for the network would lose its entries.
+/// With a lower value, a member would lose its entries during a network delay.
 const CLAIM_IDLE_MIN: Duration = Duration::from_millis(100);
 const ATTEMPTS: u64 = 5;
 const RETRY_FIRST: Duration = Duration::from_secs(1);

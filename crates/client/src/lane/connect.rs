@@ -140,7 +140,7 @@ pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
         let limit = setup.connect_timeout;
         let text = match &setup.place {
             Place::Fixed => format!("no connection to {} within {limit:?}", setup.address),
-            _ => format!("no connection to who sentinels name within {limit:?}"),
+            _ => format!("no connection to the primary that Sentinel names within {limit:?}"),
         };
         Err(Error::new(Kind::Disconnected, text))
     })

@@ -126,7 +126,7 @@ impl InFlight {
             self.take_sent(shared, true);
         }
         let Some(entry) = self.entries.front() else {
-            return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
+            return Err(Error::new(Kind::Protocol, "a reply without a request"));
         };
         self.seen += 1;
         self.seen_bytes += len;

@@ -8,9 +8,9 @@ use crate::commands;
 use crate::error::{Error, Kind, Result};
 use crate::request::{Request, Traits};
 
-/// Items of one batch.
+/// The number of items in one batch.
 const AT_ONCE: usize = 4096;
-/// A string has no more.
+/// The maximum number of bits in a string.
 const BITS_MAX: f64 = (1_u64 << 32) as f64;
 const HASHES_MAX: f64 = 64.0;
 
@@ -151,7 +151,7 @@ impl Bloom {
     pub async fn estimated_len(&self) -> Result<u64> {
         let set = commands::bitcount(&self.key).on(&self.db).await? as f64;
         let bits = self.bits as f64;
-        // With all bits set nobody knows; it is as if one were not.
+        // If all bits are set, the count is unknown; assume that one is clear.
         let clear = ((bits - set) / bits).max(1.0 / bits);
         Ok((-bits / f64::from(self.hashes) * clear.ln()).round() as u64)
     }

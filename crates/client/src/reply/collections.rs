@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The elements of any aggregate; nothing is an empty one.
+/// The elements of any aggregate; nil reads as an empty one.
 fn elements<T: FromReply>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
     let part = reader.part()?;
     match part {
@@ -70,7 +70,7 @@ impl<T: FromReply, const N: usize> FromReply for [T; N] {
     }
 }
 
-/// Values around one.
+/// Types that wrap one value.
 macro_rules! around {
     ($($type:ident)*) => {$(
         impl<T: FromReply> FromReply for $type<T> {
@@ -97,7 +97,7 @@ macro_rules! around {
 
 around! { Arc Box Rc }
 
-/// Pairs come as a map, as an array of pairs, or as an array in which key and value take turns.
+/// Pairs arrive as a map, as an array of pairs, or as a flat array of keys and values.
 impl<A: FromReply, B: FromReply> FromReply for (A, B) {
     fn from_reply(reader: &mut Reader<'_>) -> Result<(A, B)> {
         let part = reader.part()?;
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(list, is_there.then(Vec::new), "{text}");
             let set = reply(text).read::<Option<HashSet<String>>>().unwrap();
             assert_eq!(set.is_some(), is_there, "{text}");
-            // Who does not ask gets an empty one.
+            // Types other than `Option` read nil as an empty list.
             assert_eq!(reply(text).read::<Vec<String>>().unwrap(), Vec::<String>::new());
             assert!(reply(text).read::<HashMap<String, i64>>().unwrap().is_empty());
         }

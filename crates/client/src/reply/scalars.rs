@@ -35,7 +35,7 @@ impl FromReply for bool {
             Part::Integer(value) => Ok(value != 0),
             Part::Null => Ok(false),
             Part::Simple(b"OK") => Ok(true),
-            // As programs of other languages write it.
+            // As clients in other languages write it.
             Part::Bulk(b"1" | b"true") => Ok(true),
             Part::Bulk(b"0" | b"false") => Ok(false),
             part => Err(Error::unexpected("flag", &part)),
@@ -65,7 +65,7 @@ macro_rules! integers {
     )*};
 }
 
-// No u8: a list of them is a string of bytes.
+// Not u8: a list of bytes is a string.
 integers! { i8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
 
 macro_rules! other_than_0 {
@@ -127,7 +127,7 @@ impl FromReply for char {
     }
 }
 
-/// Types that are made of another one.
+/// Types that convert from another type.
 macro_rules! made_of {
     ($($type:ty: $of:ty;)*) => {$(
         impl FromReply for $type {
@@ -250,7 +250,7 @@ mod tests {
             format!("{of} list of this length, but a list of 1 elements")
         );
         assert_eq!(error::<i8>(":128|"), format!("{of} i8, but an integer"));
-        // A text of a few hundred bytes, however long the value is.
+        // The error text has a few hundred bytes, no matter how long the value is.
         let long = format!("${}|{}|", 1 << 20, "x".repeat(1 << 20));
         assert!(error::<i64>(&long).len() < 100);
     }
