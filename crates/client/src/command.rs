@@ -273,7 +273,7 @@ pub(crate) fn wait_for<T>(
     // Waiting for room, the first attempt, and all retries together may each take the whole limit.
     let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(NOBODY_AFTER));
     block_on_within(future, patience).unwrap_or_else(|| {
-        let text = ": what runs the client's connections stands still, or is gone";
+        let text = ": the runtime of the client's connections is blocked or has ended";
         Err(Error::new(Kind::Timeout(Phase::Sent), text))
     })
 }
@@ -450,7 +450,7 @@ impl State {
                     return done;
                 }
                 State::Done => {
-                    let text = "a command was polled after it was done";
+                    let text = "a command was polled after it had completed";
                     return Poll::Ready(Err(Error::new(Kind::Invalid, text)));
                 }
             }

@@ -126,7 +126,7 @@ impl<'r, 'a> Fields<'r, 'a> {
                 (count, true)
             }
             Part::Array(count) if count % 2 == 0 => (count / 2, false),
-            part => return Err(Error::unexpected("hash", &part).at(of)),
+            part => return Err(Error::unexpected("a hash", &part).at(of)),
         };
         Ok(Fields { reader, left, is_nested, of })
     }
@@ -140,7 +140,7 @@ impl<'r, 'a> Fields<'r, 'a> {
         if self.is_nested {
             let part = self.reader.part()?;
             if part != Part::Array(2) {
-                return Err(Error::unexpected("field and its value", &part).at(self.of));
+                return Err(Error::unexpected("a field and its value", &part).at(self.of));
             }
         }
         word(self.reader, self.of).map(Some)
@@ -159,7 +159,7 @@ impl<'r, 'a> Fields<'r, 'a> {
     }
 
     fn missing(&self, name: &str) -> Error {
-        self.locate(Error::new(Kind::Missing, "it is not there"), name)
+        self.locate(Error::new(Kind::Missing, "the field is missing"), name)
     }
 
     fn locate(&self, error: Error, name: &str) -> Error {
@@ -170,7 +170,7 @@ impl<'r, 'a> Fields<'r, 'a> {
 /// A string of the reply, unchanged.
 pub fn word<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
     let part = reader.part()?;
-    part.as_bytes().ok_or_else(|| Error::unexpected("word", &part).at(of))
+    part.as_bytes().ok_or_else(|| Error::unexpected("a string", &part).at(of))
 }
 
 #[must_use]

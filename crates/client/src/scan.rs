@@ -178,7 +178,8 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         let Some(cursor) = self.next else { return Ok(None) };
         let is_of_all = self.begin.first_key().is_none();
         if is_of_all && self.target.cluster().is_some_and(Cluster::is_sharded) {
-            let text = "a walk through all keys is one server's: take one of each of `primaries()`";
+            let text =
+                "an iteration over all keys runs on one server: iterate on each of `primaries()`";
             return Err(Error::new(Kind::Invalid, text));
         }
         let command: Command<(), (u64, Vec<T>)> = Command::new(self.request(cursor));

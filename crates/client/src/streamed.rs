@@ -180,7 +180,7 @@ impl Streamed {
                 self.read(Phase::Streaming, 2).await?;
             }
             if !self.connection.buffer.starts_with(b"\r\n") {
-                return Err(self.fail(Error::new(Kind::Protocol, "a string without its end")));
+                return Err(self.fail(Error::new(Kind::Protocol, "a string without its line end")));
             }
             self.left = Left::Nothing;
             return Ok(None);

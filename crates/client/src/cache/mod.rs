@@ -312,17 +312,17 @@ impl Inner {
     fn keys<'a>(&self, request: &'a Request) -> Result<Vec<&'a [u8]>> {
         let invalid = |why: &str| {
             let name = request.words().next().unwrap_or_default().escape_ascii().to_string();
-            Error::new(Kind::Invalid, format!("{name} {why}: send it by the client"))
+            Error::new(Kind::Invalid, format!("{name} {why}: send it on the client"))
         };
         let keys = reads::keys(request)
-            .ok_or_else(|| invalid("is no read that follows from the keys it names"))?;
+            .ok_or_else(|| invalid("is not a read that depends only on its keys"))?;
         let prefixes = &self.options.prefixes;
         let is_told = |key: &&[u8]| {
             prefixes.is_empty() || prefixes.iter().any(|start| key.starts_with(start))
         };
         match keys.iter().all(is_told) {
             true => Ok(keys),
-            false => Err(invalid("has a key that begins with no prefix of the cache")),
+            false => Err(invalid("has a key without a prefix of the cache")),
         }
     }
 
@@ -363,7 +363,7 @@ impl Target for Cache {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
         let [request] = way.requests else {
-            return Err(Error::new(Kind::Invalid, "a cache takes one command at a time"));
+            return Err(Error::new(Kind::Invalid, "a cache accepts one command at a time"));
         };
         self.inner.find(request, way, self.age_max, waker)
     }

@@ -114,7 +114,7 @@ pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
         return Ok(());
     }
     let text =
-        "this command would hold up, or change, a connection that others share: use a Session";
+        "this command would block or change a connection that other callers share: use a Session";
     Err(Error::new(Kind::Invalid, text))
 }
 

@@ -371,14 +371,15 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
                     .map(request);
             connection.ask(&requests).await
         };
-        let unanswered = |_| Err(Error::new(Kind::Disconnected, "nothing, in the time for that"));
+        let unanswered = |_| Err(Error::new(Kind::Disconnected, "no reply within the time limit"));
         let asked = tokio::time::timeout(setup.connect_timeout, asking).await;
         let replies = asked.unwrap_or_else(unanswered).map_err(failed)?;
         let [primary, others, replicas] = &replies[..] else {
-            return Err(failed(Error::new(Kind::Protocol, "not what it was asked")));
+            return Err(failed(Error::new(Kind::Protocol, "an unexpected reply")));
         };
         let told: Option<(String, String)> = primary.read().map_err(failed)?;
-        let unknown = || failed(Error::new(Kind::Missing, "it knows no such service"));
+        let unknown =
+            || failed(Error::new(Kind::Missing, "the sentinel does not know the service"));
         let (host, port) = told.ok_or_else(unknown)?;
         let primary = address(&host, &port, tls)
             .ok_or_else(|| failed(Error::new(Kind::Protocol, "an address without a port")))?;

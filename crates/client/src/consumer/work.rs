@@ -445,7 +445,7 @@ where
                 self.held.insert(id, held);
                 self.give_up(
                     id,
-                    format!("delivered {} times before, never confirmed", deliveries - 1),
+                    format!("delivered {} times before, never acknowledged", deliveries - 1),
                 );
                 continue;
             }

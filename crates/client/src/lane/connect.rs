@@ -390,7 +390,7 @@ impl Connection {
                     return Err(error);
                 }
                 written?;
-                let text = "the server closed the connection before it answered";
+                let text = "the server closed the connection before it replied";
                 return Err(Error::new(Kind::Disconnected, text));
             }
         }

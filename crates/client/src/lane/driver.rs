@@ -470,7 +470,7 @@ impl<'a> Link<'a> {
             self.heard = false;
             let silence = now.saturating_duration_since(self.last_heard);
             if waits && silence >= self.silence_max() {
-                let text = format!("no answer for {:.1} s", silence.as_secs_f64());
+                let text = format!("no reply for {:.1} s", silence.as_secs_f64());
                 return Err(lost(&text));
             }
             if waits && silence >= self.probes_after() {
@@ -538,7 +538,7 @@ impl<'a> Link<'a> {
             && self.in_flight.survives(&self.task.shared)
         {
             self.replacement = Some(connection);
-            return Err(lost("no answer, and a new connection is answered"));
+            return Err(lost("no reply, although the server replies on a new connection"));
         }
         Ok(())
     }

@@ -195,7 +195,10 @@ impl InFlight {
         }
         let mut cell = shared.lock();
         if cell.is_broken {
-            return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
+            return Err(Error::new(
+                Kind::Protocol,
+                "a reply to a request that was sent only in part",
+            ));
         }
         if cell.is_writing || cell.is_held || cell.entries.is_empty() {
             return Ok(());

@@ -117,8 +117,8 @@ impl Lane {
 
 #[cold]
 fn unpaired() -> Error {
-    let text = "after this command the server sends replies that are no command's own: a Subscriber is for \
-                messages, and CLIENT REPLY OFF and SKIP, MONITOR, REPLCONF ACK and SYNC have no place here";
+    let text = "after this command the server does not send one reply per command: use a Subscriber for \
+                messages; CLIENT REPLY OFF and SKIP, MONITOR, REPLCONF ACK and SYNC are not supported";
     Error::new(Kind::Invalid, text)
 }
 

@@ -180,7 +180,7 @@ impl State {
             Ok(_) => Some(Ok(())),
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(_) => {
-                let text = "TLS: the connection was cut without a notice of its end";
+                let text = "TLS: the connection ended without close_notify";
                 Some(Err(io::Error::new(ErrorKind::UnexpectedEof, text)))
             }
         }
@@ -275,7 +275,7 @@ impl TlsReader {
             match read {
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(()))) => {
-                    let text = "TLS: the server ended the connection amid the handshake";
+                    let text = "TLS: the server closed the connection during the handshake";
                     return Poll::Ready(Err(io::Error::new(ErrorKind::UnexpectedEof, text)));
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -50,13 +50,16 @@ impl Bloom {
     /// need more than 2^32 bits.
     pub fn new(db: &Client, key: impl ToArg, items: u64, false_positives: f64) -> Result<Bloom> {
         if items == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
-            let text = "a Bloom filter has items, and a probability between 0 and 1";
+            let text = "a Bloom filter needs at least one item, and a probability between 0 and 1";
             return Err(Error::new(Kind::Invalid, text));
         }
         let ln_2 = std::f64::consts::LN_2;
         let bits = (items as f64 * -false_positives.ln() / (ln_2 * ln_2)).ceil().max(8.0);
         if bits > BITS_MAX {
-            return Err(Error::new(Kind::Invalid, "it would need more than 2^32 bits"));
+            return Err(Error::new(
+                Kind::Invalid,
+                "the Bloom filter would need more than 2^32 bits",
+            ));
         }
         let hashes = (bits / items as f64 * ln_2).round().clamp(1.0, HASHES_MAX);
         Ok(Bloom { db: db.clone(), key: bytes_of(key), bits: bits as u64, hashes: hashes as u32 })

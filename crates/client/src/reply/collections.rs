@@ -17,7 +17,7 @@ fn elements<T: FromReply>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
             T::many(reader, usize::try_from(count).unwrap_or(usize::MAX), false)
         }
         Part::Map(count) => T::many(reader, usize::try_from(count).unwrap_or(usize::MAX), true),
-        part => Err(Error::unexpected("list", &part)),
+        part => Err(Error::unexpected("a list", &part)),
     }
 }
 
@@ -66,7 +66,7 @@ impl<T: FromReply, const N: usize> FromReply for [T; N] {
     fn from_reply(reader: &mut Reader<'_>) -> Result<[T; N]> {
         let part = reader.peek()?;
         let values = elements(reader)?;
-        values.try_into().map_err(|_| Error::unexpected("list of this length", &part))
+        values.try_into().map_err(|_| Error::unexpected("a list of this length", &part))
     }
 }
 
@@ -102,7 +102,7 @@ impl<A: FromReply, B: FromReply> FromReply for (A, B) {
     fn from_reply(reader: &mut Reader<'_>) -> Result<(A, B)> {
         let part = reader.part()?;
         if part.len_within() != 2 {
-            return Err(Error::unexpected("pair", &part));
+            return Err(Error::unexpected("a pair", &part));
         }
         Ok((A::from_reply(reader)?, B::from_reply(reader)?))
     }
@@ -115,7 +115,7 @@ impl<A: FromReply, B: FromReply> FromReply for (A, B) {
             (true, _) => count,
             (false, 0) => count / 2,
             (false, _) => {
-                return Err(Error::unexpected("list of pairs", &Part::Array(count as u64)));
+                return Err(Error::unexpected("a list of pairs", &Part::Array(count as u64)));
             }
         };
         let mut values = Vec::with_capacity(pairs.min(COLLECT_MAX));
@@ -135,7 +135,7 @@ macro_rules! tuples {
             fn from_reply(reader: &mut Reader<'_>) -> Result<Self> {
                 let part = reader.part()?;
                 if part.len_within() != $count {
-                    return Err(Error::unexpected(concat!("list of ", $count), &part));
+                    return Err(Error::unexpected(concat!("a list of ", $count), &part));
                 }
                 Ok(($($name::from_reply(reader)?,)*))
             }

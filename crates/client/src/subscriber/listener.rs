@@ -194,7 +194,7 @@ impl Listener {
                 error = &mut left => return Err(error),
                 () = sleep(PING_EACH.min(self.setup.silence_max / 2)) => {
                     if silent {
-                        return Err(Error::new(Kind::Disconnected, "no answer to PING"));
+                        return Err(Error::new(Kind::Disconnected, "no reply to PING"));
                     }
                     silent = true;
                     self.shared.lock().orders.asked(Asked::Ping);

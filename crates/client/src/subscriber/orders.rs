@@ -275,7 +275,7 @@ impl Future for Confirmation<'_> {
             state.orders.add(&this.new, until, cx.waker())
         });
         let Some(call) = state.orders.calls.get_mut(&number) else {
-            return Poll::Ready(Err(Error::new(Kind::Invalid, "polled after it was done")));
+            return Poll::Ready(Err(Error::new(Kind::Invalid, "polled after it had completed")));
         };
         if call.left > 0 {
             call.waker.clone_from(cx.waker());

@@ -129,7 +129,7 @@ impl Outlook {
                 () = sleep(HEDGE), if left.len() > 0 => {}
             }
         }
-        let nobody = || Error::new(Kind::Disconnected, "no node of the cluster has answered");
+        let nobody = || Error::new(Kind::Disconnected, "no node of the cluster has replied");
         best.ok_or_else(|| failed.unwrap_or_else(nobody))
     }
 }
@@ -152,7 +152,9 @@ impl Scout {
         let requests = names.map(|name| Request::new(name, Traits::default()));
         let late = |_| Error::new(Kind::Disconnected, format!("{} does not answer", self.address));
         let replies = timeout(ANSWER_MAX, self.connection.ask(&requests)).await.map_err(late)??;
-        let other = |_| Error::new(Kind::Protocol, "another number of replies than of requests");
+        let other = |_| {
+            Error::new(Kind::Protocol, "the number of replies differs from the number of requests")
+        };
         replies.try_into().map_err(other)
     }
 

@@ -132,7 +132,7 @@ impl Role {
     /// The server's error, or a malformed reply.
     pub(super) fn read(reply: &Reply, told: &Told<'_>) -> Result<Role> {
         let reply: Value = reply.read()?;
-        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to ROLE is not one");
+        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to ROLE is malformed");
         // Ports are strings in one of the two replies, and integers in the other.
         let port = |value: &Value| match value.as_integer() {
             Some(port) => u16::try_from(port).ok(),

@@ -133,7 +133,12 @@ impl Spread {
                 return Ok(vec![reply]);
             }
             let cut = cut(reply.as_bytes()).filter(|cut| cut.len() == leaves.len());
-            let wrong = || Error::new(Kind::Protocol, "another number of replies than of requests");
+            let wrong = || {
+                Error::new(
+                    Kind::Protocol,
+                    "the number of replies differs from the number of requests",
+                )
+            };
             let reader = reply.reader();
             let own = |bytes: &[u8]| {
                 Reply::small(bytes).unwrap_or_else(|| Reply::shared(reader.share(bytes)))

@@ -87,7 +87,7 @@ impl Topology {
     /// The server's error; an invalid reply, for example a slot out of range; or no slot is served.
     pub(crate) fn read(reply: &Reply, epoch: u64, told: &Told<'_>) -> Result<Topology> {
         let reply: Value = reply.read()?;
-        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to CLUSTER SLOTS is no list");
+        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to CLUSTER SLOTS is malformed");
         let mut ranges: Vec<Placed> = Vec::new();
         for range in reply.as_slice().ok_or_else(wrong)? {
             ranges.push(placed(range, told).ok_or_else(wrong)?);
