@@ -1,4 +1,4 @@
-//! Client-side caching: what it costs beside our own server without it.
+//! The cost of client-side caching, compared with our own server without it.
 
 use super::Setup;
 use super::load::{Lines, fill};
@@ -11,13 +11,13 @@ use brisk_testkit::words::encode;
 
 const KEYS: usize = 100_000;
 const VALUE_LEN: usize = 16;
-/// Keys of which the tracking client is never told, in the cases where others write.
+/// The number of keys that only the other connection has read, in the cases where others track.
 const OTHERS: u64 = 10_000;
 
-/// How a connection tracks, and what it sends.
+/// How a connection tracks, and the command that it sends.
 struct Way {
     what: &'static str,
-    /// Of the connection that works.
+    /// The options of the working connection.
     options: Option<&'static str>,
     /// Another connection has read [`OTHERS`] other keys.
     others_track: bool,
@@ -27,14 +27,14 @@ struct Way {
 
 const WAYS: &[Way] = &[
     Way {
-        what: "GET of what is tracked",
+        what: "GET of tracked keys",
         options: Some("NOLOOP"),
         others_track: false,
         word: "GET",
         limit: Limit::Ratio(1.15),
     },
     Way {
-        what: "SET of what nobody tracks",
+        what: "SET of untracked keys",
         options: None,
         others_track: true,
         word: "SET",
@@ -56,7 +56,7 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// GET and SET with tracking on, beside the same server without.
+/// GET and SET with tracking on, compared with the same server with tracking off.
 pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     for (pipeline, operations) in [(1, 100_000), (100, 2_000_000)] {
@@ -83,15 +83,15 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One connection and its server, with all requests and replies at hand: what the load takes for
-/// itself only makes the case longer.
+/// One connection and its server, with all requests and replies in memory. The load's own cost only makes the case
+/// longer.
 struct Load<'s> {
     server: &'s Server,
     peer: Peer,
-    /// For each key one, in an order that does not repeat soon.
+    /// One request for each key, in an order with a long period.
     requests: Lines,
     replies: Lines,
-    /// Held open: a client that is gone is not told.
+    /// Kept open: a closed client gets no invalidations.
     _other: Option<Peer>,
 }
 
@@ -126,7 +126,7 @@ impl<'s> Load<'s> {
             _ => b"+OK\r\n".to_vec(),
         }))?;
         let mut load = Load { server, peer, requests, replies, _other: other };
-        // What is tracked from now on is no part of the figure.
+        // Tracks all keys first, which is not measured.
         load.run(way, 100, KEYS)?;
         Ok(load)
     }

@@ -258,7 +258,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         },
     };
     let Some(scheme) = Scheme::of(name) else {
-        let text = "the address has a scheme that is not known: there are redis://, rediss:// (TLS), \
+        let text = "the scheme of the address is unknown; supported are redis://, rediss:// (TLS), \
                     redis-cluster://, redis-sentinel:// and unix://";
         return Err(Error::new(Kind::Invalid, text));
     };
@@ -272,7 +272,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let (server, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut fragment = fragment;
     let mut url = match scheme.is_unix {
-        true if server.is_empty() => return Err(invalid("there is no path")),
+        true if server.is_empty() => return Err(invalid("the path is empty")),
         true => Url::of(Address::Unix(PathBuf::from(server))),
         false => read_servers(server, scheme, &mut fragment).map_err(|why| invalid(&why))?,
     };

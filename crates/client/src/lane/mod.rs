@@ -1,9 +1,9 @@
 //! A *lane*: one connection that any number of callers share, its queue, and the task that reads it.
 //!
 //! ```text
-//!   callers ──encode──> cell: bytes to be sent, and who waits for them  ──swap──> driver ──> socket
+//!   callers ──encode──> cell: bytes to send, and waiting callers       ──swap──> driver ──> socket
 //!      ^                  (one short lock; nothing is allocated)                    │
-//!      └──────────────── slot: the reply, and whom to wake  <──in order──── scan <──┘
+//!      └──────────────── slot: the reply, and a waker      <──in order──── scan <──┘
 //! ```
 //!
 //! | part | what it is |

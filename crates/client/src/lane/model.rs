@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const LEN: usize = b"*1\r\n$1\r\nA\r\n".len();
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a thread of the model sleeps on.
+/// The notification on which a thread of the model sleeps.
 struct Bell(Notify);
 
 impl Bell {
