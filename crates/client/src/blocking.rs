@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_that_waits_says_how_long() {
+    fn each_blocking_command_has_a_timeout_argument() {
         assert_eq!(millis(blpop::<(), ()>("k", 1.5).request()), Some(1500));
         assert_eq!(millis(blpop::<(), ()>("k", 0).request()), Some(0));
         assert_eq!(
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn every_command_that_is_known_to_wait_is_known_here() {
         for name in crate::commands::BLOCKING {
-            assert!(says(name.as_bytes()).is_some(), "{name}");
+            assert!(timeout_argument(name.as_bytes()).is_some(), "{name}");
         }
     }
 

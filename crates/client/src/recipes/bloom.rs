@@ -168,7 +168,7 @@ impl Bloom {
     }
 }
 
-/// The present or former values of an item's bits.
+/// The current or former values of an item's bits.
 type Ask = Command<(), Vec<i64>>;
 
 fn fnv(bytes: &[u8]) -> u64 {

@@ -329,7 +329,7 @@ impl ClusterState {
     }
 }
 
-/// Milliseconds of `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+/// Milliseconds of `CLOCK_BOOTTIME`, which continues while the machine is suspended.
 #[must_use]
 pub fn boot_ms() -> u64 {
     let time = clock_gettime(ClockId::Boottime);

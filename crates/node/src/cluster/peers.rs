@@ -31,7 +31,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// The option of REPLCONF by which a node introduces a connection: its PUBLISH and SPUBLISH are not sent on.
+/// The option of REPLCONF with which a node introduces a connection: its PUBLISH and SPUBLISH are not forwarded.
 pub const PEER_OPTION: &str = "brisk-peer";
 
 /// Starts the thread that distributes messages.

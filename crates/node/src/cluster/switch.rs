@@ -12,10 +12,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Condvar, Mutex};
 
-/// The option of REPLCONF by which a replica requests a switch from its primary.
+/// The option of REPLCONF with which a replica requests a switch from its primary.
 pub const SWITCH_OPTION: &str = "brisk-switch";
 
-/// The value of that option by which a former primary has the new one read the topology at once.
+/// The value of that option with which a former primary makes the new one read the topology at once.
 pub const LOOK_VALUE: &str = "look";
 
 /// A replica wants to be the primary of its shard. The text form is `shard:term:run`.

@@ -23,11 +23,11 @@ const LINE_BYTES: usize = 384;
 /// Values that are known of the caller only.
 struct Own {
     id: u64,
-    /// Bytes of the arguments of the present command.
+    /// Bytes of the arguments of the current command.
     words_bytes: u64,
-    /// Bytes of replies made in this turn, without the present reply.
+    /// Bytes of replies made in this turn, without the current reply.
     reply_bytes: u64,
-    /// The session's totals, including earlier commands of this turn but not the present command.
+    /// The session's totals, including earlier commands of this turn but not the current command.
     traffic: Traffic,
 }
 

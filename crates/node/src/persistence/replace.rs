@@ -158,7 +158,7 @@ mod tests {
             disk.fail_at(call);
             let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");
-            // After the rename the new file is present, but not durable across a power failure.
+            // After the rename the new file exists, but is not durable across a power failure.
             let expected = if call < 4 { OLD } else { NEW };
             assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
             disk.repair();

@@ -60,7 +60,7 @@ pub struct ReplicationIds {
     pub former: Option<FormerHistory>,
 }
 
-/// A history with which the present one shares its beginning.
+/// A history with which the current one shares its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerHistory {
     pub id: String,

@@ -37,7 +37,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     core.refresh_config();
 }
 
-/// Makes this server a primary with its present dataset. Replicas of the same former primary can continue
+/// Makes this server a primary with its current dataset. Replicas of the same former primary can continue
 /// with it.
 pub fn become_primary(core: &mut Core) {
     let shared = core.shared;

@@ -357,7 +357,7 @@ impl ControllerOffice {
     }
 }
 
-/// The decision in words, for the log.
+/// The decision as a text, for the log.
 fn words(decision: &Decision, next: Option<&Topology>) -> String {
     match decision {
         Decision::Form { shards, replicas } => {

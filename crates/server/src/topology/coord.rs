@@ -64,7 +64,7 @@ impl Coord {
         }
     }
 
-    /// Does what is due. Returns true if the controller had its turn: the coordinator is reached.
+    /// Does the work that is due. Returns true if the controller had its turn: the coordinator is reached.
     pub(super) fn turn(&mut self) -> bool {
         let generation = self.follower.shared.settings.generation();
         if std::mem::replace(&mut self.settings, generation) != generation {
@@ -133,7 +133,7 @@ impl Coord {
 /// Logs each kind of error of a repeated activity once, until the activity succeeds.
 pub(super) struct ErrorLog {
     shared: &'static Shared,
-    /// The activity, in words.
+    /// The activity as a text.
     what: &'static str,
     seen: ErrorKinds,
 }

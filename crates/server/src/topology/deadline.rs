@@ -48,7 +48,7 @@ impl LeaseDeadline {
         self.change(state, |times| (times.lease, times.own_ms, times.extended_ms) = (None, 0, 0));
     }
 
-    /// The number of the present role.
+    /// The number of the current role.
     pub(super) fn role_number(&self) -> u64 {
         self.0.lock().even_poisoned().roles
     }

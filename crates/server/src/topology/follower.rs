@@ -69,7 +69,7 @@ pub(super) struct TopologyFollower {
     pub(super) document: DocumentLock,
     /// The nodes with a lease, as the watch reports them.
     pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
-    /// The present lease, for the controller, the report, and the end of the process.
+    /// The current lease, for the controller, the report, and the end of the process.
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
     has_workers: AtomicBool,
@@ -272,12 +272,12 @@ impl TopologyFollower {
         self.has_new_details.swap(false, Ordering::SeqCst)
     }
 
-    /// Notes the present lease.
+    /// Notes the current lease.
     pub(super) fn note_lease(&self, lease: Option<Lease>) {
         *self.lease.lock().even_poisoned() = lease;
     }
 
-    /// The present lease.
+    /// The current lease.
     pub(super) fn lease(&self) -> Option<Lease> {
         self.lease.lock().even_poisoned().clone()
     }

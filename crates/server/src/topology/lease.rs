@@ -87,7 +87,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub(super) fn turn(&mut self) {
         if self.follower.take_new_id() {
             self.leave();

@@ -1,4 +1,4 @@
-//! Requests to other nodes, by a connection of their own to the client port: a node's report, and a ping.
+//! Requests to other nodes, on a separate connection to the client port: a node's report, and a ping.
 
 use brisk_cluster::document::{Member, NodeStatus, REPORT_BYTES_MAX};
 use brisk_cluster::id::NodeId;

@@ -19,7 +19,7 @@ struct SignalFlags {
 }
 
 impl TopologySignal {
-    /// Ends the present or the next wait.
+    /// Ends the current or the next wait.
     pub(super) fn wake(&self) {
         self.flags.lock().even_poisoned().is_awake = true;
         self.changed.notify_all();

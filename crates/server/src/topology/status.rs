@@ -38,7 +38,7 @@ impl StatusReporter for TopologyFollower {
 }
 
 impl TopologyFollower {
-    /// The present report of this node.
+    /// The current report of this node.
     pub(super) fn node_status(&self) -> NodeStatus {
         let shared = self.shared;
         self.note_contact();
@@ -65,7 +65,7 @@ impl TopologyFollower {
         }
     }
 
-    /// Notes the last byte from the primary. It counts for the present shard only: data of another shard is no
+    /// Notes the last byte from the primary. It counts for the current shard only: data of another shard is no
     /// reason to promote this node.
     pub(super) fn note_contact(&self) {
         let shared = self.shared;

@@ -133,7 +133,7 @@ struct PlannedSwitch<'f> {
     to: Option<NodeRun>,
     /// The switch is aborted at this time unless it is being committed.
     until: Instant,
-    /// The reason in words, for the document.
+    /// The reason as a text, for the document.
     why: &'static str,
 }
 

@@ -68,7 +68,7 @@ impl TopologyFollower {
                 Ok((_, Installation::Refused(refusal))) => {
                     return Err(CommitError::Coordinator(refusal.to_string()));
                 }
-                // The change is computed from the snapshot, whatever is in force here.
+                // The change is computed from the snapshot, regardless of the topology in force here.
                 Ok((snapshot, Installation::InForce | Installation::Unfinished)) => Some(snapshot),
                 Err(error) => {
                     last = Some(error.to_string());

@@ -69,7 +69,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Err(refusal) => {
             let shared = call.core.shared;
             shared.log.notice(format_args!("{refusal}"));
-            // A request for everything is not a rejected partial synchronisation.
+            // A request for everything is not a rejected partial synchronization.
             if !requests_all(id) {
                 shared.observe.metrics.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
             }
