@@ -13,7 +13,7 @@ pub(super) struct TopologySignal {
 
 #[derive(Debug, Default)]
 struct SignalFlags {
-    /// Something has changed that the thread should look at.
+    /// The thread was woken, since something has changed.
     is_awake: bool,
     is_stopped: bool,
 }
@@ -25,7 +25,7 @@ impl TopologySignal {
         self.changed.notify_all();
     }
 
-    /// Ends all waits for good.
+    /// Ends all waits permanently.
     pub(super) fn stop(&self) {
         self.flags.lock().even_poisoned().is_stopped = true;
         self.changed.notify_all();
