@@ -3,9 +3,8 @@
 //! ```text
 //! create temporary ── write ── sync ── rename over the old one ── sync the directory
 //! ```
-//! The old file stays until the new one is complete and on the disk. Whatever fails, and whenever
-//! the process ends, there is one complete file of the name. A temporary file is removed after a
-//! failure.
+//! The old file stays until the new one is complete and on the disk. After any failure or exit of the process, there is
+//! one complete file of the name. A temporary file is removed after a failure.
 
 use super::disk::Disk;
 use brisk_config::os_reason;

@@ -129,8 +129,7 @@ impl History {
         ids.former = Some(FormerHistory { id: former, end });
     }
 
-    /// Takes over another history. Its `offset` is at `place` in this server's stream. All other workers are
-    /// quiesced.
+    /// Adopts another history. Its `offset` is at `place` in this server's stream. All other workers are quiesced.
     pub fn adopt(&self, ids: ReplicationIds, offset: Offset, place: Ticket) {
         *self.ids.lock().even_poisoned() = ids;
         let shift = offset.get().cast_signed().saturating_sub_unsigned(place.0);

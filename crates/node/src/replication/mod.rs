@@ -112,7 +112,7 @@ impl Replication {
         }
     }
 
-    /// Takes over changed settings.
+    /// Applies changed settings.
     pub fn adopt(&self, config: &Config) {
         self.stream.set_backlog_bytes(config.replication.repl_backlog_size);
         let limit = config.clients.output_limits[ClientClass::Replica as usize];

@@ -333,7 +333,7 @@ fn split<R: Read>(
                     .map_err(|failure| (failure, splitter.position()))?;
                 expected = 0;
             }
-            // At most the number of keys that the rest of the file can contain, whatever it states.
+            // At most the number of keys that the rest of the file can contain, even if the file states more.
             Some(RdbPiece::Section(RdbEvent::ResizeDb { keys, .. })) => {
                 let rest = total.map(|total| total.saturating_sub(splitter.position()));
                 expected = keys.min(rest.map_or(EXPECTED_MAX, |rest| rest / ENTRY_BYTES_MIN));

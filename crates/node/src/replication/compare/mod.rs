@@ -9,7 +9,7 @@
 //! differing slots are sent whole, and compared again
 //! ```
 //! On both sides, the contents of a slot result from the stream up to the marker. So each slot is
-//! compared at one offset, whatever is written meanwhile, and no step has to be retried.
+//! compared at one offset, regardless of concurrent writes, and no step has to be retried.
 //!
 //! The first worker does it between its rounds, a slice at a time. [`replica`] is the other side.
 

@@ -212,7 +212,7 @@ impl Upstream {
         *acks
     }
 
-    /// Lets acknowledgements go on after [`Upstream::end_acks`]: this server stays a replica for now.
+    /// Resumes acknowledgements after [`Upstream::end_acks`]: this server stays a replica for now.
     pub fn resume_acks(&self) {
         self.ack_times.lock().even_poisoned().has_ended = false;
     }
