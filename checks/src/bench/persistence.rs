@@ -178,7 +178,7 @@ fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
     let without = watch(server, &mut conn, |_| begun.elapsed() > WITHOUT)?;
     let data: f64 = conn.info("used_memory_dataset").parse().unwrap_or(f64::NAN);
     let mut started = false;
-    let beside = watch(server, &mut conn, |conn| {
+    let during = watch(server, &mut conn, |conn| {
         // Within the measurement, so that the cost of BGSAVE itself is included.
         started |= !started && begin(conn).is_ok();
         started && is_over(conn)
@@ -186,15 +186,15 @@ fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
     ensure!(conn.info("rdb_last_bgsave_status") == "ok", "the snapshot failed:\n{}", server.log());
     // The pages of a child process are not in the server's RSS.
     let copied: f64 = conn.info("rdb_last_cow_size").parse().unwrap_or(f64::NAN);
-    let copied = copied.max(beside.grown as f64);
+    let copied = copied.max(during.grown as f64);
     Ok([
         without.longest_ms(),
-        beside.longest_ms(),
+        during.longest_ms(),
         without.p999_ms(),
-        beside.p999_ms(),
+        during.p999_ms(),
         without.per_second,
-        beside.per_second,
-        beside.lasted,
+        during.per_second,
+        during.lasted,
         idle,
         cpu,
         copied * 100.0 / data,

@@ -21,7 +21,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const INSERTION_PARTS: u64 = 50;
 
 /// Adds one row for each result that `measure` returns.
-fn beside(
+fn add_rows(
     sides: &Sides,
     report: &mut Report,
     rows: &[(&str, &'static str, Limit)],
@@ -80,7 +80,7 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ("longest round while inserting", "ms", Limit::None),
         ("insertion", "µs/key", Limit::None),
     ];
-    beside(&sides, report, &rows, |server| {
+    add_rows(&sides, report, &rows, |server| {
         let before = server.rss();
         server.connect().cmd("CONFIG RESETSTAT");
         let begun = Instant::now();
@@ -116,7 +116,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
         ("PING p99 of another client", "ms", Limit::Ratio(1.5)),
         ("replies read in order", "count", Limit::None),
     ];
-    beside(&sides, report, &rows, |server| {
+    add_rows(&sides, report, &rows, |server| {
         fill(server, 0, 1_000, 1024)?;
         let before = server.rss();
         let socket = TcpStream::connect(server.address())?;
@@ -201,7 +201,7 @@ pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ("GET req/s of 50 clients, churn", "req/s", Limit::None),
         ("connections opened and closed", "per s", Limit::None),
     ];
-    beside(&sides, report, &rows, |server| {
+    add_rows(&sides, report, &rows, |server| {
         fill(server, 0, 100_000, 3)?;
         let run = Run {
             command: &["GET", "key:__rand_int__"],

@@ -192,9 +192,9 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    /// The event loop that replies to PING, with the back end that `beside` uses.
-    pub(crate) fn ping_loop(beside: &Server) -> Result<Bare> {
-        Bare::start("ping_loop", &["--backend", &beside.info("multiplexing_api")])
+    /// The event loop that replies to PING, with the back end that `server` uses.
+    pub(crate) fn ping_loop(server: &Server) -> Result<Bare> {
+        Bare::start("ping_loop", &["--backend", &server.info("multiplexing_api")])
     }
 
     /// Messages that are forwarded with one write per subscriber.

@@ -213,13 +213,13 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             }
         }
         let [ours, theirs] = rounds.map(|both| both.map(|rounds| median(&rounds)));
-        let (alone, beside) = ([ours[0], theirs[0]], [ours[1], theirs[1]]);
+        let (alone, with_idle) = ([ours[0], theirs[0]], [ours[1], theirs[1]]);
         let mut row = |what: &str, unit, [ours, theirs]: [f64; 2], limit| {
             let what = format!("INFO by {clients} clients{what}");
             report.add(Row { what, unit, ours, theirs: Some(theirs), limit });
         };
         row("", "CPU µs/op", alone, limit);
-        row(" with 9,999 idle clients", "CPU µs/op", beside, limit);
+        row(" with 9,999 idle clients", "CPU µs/op", with_idle, limit);
         let increase = [ours[1] / ours[0], theirs[1] / theirs[0]];
         row(", ratio with to without idle clients", "times", increase, Limit::Most(1.05));
     }
