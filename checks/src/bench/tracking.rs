@@ -15,7 +15,7 @@ const VALUE_LEN: usize = 16;
 const OTHERS: u64 = 10_000;
 
 /// How a connection tracks, and the command that it sends.
-struct Way {
+struct TrackingCase {
     what: &'static str,
     /// The options of the working connection.
     options: Option<&'static str>,
@@ -25,29 +25,29 @@ struct Way {
     limit: Limit,
 }
 
-const WAYS: &[Way] = &[
-    Way {
+const CASES: &[TrackingCase] = &[
+    TrackingCase {
         what: "GET of tracked keys",
         options: Some("NOLOOP"),
         others_track: false,
         word: "GET",
         limit: Limit::Ratio(1.15),
     },
-    Way {
+    TrackingCase {
         what: "SET of untracked keys",
         options: None,
         others_track: true,
         word: "SET",
         limit: Limit::Ratio(1.15),
     },
-    Way {
+    TrackingCase {
         what: "SET by a client that tracks",
         options: Some("NOLOOP"),
         others_track: false,
         word: "SET",
         limit: Limit::Ratio(1.15),
     },
-    Way {
+    TrackingCase {
         what: "SET with OPTIN, others track",
         options: Some("OPTIN"),
         others_track: true,
@@ -61,7 +61,7 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     for (pipeline, operations) in [(1, 100_000), (100, 2_000_000)] {
         let operations = setup.scaled(operations) as usize;
-        for way in WAYS {
+        for way in CASES {
             let with = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
             let without = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
             let mut track = Load::new(&with, way, true)?;
@@ -96,7 +96,7 @@ struct Load<'s> {
 }
 
 impl<'s> Load<'s> {
-    fn new(server: &'s Server, way: &Way, tracks: bool) -> Result<Load<'s>> {
+    fn new(server: &'s Server, way: &TrackingCase, tracks: bool) -> Result<Load<'s>> {
         fill(server, 0, KEYS as u64, VALUE_LEN)?;
         let mut peer = Peer::connect(&server.address())?;
         let mut other = None;
@@ -132,7 +132,7 @@ impl<'s> Load<'s> {
     }
 
     /// CPU time of the server per request, µs.
-    fn run(&mut self, way: &Way, pipeline: usize, operations: usize) -> Result<f64> {
+    fn run(&mut self, way: &TrackingCase, pipeline: usize, operations: usize) -> Result<f64> {
         let before = cpu_ns(self.server.pid());
         for at in (0..operations).step_by(pipeline) {
             let first = at % KEYS;

@@ -41,7 +41,7 @@ pub struct Streamed {
     cut: watch::Receiver<bool>,
     /// The client holds only a weak reference, so this lives as long as the stream.
     _ends: Arc<Cut>,
-    left: Left,
+    left: Remaining,
     /// The first reply of a pair whose second has not arrived.
     half: Option<Reply>,
     /// The error that ended the stream early.
@@ -52,7 +52,7 @@ pub struct Streamed {
 
 /// The rest of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum Remaining {
     /// The number of bytes left in a string, and its line end.
     Bytes(usize),
     /// The number of elements left.
@@ -140,7 +140,7 @@ impl Client {
             silence_max: if request.traits().blocks { None } else { self.default_timeout() },
             cut,
             _ends: ends,
-            left: Left::Nothing,
+            left: Remaining::Nothing,
             half: None,
             failed: None,
             scanner: FrameScanner::new(limits),
@@ -156,9 +156,9 @@ impl Streamed {
     #[must_use]
     pub fn remaining(&self) -> u64 {
         match self.left {
-            Left::Bytes(bytes) => bytes as u64,
-            Left::Elements(elements) => elements + u64::from(self.half.is_some()),
-            Left::Nothing => 0,
+            Remaining::Bytes(bytes) => bytes as u64,
+            Remaining::Elements(elements) => elements + u64::from(self.half.is_some()),
+            Remaining::Nothing => 0,
         }
     }
 
@@ -171,9 +171,9 @@ impl Streamed {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         self.check()?;
         let left = match self.left {
-            Left::Bytes(left) => left,
-            Left::Nothing => return Ok(None),
-            Left::Elements(_) => return Err(unexpected("a list, which has elements")),
+            Remaining::Bytes(left) => left,
+            Remaining::Nothing => return Ok(None),
+            Remaining::Elements(_) => return Err(unexpected("a list, which has elements")),
         };
         if left == 0 {
             while self.connection.buffer.len() < 2 {
@@ -182,14 +182,14 @@ impl Streamed {
             if !self.connection.buffer.starts_with(b"\r\n") {
                 return Err(self.fail(Error::new(Kind::Protocol, "a string without its line end")));
             }
-            self.left = Left::Nothing;
+            self.left = Remaining::Nothing;
             return Ok(None);
         }
         if self.connection.buffer.is_empty() {
             self.read(Phase::Streaming, left).await?;
         }
         let len = left.min(self.connection.buffer.len()).min(PIECE_BYTES_MAX);
-        self.left = Left::Bytes(left - len);
+        self.left = Remaining::Bytes(left - len);
         Ok(Some(self.connection.buffer.split_to(len).freeze()))
     }
 
@@ -211,16 +211,16 @@ impl Streamed {
     async fn next_whole(&mut self) -> Result<Option<Reply>> {
         self.check()?;
         let left = match self.left {
-            Left::Elements(left) => left,
-            Left::Nothing => return Ok(None),
-            Left::Bytes(_) => return Err(unexpected("a string, which has chunks")),
+            Remaining::Elements(left) => left,
+            Remaining::Nothing => return Ok(None),
+            Remaining::Bytes(_) => return Err(unexpected("a string, which has chunks")),
         };
         if left == 0 {
-            self.left = Left::Nothing;
+            self.left = Remaining::Nothing;
             return Ok(None);
         }
         let element = self.whole(Phase::Streaming).await?;
-        self.left = Left::Elements(left - 1);
+        self.left = Remaining::Elements(left - 1);
         Ok(Some(element))
     }
 
@@ -257,13 +257,13 @@ impl Streamed {
             };
             phase = Phase::Streaming;
             self.left = match head {
-                Head::Bulk(len) => Left::Bytes(len),
-                Head::Values(count) => Left::Elements(count),
+                Head::Bulk(len) => Remaining::Bytes(len),
+                Head::Values(count) => Remaining::Elements(count),
                 Head::Null => return Ok(false),
                 Head::Other => {
                     let reply = self.peek_whole(phase).await?;
                     reply.read::<Reply>()?;
-                    self.left = Left::Elements(1);
+                    self.left = Remaining::Elements(1);
                     return Ok(true);
                 }
                 Head::Attributes(values) => {

@@ -142,7 +142,7 @@ struct Switch {
 }
 
 /// A sentinel's report.
-struct Told {
+struct SentinelReport {
     sentinel: Address,
     primary: Address,
     /// Replicas that can serve reads.
@@ -200,7 +200,7 @@ impl Sentinels {
     }
 
     /// Queries the sentinels one after another, and the next one as well if one takes long. The first reply counts.
-    async fn ask(&self) -> Result<Told> {
+    async fn ask(&self) -> Result<SentinelReport> {
         let mut waiting = self.lock().known();
         let mut asked = JoinSet::new();
         let mut refusals = String::new();
@@ -253,7 +253,7 @@ impl Sentinels {
     }
 
     /// Makes the sentinel that replied the first to query next time.
-    fn learn(&self, told: &Told) {
+    fn learn(&self, told: &SentinelReport) {
         let mut state = self.lock();
         state.named.retain(|named| *named != told.sentinel);
         state.named.insert(0, told.sentinel.clone());
@@ -350,10 +350,10 @@ fn address(host: &str, port: &str, tls: bool) -> Option<Address> {
     Some(Address::Tcp { host: host.to_owned(), port: port.parse().ok()?, tls })
 }
 
-type Asked = Pin<Box<dyn Future<Output = Result<Told>> + Send>>;
+type PendingReport = Pin<Box<dyn Future<Output = Result<SentinelReport>> + Send>>;
 
 /// Queries one sentinel. The future is boxed, because opening a connection may itself query sentinels.
-fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
+fn ask_one(setup: Setup, service: String, tls: bool) -> PendingReport {
     Box::pin(async move {
         let sentinel = setup.address.clone();
         let failed = |error: Error| {
@@ -385,7 +385,7 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
             .ok_or_else(|| failed(Error::new(Kind::Protocol, "an address without a port")))?;
         let others = addresses(others, tls, |_| true);
         let replicas = addresses(replicas, tls, can_be_read);
-        Ok(Told { sentinel, primary, replicas, others })
+        Ok(SentinelReport { sentinel, primary, replicas, others })
     })
 }
 

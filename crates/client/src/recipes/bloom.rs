@@ -86,7 +86,13 @@ impl Bloom {
     }
 
     /// One BITFIELD for an item, with this operation for each of its bits.
-    fn command(&self, name: &str, traits: Traits, op: &[&str], item: impl ToArg) -> Ask {
+    fn command(
+        &self,
+        name: &str,
+        traits: Traits,
+        op: &[&str],
+        item: impl ToArg,
+    ) -> BitfieldCommand {
         let mut request = Request::new(name, traits);
         request.key(&self.key);
         for bit in self.bits_of(item) {
@@ -111,7 +117,7 @@ impl Bloom {
     /// The server's error. Some items may have been added.
     pub async fn add_all(&self, items: impl IntoIterator<Item = impl ToArg>) -> Result<Vec<bool>> {
         let set = |item| self.command("BITFIELD", Traits::default(), &["SET", "1"], item);
-        let before = self.ask_all(items.into_iter().map(set)).await?;
+        let before = self.send_all(items.into_iter().map(set)).await?;
         Ok(before.into_iter().map(|bits| bits.contains(&0)).collect())
     }
 
@@ -133,15 +139,18 @@ impl Bloom {
     ) -> Result<Vec<bool>> {
         let reads = Traits { reads_only: true, ..Traits::default() };
         let get = |item| self.command("BITFIELD_RO", reads, &["GET"], item);
-        let found = self.ask_all(items.into_iter().map(get)).await?;
+        let found = self.send_all(items.into_iter().map(get)).await?;
         Ok(found.into_iter().map(|bits| !bits.contains(&0)).collect())
     }
 
-    async fn ask_all(&self, commands: impl Iterator<Item = Ask>) -> Result<Vec<Vec<i64>>> {
+    async fn send_all(
+        &self,
+        commands: impl Iterator<Item = BitfieldCommand>,
+    ) -> Result<Vec<Vec<i64>>> {
         let mut commands = commands.peekable();
         let mut replies = Vec::new();
         while commands.peek().is_some() {
-            let some: Vec<Ask> = commands.by_ref().take(AT_ONCE).collect();
+            let some: Vec<BitfieldCommand> = commands.by_ref().take(AT_ONCE).collect();
             replies.extend(self.db.batch(some).await?);
         }
         Ok(replies)
@@ -169,7 +178,7 @@ impl Bloom {
 }
 
 /// The current or former values of an item's bits.
-type Ask = Command<(), Vec<i64>>;
+type BitfieldCommand = Command<(), Vec<i64>>;
 
 fn fnv(bytes: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

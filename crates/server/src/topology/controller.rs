@@ -50,28 +50,28 @@ pub(super) struct ControllerOffice {
 }
 
 /// The reason why a turn ends early.
-enum OfficeError {
+enum TurnError {
     Coordinator(CoordinatorError),
     Commit(CommitError),
 }
 
-impl From<CoordinatorError> for OfficeError {
-    fn from(error: CoordinatorError) -> OfficeError {
-        OfficeError::Coordinator(error)
+impl From<CoordinatorError> for TurnError {
+    fn from(error: CoordinatorError) -> TurnError {
+        TurnError::Coordinator(error)
     }
 }
 
-impl From<CommitError> for OfficeError {
-    fn from(error: CommitError) -> OfficeError {
-        OfficeError::Commit(error)
+impl From<CommitError> for TurnError {
+    fn from(error: CommitError) -> TurnError {
+        TurnError::Commit(error)
     }
 }
 
-impl fmt::Display for OfficeError {
+impl fmt::Display for TurnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OfficeError::Coordinator(error) => error.fmt(f),
-            OfficeError::Commit(error) => error.fmt(f),
+            TurnError::Coordinator(error) => error.fmt(f),
+            TurnError::Commit(error) => error.fmt(f),
         }
     }
 }
@@ -143,10 +143,10 @@ impl ControllerOffice {
             (self.campaign_due_ms, self.held) = (u64::MAX, None);
             return;
         }
-        let result = self.campaign(lease).map_err(OfficeError::from);
+        let result = self.campaign(lease).map_err(TurnError::from);
         match result.and_then(|()| self.make_passes()) {
             Ok(()) => self.errors.clear(),
-            Err(OfficeError::Coordinator(
+            Err(TurnError::Coordinator(
                 CoordinatorError::Stopped | CoordinatorError::LeaseLost,
             )) => {}
             Err(error) => {
@@ -194,7 +194,7 @@ impl ControllerOffice {
         }
     }
 
-    fn make_passes(&mut self) -> Result<(), OfficeError> {
+    fn make_passes(&mut self) -> Result<(), TurnError> {
         for _ in 0..PASSES_MAX {
             let Some((office, mut controller)) = self.held.take() else { return Ok(()) };
             if boot_ms() < self.pass_due_ms {
@@ -220,7 +220,7 @@ impl ControllerOffice {
         &mut self,
         office: values::Controller,
         controller: &mut Controller,
-    ) -> Result<Pass, OfficeError> {
+    ) -> Result<Pass, TurnError> {
         let (snapshot, installation) = self.follower.snapshot(CALL_MAX)?;
         let idle_until = boot_ms() + self.third_ms();
         if let Installation::Refused(_) = installation {
@@ -270,7 +270,7 @@ impl ControllerOffice {
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<Pass, OfficeError> {
+    ) -> Result<Pass, TurnError> {
         let (shared, now_ms) = (self.follower.shared, boot_ms());
         match decision {
             Decision::Query { nodes, .. } => {
@@ -318,7 +318,7 @@ impl ControllerOffice {
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<Pass, OfficeError> {
+    ) -> Result<Pass, TurnError> {
         let (now_ms, change) = (boot_ms(), self.follower.next_change());
         let next =
             decision.apply(&self.situation(document, registered), self.follower.name(), change);

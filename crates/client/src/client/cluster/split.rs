@@ -20,23 +20,23 @@ pub(crate) enum Merge {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Splits {
+enum SplitKind {
     Sum,
     Values,
     First,
 }
 
 /// How a request can be split, and the range of its key arguments.
-fn splits(request: &Request) -> Option<(Splits, usize)> {
+fn splits(request: &Request) -> Option<(SplitKind, usize)> {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     // Compare the length first: most commands are none of these.
     match name.len() {
-        3 if is("DEL") => Some((Splits::Sum, 1)),
-        4 if is("MGET") => Some((Splits::Values, 1)),
-        4 if is("MSET") => Some((Splits::First, 2)),
-        5 if is("TOUCH") => Some((Splits::Sum, 1)),
-        6 if is("EXISTS") || is("UNLINK") => Some((Splits::Sum, 1)),
+        3 if is("DEL") => Some((SplitKind::Sum, 1)),
+        4 if is("MGET") => Some((SplitKind::Values, 1)),
+        4 if is("MSET") => Some((SplitKind::First, 2)),
+        5 if is("TOUCH") => Some((SplitKind::Sum, 1)),
+        6 if is("EXISTS") || is("UNLINK") => Some((SplitKind::Sum, 1)),
         _ => None,
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn belongs(request: &Request) -> Belongs {
     }
 }
 
-fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Request)>) {
+fn split(request: &Request, how: SplitKind, step: usize) -> (Merge, Vec<(u16, Request)>) {
     let name = std::str::from_utf8(request.verb()).unwrap_or_default();
     let mut parts: Vec<(u16, Request)> = Vec::new();
     // The index of each slot's part. There are usually fewer slots than keys.
@@ -100,9 +100,9 @@ fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Reque
         }
     }
     let merge = match how {
-        Splits::Sum => Merge::Sum,
-        Splits::Values => Merge::Values(order),
-        Splits::First => Merge::First,
+        SplitKind::Sum => Merge::Sum,
+        SplitKind::Values => Merge::Values(order),
+        SplitKind::First => Merge::First,
     };
     (merge, parts)
 }
