@@ -25,6 +25,7 @@ const HELP: &str = "\
 checks diff [--seed N] …       sends the same commands to our server and to Redis, and compares the replies
 checks acl [--pairs N] …       compares the permissions of random users in both servers
 checks cluster failover …      kills primaries: time without a primary, lost writes, digests
+checks cluster nemesis …       kills, stops and cuts off nodes and members of etcd while clients write
 checks cluster formation …     time until nodes form a cluster, and until all nodes see a change
 checks race [--operations N] … checks that the histories of clients on shared keys are linearizable
 checks hostile [--minutes N] …  runs one server with a hostile primary, hostile replicas and hostile clients
@@ -54,6 +55,7 @@ cluster options:
   --members N (3)           members of etcd
   failover: --seed N (1)    --peer redis: alternates with a cluster of redis-server
   formation: --changes N (200)
+  nemesis: --seed N (1); always on 3 members of etcd, --ttl 3
 race options:
   --operations N (100000)   a transaction or script counts as one
   --workers W (2,4)         one run for each number

@@ -1,11 +1,13 @@
 //! `cargo xtask cluster`: real nodes on this machine, and how they take failures and changes.
 //!
-//! [`failover`] kills primaries under load, [`formation`] starts clusters and changes their topology. A slow machine
-//! fails neither: times are printed, and only wrong states are failures. The cost of cluster mode per command is
-//! `bench routing`.
+//! [`failover`] kills primaries under load, [`nemesis`] causes all kinds of faults, and [`formation`] starts clusters
+//! and changes their topology. A slow machine fails none of them: times are printed, and only wrong states are failures.
+//! The cost of cluster mode per command is `bench routing`.
 
 mod failover;
 mod formation;
+mod history;
+mod nemesis;
 mod nodes;
 mod writer;
 
@@ -20,7 +22,8 @@ pub(crate) fn main(options: &Options) -> Result<Outcome> {
     match options.words.first().map(String::as_str) {
         Some("failover") => failover::main(options),
         Some("formation") => formation::main(options),
-        _ => bail!("cluster wants `failover` or `formation`"),
+        Some("nemesis") => nemesis::main(options),
+        _ => bail!("cluster wants `failover`, `formation` or `nemesis`"),
     }
 }
 

@@ -71,7 +71,12 @@ type Terms = BTreeMap<String, (u64, String)>;
 
 /// A running cluster.
 pub(super) enum Nodes {
-    Brisk { cluster: BriskCluster, terms: Terms },
+    Brisk {
+        cluster: BriskCluster,
+        terms: Terms,
+        /// The ports at which other nodes reach each node, where these are not its own.
+        announced: Vec<u16>,
+    },
     Redis(Cluster),
 }
 
@@ -80,7 +85,12 @@ impl Nodes {
     pub(super) fn brisk(store: &Store, shards: usize, ttl_s: u64) -> Nodes {
         let directives = store.directives("failover", ttl_s);
         let cluster = BriskCluster::start_with(shards, 1, &borrowed(&directives));
-        Nodes::Brisk { cluster, terms: Terms::new() }
+        Nodes::of_brisk(cluster, Vec::new())
+    }
+
+    /// Running nodes of ours, and the ports at which other nodes reach each of them.
+    pub(super) fn of_brisk(cluster: BriskCluster, announced: Vec<u16>) -> Nodes {
+        Nodes::Brisk { cluster, terms: Terms::new(), announced }
     }
 
     /// The same of redis-server.
@@ -145,7 +155,12 @@ impl Nodes {
 
     /// The position of the replica of a primary, once its link is up.
     pub(super) fn replica_of(&self, primary: usize) -> Result<usize> {
-        let port = self.node(primary).port().to_string();
+        let own = self.node(primary).port();
+        let port = match self {
+            Nodes::Brisk { announced, .. } => announced.get(primary).copied().unwrap_or(own),
+            Nodes::Redis(_) => own,
+        };
+        let port = port.to_string();
         let mut replica = None;
         holds_within(SETTLED_WITHIN, || {
             let follows = |at: &usize| {
