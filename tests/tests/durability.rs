@@ -19,7 +19,7 @@ const HELD: Duration = Duration::from_millis(60);
 const ROLE_CHANGED: &str = "(error) UNBLOCKED force unblock from blocking operation, instance state \
                             changed (master -> replica?)";
 const NOT_ACKNOWLEDGED: &str =
-    "(error) UNBLOCKED too few replicas have acknowledged what was written, it may be lost";
+    "(error) UNBLOCKED too few replicas acknowledged the write within the timeout; it may be lost";
 
 /// A primary, and a replica whose acknowledgements can be held up.
 struct Pair {

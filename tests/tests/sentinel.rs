@@ -7,13 +7,12 @@
 //! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not
 //!   enough: sentinels choose by offsets that they asked for a while ago, and a planned failover does not
 //!   wait for the replica that it promotes.
-//! - So is each that was answered at all, if clients have asked by CLIENT DURABILITY that both replicas have
-//!   what they are answered: nothing is lost then.
-//! - Other acknowledged records may be lost, if they were written while the failover went on. They are
-//!   counted and printed.
-//! - A primary that is cut from its replicas soon refuses writes by `min-replicas-to-write`, so what it
-//!   acknowledges and loses is bounded.
-//! - No record is there in part, twice, or out of order, on any server.
+//! - If clients request with CLIENT DURABILITY that both replicas have a write before its reply, every acknowledged
+//!   record is kept.
+//! - Other acknowledged records may be lost if they were written during the failover. They are counted and printed.
+//! - A primary that is cut off from its replicas soon rejects writes (`min-replicas-to-write`), so the number of
+//!   acknowledged writes that it can lose is bounded.
+//! - No server has a record in part, twice, or out of order.
 //!
 //! `BRISK_FAILOVERS` makes more than one of each failure.
 

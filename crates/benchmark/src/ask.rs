@@ -113,7 +113,7 @@ pub fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A failed question; one without an answer is told as such.
+/// The error of a failed request; a timeout has its own kind.
 fn failed(error: io::Error) -> RunError {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

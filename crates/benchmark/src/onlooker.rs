@@ -1,5 +1,4 @@
-//! Who looks on at the run of a single server: the progress line, a server that has fallen silent,
-//! and what else the machine does.
+//! Monitors the run of a single server: the progress line, a server that stops replying, and other load on the machine.
 
 use brisk_benchmark::engine::Progress;
 use brisk_benchmark::engine::plan::Target;

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Longest latency told apart, in ns: an hour.
+/// The maximum recorded latency, in ns: one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// Most kinds of errors counted by name.
 const ERROR_KINDS_MAX: usize = 64;

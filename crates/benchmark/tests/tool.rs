@@ -210,7 +210,7 @@ fn short_connections_come_from_many_addresses_where_they_may() {
     let protected = Launch::redis().start();
     let error = stderr(&protected, "-n 200 -c 20 -k 0 -q -t get");
     assert!(
-        error.contains("NOTE: the server refuses all loopback addresses but 127.0.0.1"),
+        error.contains("NOTE: the server rejects all loopback addresses except 127.0.0.1"),
         "{error}"
     );
 }

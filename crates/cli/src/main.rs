@@ -1,4 +1,4 @@
-//! `brisk-cli`: the command line to a server, at home to whoever knows `redis-cli`.
+//! `brisk-cli`: a command line client, compatible with `redis-cli`.
 //!
 //! | module | about |
 //! |---|---|

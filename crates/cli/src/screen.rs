@@ -1,8 +1,8 @@
 //! What the program prints. One buffer for standard output, which is flushed at each line on a terminal and
 //! in large pieces in a pipe; standard error is never buffered.
 //!
-//! Whoever reads our output may go away, as `head` does: then the program ends as others do in that place,
-//! by SIGPIPE, or just stops printing while a session goes on.
+//! The reader of standard output may exit early, as `head` does. Then the program ends by SIGPIPE, as other programs do,
+//! or only stops printing while a session continues.
 
 use rustix::stdio;
 use signal_hook::consts::SIGPIPE;

@@ -14,7 +14,7 @@ enum Shape<'a> {
 }
 
 fn shape(input: &DeriveInput) -> Result<Shape<'_>> {
-    let text = "a word is an enum without fields, or a struct with one field";
+    let text = "ToArg and FromReply can only be derived for enums without fields and structs with one field";
     let refused = |ident: &Ident| Err(Error::new(ident.span(), text));
     match &input.data {
         Data::Enum(data) if !data.variants.is_empty() => {
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_is_refused() {
-        let refused = "a word is an enum without fields, or a struct with one field";
+    fn other_types_are_rejected() {
+        let refused = "ToArg and FromReply can only be derived for enums without fields and structs with one field";
         for text in
             ["enum E {}", "enum E { A(u8) }", "struct S;", "struct S(u8, u8);", "union U { a: u8 }"]
         {

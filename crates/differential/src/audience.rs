@@ -79,7 +79,7 @@ pub struct Audience {
     mode: Mode,
     all: Peer,
     reader: Peer,
-    /// Keys told of to everybody, and to who read them.
+    /// Keys reported to all tracking clients, and to clients that read them.
     changed: Vec<String>,
     changed_reads: Vec<String>,
     /// The session has ended its tracking within the present batch.

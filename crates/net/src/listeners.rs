@@ -109,8 +109,8 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
     Some(each)
 }
 
-/// The listeners of the admin lane. Its port is on the loopback addresses only: what comes there is
-/// not encrypted, and is served before everybody else.
+/// The listeners of the admin lane. Its port is on the loopback addresses only: its traffic is not
+/// encrypted, and its requests are served before all others.
 fn open_admin_lane(config: &Config, log: &Log) -> Option<Listeners> {
     let network = &config.network;
     let mut lane = vec![Listeners::new()];

@@ -187,7 +187,7 @@ impl Proxy {
         self.change(&[direction], |rules| rules.is_stalled = is_stalled);
     }
 
-    /// Nothing goes through, and nobody is told: what a partition looks like.
+    /// Simulates a partition: no data passes, and neither side is notified.
     pub fn part(&self) {
         self.change(&Direction::BOTH, |rules| rules.is_stalled = true);
     }

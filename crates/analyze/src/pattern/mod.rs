@@ -1,4 +1,4 @@
-//! Patterns of keys, found without being told: what varies from key to key becomes a mark.
+//! Finds patterns of keys without configuration: parts that vary from key to key become placeholders.
 //!
 //! | part | about |
 //! |---|---|

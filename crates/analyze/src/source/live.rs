@@ -1,17 +1,18 @@
-//! A server as records: SCAN through every database, and a few questions about each key. Nothing is written there.
+//! Reads a server into records: SCAN through every database, and a few read commands for each key. The server is not
+//! changed.
 //!
 //! ```text
 //!  SCAN ── keys of a step ── TYPE · OBJECT ENCODING · MEMORY USAGE · PTTL · OBJECT IDLETIME or FREQ
 //!                       └─── DUMP of some, to see what is in them
 //! ```
-//! **Share of time.** The server is busy for us at most while we wait for it. So after each round trip that took t,
-//! nothing is asked for t · (1 / share - 1). Steps are made so small that none takes long.
+//! **Share of time.** The analysis keeps the server busy at most while it waits for a reply. So after each round trip of
+//! length t, it sends nothing for t · (1 / share - 1). Steps are so small that none takes long.
 //!
-//! **Refusals.** What a user may not ask is counted, and is a fault of the whole: a key without a type or a size is
-//! passed over, since 0 bytes would be wrong. An answer such as BUSY or LOADING ends the walk. The file for going on
-//! keeps only what was answered in full.
+//! **Rejected commands** are counted, and the report is marked as incomplete. A key without a type or size is skipped,
+//! since 0 bytes would be wrong. An error such as BUSY or LOADING ends the walk. The file for resuming the walk has only
+//! keys with all their replies.
 //!
-//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as a use of the key; servers before 7.2 do not know it, and
+//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as an access to the key. Servers before 7.2 do not support it, so
 //! there the keys whose values are read look as if they had just been used.
 
 use super::SourceError;

@@ -119,7 +119,7 @@ impl Touched {
     }
 }
 
-/// The keys, and what was done to them.
+/// Executes the commands of an append-only file in memory, on the keys that they may change.
 pub(super) struct Replay {
     rows: Rows,
     keyspace: Keyspace,

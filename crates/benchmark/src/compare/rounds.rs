@@ -273,8 +273,8 @@ fn judge(comparison: &mut Comparison) {
     let mut warnings = Vec::new();
     for server in comparison.servers.iter().filter(|server| !server.local) {
         warnings.push(format!(
-            "the process of {} cannot be seen from here: no processor time, memory and context \
-             switches of it",
+            "the process of {} is not visible from here: its CPU time, memory and context switches \
+             are not measured",
             server.name
         ));
     }

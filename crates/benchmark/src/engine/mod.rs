@@ -39,7 +39,7 @@ const DESCRIPTORS_BESIDE: usize = 64;
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-const SPREADING_REFUSED: &str = "the server refuses all loopback addresses but 127.0.0.1 \
+const SPREADING_REFUSED: &str = "the server rejects all loopback addresses except 127.0.0.1 \
      (protected mode), so all connections came from there, and ports may have been scarce";
 
 /// Figures of a run that is under way.
@@ -61,7 +61,7 @@ pub struct Progress {
     pub latency_ms: f64,
 }
 
-/// Who looks on while a run is under way; called on the thread that called [`run`].
+/// Observes a run; called on the thread that called [`run`].
 pub trait Watch {
     /// Right before the measurement begins.
     fn begins(&mut self) {}

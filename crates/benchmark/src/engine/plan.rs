@@ -129,7 +129,7 @@ pub enum Source {
 /// How the client library is used; the connections are the plan's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryLoad {
-    /// Who asks, each when the one before was answered.
+    /// The number of callers; each sends a request when the previous one has its reply.
     pub callers: usize,
     /// Whether connections are taken in turns; else all callers share them.
     pub is_pool: bool,

@@ -1,4 +1,4 @@
-//! C2: one shared connection, several, and pools.
+//! C2: compares one shared connection, several shared connections, and pools.
 
 use super::callers::{Callers, Mode, Sent};
 use super::finding::{Line, Plot, Row};

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m1",
     title: "Memory per element, by encoding",
-    what: "Strings, and collections of 100 elements of 8 bytes, once within the limits of the \
-           packed encodings and once with these limits set to 0 (1,000,000 strings or elements; \
+    what: "Strings, and collections of 100 elements of 8 bytes: first within the limits of the \
+           packed encodings, then with these limits set to 0 (1,000,000 strings or elements; \
            200,000 short). The values are the growth of `used_memory` per string or element, \
            starting with a database that has already held a key. The article gives no numbers.",
     run,

@@ -55,8 +55,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         let factors = plain.values.iter().zip(&by_number.values);
         let values = factors.map(|(plain, sharded)| Some((*plain)? / (*sharded)?)).collect();
         rows.push(super::finding::Row {
-            what: "gain of sharding by number".to_owned(),
-            unit: "times".to_owned(),
+            what: "memory reduction by sharding by number".to_owned(),
+            unit: "×".to_owned(),
             better: super::finding::Better::Neither,
             article: Some(70.0 / 3.0),
             values,

@@ -19,7 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
            lookup, and 100,000 (20,000 short) with pipelines of 100 GETs, one pipeline per step, \
            and with pipelines of 100 scripts; then all of this with a round trip time of 0.5 ms \
            (200 and 5,000 lookups). The article says that a script is faster than a pipeline if a \
-           step needs the result of the previous one, and gives no numbers: a gain above 1 confirms \
+           step needs the result of the previous one, and gives no numbers: a speedup above 1 confirms \
            it.",
     run,
 };
@@ -76,11 +76,11 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             ]);
             for (what, without, with) in [
                 ("loopback: scripts over single GETs", singles.us, scripts.us),
-                ("loopback: scripts over GETs, in pipelines", pipelines.us, together.us),
+                ("loopback: pipelined scripts over pipelined GETs", pipelines.us, together.us),
                 ("LAN: scripts over single GETs", far_singles, far_scripts),
-                ("LAN: scripts over GETs, in pipelines", far_pipelines, far_together),
+                ("LAN: pipelined scripts over pipelined GETs", far_pipelines, far_together),
             ] {
-                figures.push(Figure::plain(format!("gain, {what}"), "times", without / with));
+                figures.push(Figure::plain(format!("speedup, {what}"), "×", without / with));
             }
             Ok(figures)
         },

@@ -52,8 +52,8 @@ fn conditions(comparison: &Comparison) -> String {
         parts.push("one connection per batch".to_owned());
     }
     format!(
-        "{}. Ratios are to {}, with the interval that holds them in 95 of 100 repetitions; better and \
-         worse are said where this interval does not hold 1.",
+        "{}. Ratios are relative to {}, with 95 % confidence intervals. They are marked better or worse \
+         if the interval excludes 1.",
         parts.join(", "),
         comparison.servers[comparison.baseline].name
     )

@@ -33,7 +33,7 @@ lists, or a single file. Exit code: 0 if they can be loaded or were repaired, 1 
 /// Bytes of a manifest's line.
 const MANIFEST_LINE_BYTES_MAX: u64 = 1024;
 
-/// Where to write, whom to ask, and the time by which keys have expired.
+/// The output, the input for confirmations, and the time that decides whether keys have expired.
 pub struct Terminal<'a> {
     pub out: &'a mut dyn Write,
     pub answers: &'a mut dyn BufRead,

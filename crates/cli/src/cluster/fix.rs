@@ -33,7 +33,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     Ok(())
 }
 
-/// Closes a slot that is on its way, at the node that is to have it.
+/// Closes a slot that is being moved, at the node that will own it.
 fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     tell::step(&format!(">>> Fixing open slot {slot}\n"));
     let masters = view.masters();
@@ -44,7 +44,7 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     let migrating = states(view, |line| &line.migrating);
     let mut importing = states(view, |line| &line.importing);
     let owner = masters.iter().copied().find(|&at| view.nodes[at].is.slots.contains(&slot));
-    // Whoever holds keys of it takes part, whatever it says.
+    // Every master that holds keys of the slot takes part, whatever state it reports.
     for &at in &masters {
         let listed = migrating.contains(&at) || importing.contains(&at) || owner == Some(at);
         if !listed && view.nodes[at].keys_in(slot) > 0 {
@@ -64,12 +64,12 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
         None => choose_owner(view, slot, &masters)?,
     };
     match (migrating.as_slice(), importing.as_slice()) {
-        // A move that was broken off goes on.
+        // An interrupted move continues.
         (&[from], &[to]) if from == owner && to != owner => {
             let how = Move { is_open: true, ..Move::plain(task, Telling::Everything) };
             moved(view, task, Planned { slot, from }, to, how)
         }
-        // What others have of it goes to the owner, who then has it alone.
+        // The keys of the slot on other masters move to the owner, which then has all of them.
         (_, others) => {
             for &from in others.iter().filter(|&&at| at != owner) {
                 let how = Move {

@@ -110,8 +110,8 @@ impl Session {
         }
     }
 
-    /// Replaces the connection by a new one, and says what sessions begin with: password, database,
-    /// protocol. What of these the server refuses is told, and the session goes on without it.
+    /// Replaces the connection with a new one and sends the password, the database and the protocol. Rejections are
+    /// printed, and the session continues.
     ///
     /// # Errors
     /// There is no server.

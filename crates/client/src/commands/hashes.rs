@@ -198,7 +198,7 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `HMGET key field …`
 ///
-/// O(N) in the number of fields that are asked for. Since Redis 2.0.0. Errors: those of the server;
+/// O(N) in the number of requested fields. Since Redis 2.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HMGET", READS);

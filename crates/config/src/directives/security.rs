@@ -57,7 +57,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::choice("enable-protected-configs", "no", choice!(security.enable_protected_configs))
         .about(
             "Whether clients may change protected directives such as dir: no client, any \
-             client (yes), or clients of this machine (local).",
+             client (yes), or clients on this machine (local).",
         )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))

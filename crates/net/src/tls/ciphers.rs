@@ -60,7 +60,7 @@ const NOTHING: [&str; 27] = [
     "ARIA", "kRSA", "kDHE", "DH",
 ];
 
-const UNKNOWN: &str = "not a cipher this server has (it has AES-GCM and ChaCha20-Poly1305 with \
+const UNKNOWN: &str = "not a supported cipher (supported are AES-GCM and ChaCha20-Poly1305 with \
      ECDHE for TLS 1.2, and TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256 and \
      TLS_CHACHA20_POLY1305_SHA256 for TLS 1.3)";
 
@@ -173,7 +173,7 @@ pub(super) fn versions(
         chosen.push(&version::TLS12);
     }
     if chosen.is_empty() {
-        let reason = "the server has TLSv1.2 and TLSv1.3, and neither is named";
+        let reason = "neither TLSv1.2 nor TLSv1.3 is named, and the server supports no others";
         return Err(TlsError::Nothing { directive, reason });
     }
     Ok((chosen, old))

@@ -129,7 +129,9 @@ fn notes(config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
     if let Ok((_, old)) = ciphers::versions(&tls.protocols.to_string_lossy()) {
         for word in old {
-            notes.push(format!("tls-protocols: {word} is not offered: this server has TLSv1.2 up"));
+            notes.push(format!(
+                "tls-protocols: {word} is not supported: this server supports TLSv1.2 and TLSv1.3"
+            ));
         }
     }
     if !tls.dh_params_file.is_empty() {

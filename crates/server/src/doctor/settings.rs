@@ -48,7 +48,7 @@ fn access(config: &Config) -> Finding {
         (false, ..) => Finding::ok("access", "this machine only".to_owned()),
         (true, false, _) => Finding::ok("access", format!("bind {bind}, with users or a password")),
         (true, true, true) => Finding::note("access", format!("bind {bind}, without a password"))
-            .means("Protected mode rejects clients of other machines.")
+            .means("Protected mode rejects clients from other machines.")
             .todo("set requirepass, so that they can authenticate"),
         (true, true, false) => {
             let what = format!("bind {bind}, no password, and protected-mode is off");

@@ -52,7 +52,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "GET [<count>]",
         "    Show the latest <count> entries (10 unless given, -1 for all), the latest first:",
-        "    id, when it ended (Unix time), duration in microseconds, the words of the command,",
+        "    id, end (Unix time), duration in microseconds, arguments of the command,",
         "    the client's address, the client's name.",
         "LEN",
         "    Count the entries.",
