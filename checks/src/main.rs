@@ -23,13 +23,13 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 checks diff [--seed N] …       the same commands to our server and to a real Redis
-checks acl [--pairs N] …       what random users may do, judged by both servers
+checks acl [--pairs N] …       permissions of random users, compared between both servers
 checks cluster failover …      kills of primaries: time without a primary, lost writes, digests
 checks cluster formation …     time until nodes form a cluster, and until all of them see a change
 checks race [--operations N] … many clients on shared keys: is every history linearizable?
 checks hostile [--minutes N] …  one server between a hostile primary, hostile replicas and clients
-checks instructions [--update] instructions per operation against those on record
-checks package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
+checks instructions [--update] instructions per operation compared with the recorded ones
+checks package [--check]       packages, archive, SBOM, checksums; tested in a clean Debian
 checks documents               the command lines of the user documents, run in a clean Debian
 checks readme                  the README's first command starts a server
 checks bench <case|all> …      measurements next to a peer; `bench list` names the cases

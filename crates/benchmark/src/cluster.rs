@@ -146,7 +146,7 @@ impl Cluster {
     /// slot that it serves, unless another thread has done so already. Blocks for that.
     ///
     /// # Errors
-    /// The topology cannot be read, the node serves no slot any more, or the cluster stays down.
+    /// The topology cannot be read, the node no longer serves any slot, or the cluster stays down.
     pub(crate) fn follow(&self, node: usize, seen: Tag, error: &str) -> Result<(), RunError> {
         let target = &self.nodes[node].target;
         let mut state = self.state();
@@ -178,7 +178,7 @@ impl Cluster {
         };
         let Some(next) = next else {
             return Err(RunError::Plan(format!(
-                "Error: {} serves no slot any more ({error})",
+                "Error: {} no longer serves any slot ({error})",
                 target.address
             )));
         };

@@ -27,7 +27,7 @@ pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Told) => ExitCode::FAILURE,
         Err(Stop::Io(error)) => {
-            eprintln!("Cannot write or ask: {}", reason(&error));
+            eprintln!("Cannot write the output or read a confirmation: {}", reason(&error));
             ExitCode::FAILURE
         }
     }

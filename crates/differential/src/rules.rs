@@ -63,14 +63,15 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
     Excluded { name, reason }
 }
 
-const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
+const OWN_TEXT: &str = "text or metrics of the server itself; has a separate test";
 const ENDS: &str = "ends or stalls the server or the connection";
 const REPEATED: &str = "finds a key that the command does not use if such an option occurs twice";
-const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
-const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
-const FRAMES: &str = "changes how many replies come back";
-const SCRIPTS: &str = "random text is no script; units of the generator have scripts that run";
-const LISTENS: &str = "changes how many replies come back; the stream's listener does it";
+const YOUNGER: &str = "accepts the arguments of later versions, so arity and arguments differ";
+const TABLES: &str =
+    "lists the whole command table, and one side has commands that the other lacks";
+const FRAMES: &str = "changes the number of replies";
+const SCRIPTS: &str = "random text is not a script; units of the generator have scripts that run";
+const LISTENS: &str = "changes the number of replies; the stream's listener does it";
 
 /// What never appears in a stream.
 pub const EXCLUDED: &[Excluded] = &[
@@ -114,10 +115,10 @@ pub const EXCLUDED: &[Excluded] = &[
     out("bgsave", "writes files; whether one is being written is a matter of time"),
     out("save", "writes files"),
     out("migrate", "connects to other servers"),
-    out("multi", "comes with its EXEC, as one unit of the generator"),
+    out("multi", "is generated with its EXEC, as one unit"),
     out("pfdebug", "shows internals"),
     out("pfselftest", "takes seconds"),
-    out("client|tracking", "each episode has a mode of its own; see `audience`"),
+    out("client|tracking", "each episode has its own mode; see `audience`"),
     out("eval*", SCRIPTS),
     out("fcall*", SCRIPTS),
     out("function*", SCRIPTS),
@@ -140,16 +141,16 @@ pub const WEIGHT: u32 = 100;
 pub const WEIGHTS: &[(&str, u32, &str)] = &[
     ("flushall", 2, "an empty keyspace shows little"),
     ("flushdb", 4, "an empty keyspace shows little"),
-    ("swapdb", 10, "keys go where the stream rarely looks"),
+    ("swapdb", 10, "moves keys to a database that the stream rarely uses"),
     ("restore", 30, "keys should hold what their names say"),
     ("restore-asking", 10, "is RESTORE"),
     ("select", 20, "one database should fill up"),
-    ("move", 40, "keys go where the stream rarely looks"),
+    ("move", 40, "moves keys to a database that the stream rarely uses"),
     ("reset", 5, "leaves RESP3"),
     ("hello", 10, "changes the protocol of the episode"),
     ("memory|purge", 2, "shows nothing and takes long"),
     ("config|resetstat", 10, "shows nothing"),
-    ("wait", 5, "nobody acknowledges, so each takes its timeout"),
+    ("wait", 5, "no replica acknowledges, so each takes its timeout"),
     ("blpop", 25, "takes its timeout on empty keys"),
     ("brpop", 25, "takes its timeout on empty keys"),
     ("blmove", 25, "takes its timeout on empty keys"),
@@ -188,29 +189,29 @@ const fn may(name: &'static str, how: How, reason: &'static str) -> Comparison {
     Comparison { name, when: None, how, reason }
 }
 
-const HASHED: &str = "members come in the order of a hash table with a random seed";
+const HASHED: &str = "the order of members is that of a hash table with a random seed";
 const CHOSEN: &str = "the server chooses at random";
-const CLOCK: &str = "tells a time that both servers read at their own instant";
+const CLOCK: &str = "returns a time, which the servers read at different moments";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
-const TIES: &str = "of places equally far away, any may come first, and be cut off last";
-const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
+const TIES: &str = "places at equal distance have no fixed order, so COUNT may cut off any of them";
+const LEX: &str = "members with different scores are not in lexicographic order, so the result depends \
     on the random heights of a skip list";
-const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
-const JUDGED: &str = "later versions judge arguments before they look at the key";
+const LATER_FIGURES: &str = "7.2 returns one more time, and each server reads its own clock";
+const JUDGED: &str = "later versions check arguments before they look up the key";
 const NAMED: &str = "7.2 names the command and the ID that it takes";
 const LAG: &str = "later versions count only entries that are left to read";
-const STRICTER: &str = "7.2 asks for an identifier above those deleted";
+const STRICTER: &str = "7.2 requires an ID above those deleted";
 const BELOW_DELETED: &str =
     "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
 const UNBALANCED: &str = "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' \
     must be specified.";
 const UNBALANCED_IN_GROUP: &str = "ERR Unbalanced 'xreadgroup' list of streams: for each stream \
     key an ID or '>' must be specified.";
-const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
+const INTERNAL: &str = "describes how a value is stored, which servers may choose";
 
-const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
+const ERRNO: &str = "Redis checks errno, which may be left from the number of an earlier command";
 const TIED: &str =
-    "texts that are equal up to a NUL are equal to C, and stay in their table's order";
+    "C compares texts only up to a NUL, so equal ones stay in the order of their table";
 const UNSORTED: How = How::OrRange(&How::Count);
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
@@ -281,7 +282,11 @@ pub const COMPARISONS: &[Comparison] = &[
     may("client|id", How::Kind, "ids count the connections a server has seen"),
     may("client|getredir", How::Kind, "the same"),
     may("client|trackinginfo", How::Kind, "the same"),
-    may("hello", How::Count, "tells name and version of the server and the id of the connection"),
+    may(
+        "hello",
+        How::Count,
+        "returns the name and version of the server and the ID of the connection",
+    ),
     may("config|get", How::Pairs, HASHED),
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
     Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
@@ -309,7 +314,7 @@ pub const COMPARISONS: &[Comparison] = &[
         how: How::Younger,
         reason: YOUNGER,
     },
-    may("command|info", How::Notes, "notes on key specifications are the server's own words"),
+    may("command|info", How::Notes, "notes on key specifications are texts of the server"),
     may("memory|usage", How::Kind, INTERNAL),
     may("dump", How::Kind, "compression, order and encodings differ; tests exchange payloads"),
     may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
@@ -317,7 +322,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("xreadgroup", How::RefusedAs(UNBALANCED_IN_GROUP), NAMED),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
-    may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
+    may("object|refcount", How::Shared, "a copy of a shared integer is itself shared in Brisk"),
 ];
 
 /// Only then is there anything to judge.
@@ -480,10 +485,10 @@ const fn guard(
     Guard { name, place, admits, instead, reason }
 }
 
-const RACES: &str = "a deadline reached during the run is seen by one server first";
+const RACES: &str = "one server sees an expiry time that passes during the run before the other";
 const WAITS: &str = "would block for long or for ever";
 const COSTS: &str = "would allocate or send hundreds of megabytes";
-const PROCESS: &str = "would show directives that belong to the process, such as its port";
+const PROCESS: &str = "would show directives of the process, for example its port";
 const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 
 /// What is kept out of arguments, also after mutations.
@@ -508,7 +513,7 @@ pub const GUARDS: &[Guard] = &[
     guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
-    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
+    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "rejected since 7.2"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -516,7 +521,7 @@ pub const GUARDS: &[Guard] = &[
     guard("srandmember", Place::At(2), few_repeats, "-9", COSTS),
     guard("hrandfield", Place::At(2), few_repeats, "-9", COSTS),
     guard("zrandmember", Place::At(2), few_repeats, "-9", COSTS),
-    guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
+    guard("xadd", Place::Any, no_auto_id, "900-*", "an ID derived from the clock"),
     guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xautoclaim", Place::After(&["COUNT"]), affordable_or_refused, "100", COSTS),
@@ -652,7 +657,7 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
 
 /// Commands that tell those who cache otherwise than Redis, each with its reason.
 const TOLD_OTHERWISE: &[(&str, &str)] =
-    &[("bitfield", "a string that only grew has changed, which Redis does not tell")];
+    &[("bitfield", "a string that only grew has changed, but Redis sends no notification")];
 
 /// Whether a command ends the tracking of its session.
 pub fn ends_tracking(name: &str) -> bool {

@@ -92,7 +92,7 @@ pub fn read(
     progress.end();
     let (asked, elapsed) = (walk.asked.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
     analysis.facts.notes.push(format!(
-        "waited {asked:.2} s of {elapsed:.1} s for the server: {:.1} % of its time at most",
+        "waited {asked:.2} s of {elapsed:.1} s for the server, so it used at most {:.1} % of its time",
         100.0 * asked / elapsed
     ));
     match done {

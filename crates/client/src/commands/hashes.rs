@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `HDEL key field …`
 ///
-/// O(N) in the number of fields to be removed. Since Redis 2.0.0. Errors: those of the server.
+/// O(N) in the number of removed fields. Since Redis 2.0.0. Errors: those of the server.
 pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HDEL", PLAIN);
     request.key(key);

@@ -288,7 +288,7 @@ impl EtcdCoordinator {
             return Err(CallError::final_error(CoordinatorError::LeaseLost));
         }
         if read_term != term {
-            let why = format!("{}: the leader changed meanwhile", client.endpoints[at]);
+            let why = format!("{}: the leader changed during the request", client.endpoints[at]);
             return Err(CallError::other_endpoint(CoordinatorError::NoLeader(why)));
         }
         let ttl = LeaseTtl::at_least(Duration::from_secs(ttl));

@@ -93,7 +93,7 @@ impl TlsStream {
         if self.closed {
             return;
         }
-        debug_assert!(!self.is_handshaking(), "nobody is answered before the handshake");
+        debug_assert!(!self.is_handshaking(), "no reply is sent before the handshake");
         for slice in bytes.chunks(SLICE_BYTES) {
             let taken = self.connection.writer().write(slice);
             debug_assert!(taken.is_ok_and(|taken| taken == slice.len()), "the buffer was empty");

@@ -53,7 +53,7 @@ pub(super) const CLUSTERS: Section = Section {
                 Ok(())
             },
         ),
-        Row::value(&["--cluster-from-pass"], "<word>", "Password for that server.", |options, words| {
+        Row::value(&["--cluster-from-pass"], "<password>", "Password for that server.", |options, words| {
             options.cluster.from_password = Some(words.value());
             Ok(())
         }),

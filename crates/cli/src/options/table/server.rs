@@ -49,7 +49,7 @@ pub(super) const SERVER: Section = Section {
         ),
         Row::value(
             &["-a", "--pass"],
-            "<word>",
+            "<password>",
             "Password. Other users of this machine may see it; REDISCLI_AUTH is safer.",
             |options, words| {
                 options.password = Some(words.value());

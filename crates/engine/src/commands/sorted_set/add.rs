@@ -134,8 +134,8 @@ const ZADD: Command = Command {
         ],
         history: &[
             ("2.4.0", "Takes several members."),
-            ("3.0.2", "Has the options `XX`, `NX`, `CH` and `INCR`."),
-            ("6.2.0", "Has the options `GT` and `LT`."),
+            ("3.0.2", "Added the options `XX`, `NX`, `CH` and `INCR`."),
+            ("6.2.0", "Added the options `GT` and `LT`."),
         ],
         ..Spec::EMPTY
     },
