@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_have_their_output_and_go_on_behind_a_backslash() {
+    fn commands_have_their_output_and_continue_after_a_backslash() {
         let text = "x\n```console\n$ a \\\n    b\none\ntwo\n$ c\n```\n\n1. y\n\n   ```console\n   $ d\n   \
                     z\n   ```\n```sh\n$ no\n```\n";
         let command = |text: &str, output: &[&str]| Command {

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_tells_what_it_was_made_with_and_each_count() {
+    fn a_record_names_its_toolchain_and_each_count() {
         let record = Record::parse("# rustc 1, libc 2\nGET P1\t2500\nPING P1\t1200\n").unwrap();
         assert_eq!(record.made_with, "rustc 1, libc 2");
         assert_eq!(record.instructions["GET P1"], 2500.0);

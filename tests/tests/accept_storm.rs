@@ -47,7 +47,7 @@ fn short_connections_are_all_served() {
 }
 
 #[test]
-fn maxclients_answers_with_an_error_and_frees_places_again() {
+fn maxclients_replies_with_an_error_and_frees_places_again() {
     let launch = || Launch::subject().set("maxclients", "10");
     each_backend(launch, |server| {
         let mut kept: Vec<Conn> = Vec::new();

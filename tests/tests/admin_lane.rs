@@ -36,7 +36,7 @@ fn wait_for_clients(admin: &mut Conn, count: &str) {
 }
 
 #[test]
-fn operators_get_in_when_nobody_else_does() {
+fn the_admin_lane_accepts_clients_beyond_maxclients() {
     if subject_is_redis() {
         return;
     }
@@ -67,7 +67,7 @@ fn operators_get_in_when_nobody_else_does() {
 }
 
 #[test]
-fn operators_are_answered_while_all_workers_are_held_up() {
+fn the_admin_lane_replies_while_all_workers_are_blocked() {
     if subject_is_redis() {
         return;
     }
@@ -100,7 +100,7 @@ fn operators_are_answered_while_all_workers_are_held_up() {
 }
 
 #[test]
-fn operators_are_answered_while_pipelines_keep_all_workers_busy() {
+fn the_admin_lane_replies_while_pipelines_keep_all_workers_busy() {
     if subject_is_redis() {
         return;
     }
@@ -137,7 +137,7 @@ fn id_of(conn: &Conn, admin: &mut Conn) -> String {
 }
 
 #[test]
-fn operators_are_answered_while_a_script_takes_long() {
+fn the_admin_lane_replies_during_a_slow_script() {
     if subject_is_redis() {
         return;
     }
@@ -170,7 +170,7 @@ fn operators_are_answered_while_a_script_takes_long() {
 }
 
 #[test]
-fn operators_are_answered_while_memory_is_full_and_during_a_pause() {
+fn the_admin_lane_replies_while_memory_is_full_and_during_a_pause() {
     if subject_is_redis() {
         return;
     }
@@ -193,7 +193,7 @@ fn operators_are_answered_while_memory_is_full_and_during_a_pause() {
 }
 
 #[test]
-fn operators_say_their_password_like_everybody() {
+fn the_admin_lane_requires_authentication() {
     if subject_is_redis() {
         return;
     }
@@ -208,7 +208,7 @@ fn operators_say_their_password_like_everybody() {
 }
 
 #[test]
-fn the_lane_may_be_a_socket_in_a_folder_of_the_operators() {
+fn the_admin_lane_can_be_a_unix_socket() {
     if subject_is_redis() {
         return;
     }

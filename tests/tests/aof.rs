@@ -375,31 +375,31 @@ fn kill_again_and_again(load: Load) {
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_with_everysec() {
+fn no_acknowledged_write_is_lost_with_everysec() {
     let load = Load { policy: "everysec", greeting: "PING", rewrites: false };
     kill_again_and_again(load);
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_with_always() {
+fn no_acknowledged_write_is_lost_with_always() {
     kill_again_and_again(Load { policy: "always", greeting: "PING", rewrites: false });
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_to_who_asked_for_the_disk() {
+fn no_acknowledged_write_is_lost_with_durability_disk() {
     let greeting = "CLIENT DURABILITY DISK";
     kill_again_and_again(Load { policy: "everysec", greeting, rewrites: false });
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_amid_rewrites() {
+fn no_acknowledged_write_is_lost_during_rewrites() {
     for policy in ["everysec", "always"] {
         kill_again_and_again(Load { policy, greeting: "PING", rewrites: true });
     }
 }
 
 #[test]
-fn a_rewrite_can_be_asked_for_at_any_time() {
+fn a_rewrite_can_be_requested_at_any_time() {
     let home = AofHome::new();
     let server = home.launch("everysec").set("rdb-key-save-delay", "2000").start();
     let mut conn = server.connect();

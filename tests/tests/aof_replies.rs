@@ -16,7 +16,7 @@ fn slow_server(home: &AofHome) -> Server {
 }
 
 #[test]
-fn pipelined_replies_come_in_order_behind_the_file() {
+fn pipelined_replies_leave_in_order_after_the_file_is_written() {
     let home = AofHome::new();
     let server = slow_server(&home);
     let mut conn = server.connect();
@@ -41,7 +41,7 @@ fn pipelined_replies_come_in_order_behind_the_file() {
 
 /// Who hears of a change finds it in the file.
 #[test]
-fn messages_come_only_behind_the_file() {
+fn messages_leave_only_after_the_file_is_written() {
     let home = AofHome::new();
     let server = slow_server(&home);
     let [mut writer, mut popper] = server.connections();
@@ -155,7 +155,7 @@ fn output_that_is_kept_back_counts_towards_limits() {
 
 /// Each reply to who asked for the disk stands behind an fdatasync of its own; the others need none.
 #[test]
-fn who_asks_for_the_disk_is_answered_behind_it() {
+fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     if subject_is_redis() {
         return; // it has no such clients
     }

@@ -40,7 +40,7 @@ fn assert_refused(launch: Launch, said: &str) {
 }
 
 #[test]
-fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
+fn a_torn_end_is_truncated_or_rejected_as_configured() {
     if subject_is_redis() {
         return; // it writes no batches, so other bytes are whole
     }
@@ -86,7 +86,7 @@ fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
 }
 
 #[test]
-fn damage_is_refused_and_named() {
+fn damage_is_rejected_and_located() {
     if subject_is_redis() {
         return; // it has no checksums, and loads some of it
     }
@@ -190,7 +190,7 @@ fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
 /// If ignored, each of these faults would start the server without the base, or with only a part of the
 /// files.
 #[test]
-fn a_damaged_manifest_is_refused_and_left_alone() {
+fn a_damaged_manifest_is_rejected_and_left_alone() {
     if subject_is_redis() {
         return; // it loads most of these, without the base
     }
@@ -229,7 +229,7 @@ fn a_damaged_manifest_is_refused_and_left_alone() {
 
 /// An RDB file is never empty. The increments alone would give only a part of the dataset.
 #[test]
-fn a_base_that_lost_its_content_is_refused() {
+fn a_base_that_lost_its_content_is_rejected() {
     if subject_is_redis() {
         return; // it starts with the data of the increments
     }
@@ -375,7 +375,7 @@ fn the_lock_goes_with_the_files_to_another_directory() {
 }
 
 #[test]
-fn a_command_that_fails_now_is_told() {
+fn a_command_that_fails_during_replay_is_logged() {
     let home = AofHome::new();
     let (path, whole) = small_file(&home);
     fs::write(&path, [&whole[..], b"*3\r\n$5\r\nLPUSH\r\n$1\r\na\r\n$1\r\nx\r\n"].concat())
@@ -408,7 +408,7 @@ fn trimmed_streams_come_back_as_they_were() {
 }
 
 #[test]
-fn what_was_replaced_stays_until_it_may_go() {
+fn replaced_files_stay_until_they_can_be_deleted() {
     let home = AofHome::new();
     let launch = || home.launch("always").set("aof-disable-auto-gc", "yes");
     let server = AofHome::load(launch());
@@ -556,7 +556,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room() {
+fn a_full_disk_rejects_writes_until_there_is_room() {
     if subject_is_redis() {
         return; // it ends with always
     }
@@ -616,7 +616,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
 }
 
 #[test]
-fn a_rewrite_without_a_directory_is_told_and_changes_nothing() {
+fn a_rewrite_without_a_directory_is_an_error_and_changes_nothing() {
     let home = AofHome::new();
     let server = home.launch("everysec").start();
     let mut conn = server.connect();
@@ -665,7 +665,7 @@ fn a_rewrite_without_an_append_only_file_makes_a_base_only() {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_refused_in_the_words_of_the_reference() {
+fn a_file_that_cannot_be_created_is_reported_with_the_texts_of_redis() {
     let outcomes = [Launch::subject(), Launch::redis()].map(|launch| {
         let home = TempDir::new();
         // Where the directory is to be there is a file.
@@ -702,7 +702,7 @@ const SLOWLY: &str = "DEBUG AOF-FLUSH-SLEEP 1000000";
 /// Whoever changes the dataset waits while more than 64 MiB wait for the file: be it by commands,
 /// transactions or scripts.
 #[test]
-fn what_waits_for_the_file_is_bounded_whatever_writes() {
+fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
     if subject_is_redis() {
         return;
     }
@@ -740,7 +740,7 @@ fn what_waits_for_the_file_is_bounded_whatever_writes() {
 
 /// What waits for the file is not what eviction could free.
 #[test]
-fn what_waits_for_the_file_evicts_nothing() {
+fn unwritten_append_only_data_evicts_no_keys() {
     if subject_is_redis() {
         return;
     }
@@ -769,7 +769,7 @@ fn what_waits_for_the_file_evicts_nothing() {
 
 /// What is in the file was executed once: limits of today do not keep it out.
 #[test]
-fn a_file_is_loaded_whatever_is_refused_to_clients() {
+fn a_file_is_loaded_despite_limits_that_apply_to_clients() {
     let home = AofHome::new();
     let server = home.at_home(Launch::subject()).start();
     let mut conn = server.connect();

@@ -24,7 +24,7 @@ fn write_until_refused(stream: &mut TcpStream, request: &[u8], times: usize) -> 
 }
 
 #[test]
-fn a_client_that_never_reads_costs_little_and_hinders_nobody() {
+fn a_client_that_never_reads_costs_little_and_blocks_no_other() {
     each_backend(Launch::subject, |server| {
         let mut other = server.connect();
         let value = "v".repeat(1024);
@@ -230,7 +230,7 @@ fn keys_left(server: &Server, load: impl FnOnce(&Server, &mut Conn) -> Vec<TcpSt
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "five loads, each of a few lines")]
-fn what_clients_do_not_read_evicts_no_key() {
+fn unread_replies_evict_no_keys() {
     if subject_is_redis() {
         return; // counts output like data
     }

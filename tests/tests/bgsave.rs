@@ -52,7 +52,7 @@ fn in_file(program: Launch, rdb: &[u8], query: &str) -> String {
 }
 
 #[test]
-fn bgsave_answers_at_once_and_saves_what_there_is() {
+fn bgsave_replies_at_once_and_saves_the_present_dataset() {
     each_backend(launch, |server| {
         let mut conn = server.connect();
         let before = conn.cmd("LASTSAVE").integer();
@@ -77,7 +77,7 @@ fn bgsave_answers_at_once_and_saves_what_there_is() {
 }
 
 #[test]
-fn words_that_bgsave_does_not_know_are_refused() {
+fn unknown_arguments_of_bgsave_are_rejected() {
     let server = launch().start();
     let mut conn = server.connect();
     for line in ["BGSAVE now", "BGSAVE SCHEDULE now", "BGSAVE \"\"", "BGSAVE SCHEDULES"] {
@@ -121,7 +121,7 @@ fn in_a_transaction_it_is_left_for_later() {
 }
 
 #[test]
-fn info_tells_of_the_one_that_is_taken_and_the_last() {
+fn info_shows_the_running_and_the_last_bgsave() {
     let server = launch().start();
     let mut conn = server.connect();
     assert_eq!(conn.info("rdb_last_bgsave_time_sec"), "-1");
@@ -407,7 +407,7 @@ fn without_a_file_data_cannot_be_changed() {
 
 /// Queued before, executed after the failure.
 #[test]
-fn a_transaction_that_writes_is_refused_as_a_whole() {
+fn a_transaction_that_writes_is_rejected_as_a_whole() {
     let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|program| {
         let server = quiet(program).start();
         let [mut conn, mut reader] = server.connections();

@@ -239,7 +239,7 @@ fn a_replica_never_shows_half_a_transaction_nor_goes_back() {
 /// Another address of the same server, or of one that has the same history: who follows the replica hears
 /// nothing of it.
 #[test]
-fn replicas_of_a_replica_stay_when_it_goes_on_elsewhere_in_the_same_history() {
+fn replicas_of_a_replica_stay_when_it_switches_within_the_same_history() {
     let lists: [&[&[Kind]]; 2] = [&[&[Redis, Redis, Redis]], &[&[Brisk, Brisk, Brisk]]];
     each_chain(&lists, |kinds| {
         let chain = Chain::start(kinds, with_large_backlog);

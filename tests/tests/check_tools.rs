@@ -184,7 +184,7 @@ fn cuts(len: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn sound_files_get_the_same_words() {
+fn intact_files_get_the_same_output() {
     for (preamble, timestamps) in [("yes", "no"), ("no", "yes")] {
         let corpus = Corpus::new(preamble, timestamps);
         for path in [corpus.manifest_path(), corpus.base(), corpus.increment()] {
@@ -206,7 +206,7 @@ fn sound_files_get_the_same_words() {
 }
 
 #[test]
-fn files_of_commands_cut_anywhere_get_the_same_words() {
+fn truncated_command_files_get_the_same_output() {
     let corpus = Corpus::new("no", "yes");
     for path in [corpus.increment(), corpus.base()] {
         let whole = fs::read(&path).unwrap();
@@ -226,7 +226,7 @@ fn files_of_commands_cut_anywhere_get_the_same_words() {
 }
 
 #[test]
-fn parts_that_are_cut_get_the_same_words() {
+fn truncated_parts_get_the_same_output() {
     let corpus = Corpus::new("yes", "no");
     for path in [corpus.base(), corpus.increment()] {
         let whole = fs::read(&path).unwrap();
@@ -271,7 +271,7 @@ fn files_of_commands_with_a_changed_bit_get_the_same_verdict() {
 }
 
 #[test]
-fn fixing_asks_and_cuts_as_the_real_tool_does() {
+fn fixing_prompts_and_truncates_as_the_real_tool_does() {
     let corpus = Corpus::new("no", "no");
     let (path, base) = (corpus.increment(), corpus.base());
     let (whole, base_whole) = (fs::read(&path).unwrap(), fs::read(&base).unwrap());
@@ -347,7 +347,7 @@ fn only_the_last_part_is_cut_at_a_timestamp() {
 }
 
 #[test]
-fn manifests_and_arguments_get_the_same_words() {
+fn manifests_and_arguments_get_the_same_output() {
     let home = TempDir::new();
     let path = home.path("a.manifest");
     for text in [
@@ -459,7 +459,7 @@ fn known_to_redis_7_0(file: &[u8]) -> bool {
 }
 
 #[test]
-fn snapshots_of_all_times_get_the_same_words() {
+fn snapshots_of_all_versions_get_the_same_output() {
     for path in fixtures() {
         let told = both("redis-check-rdb", &path);
         if !known_to_redis_7_0(&fs::read(&path).unwrap()) {
@@ -514,7 +514,7 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_told_with_key_place_and_what_can_be_saved() {
+fn a_damaged_snapshot_is_reported_with_key_offset_and_intact_part() {
     let path = workspace_root().join("tests/fixtures/rdb/old/redis-assets-corrupt_ziplist.rdb");
     let (ours, real) = both("redis-check-rdb", &path);
     for text in ["Reading key 'key:000000000091'", "Reading type 13 (hash-ziplist)"] {

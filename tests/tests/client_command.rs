@@ -23,7 +23,7 @@ fn wait_for_clients(conn: &mut Conn, count: usize) {
 }
 
 #[test]
-fn list_and_info_tell_the_same_fields_in_the_same_order() {
+fn list_and_info_have_the_same_fields_in_the_same_order() {
     // Later servers than Redis 7.0 show more: `watch`, and what stands behind `resp`.
     const FIELDS: [&str; 34] = [
         "id",
@@ -191,7 +191,7 @@ fn nothing_of_a_killed_client_is_executed_any_more() {
 }
 
 #[test]
-fn kill_and_list_refuse_what_they_do_not_know() {
+fn kill_and_list_reject_unknown_options() {
     each_config(|server| {
         let mut conn = server.connect();
         for (words, error) in [
@@ -228,7 +228,7 @@ fn kill_and_list_refuse_what_they_do_not_know() {
 }
 
 #[test]
-fn list_shows_the_clients_it_is_asked_for() {
+fn list_shows_the_selected_clients() {
     each_config(|server| {
         let [mut first, mut second, mut third] = server.connections();
         let ids = [first.id(), second.id(), third.id()];
@@ -429,7 +429,7 @@ fn no_evict_is_shown_in_the_flags() {
 }
 
 #[test]
-fn the_timeout_spares_monitors_and_those_who_wait() {
+fn the_idle_timeout_spares_monitors_and_paused_clients() {
     each_config_of(
         || with_workers(2).set("timeout", "1"),
         |server| {

@@ -49,7 +49,7 @@ fn every_command_has_a_function_and_every_reply_a_command() {
 }
 
 #[test]
-fn what_binds_a_connection_or_waits_is_no_method_of_shared_ones() {
+fn commands_that_bind_or_block_a_connection_are_not_methods_of_shared_ones() {
     let files = files(&table()).unwrap();
     let methods = files.iter().filter(|(path, _)| path.starts_with("methods/"));
     let methods: String = methods.map(|(_, text)| text.as_str()).collect();

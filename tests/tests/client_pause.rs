@@ -29,7 +29,7 @@ fn wait_for_waiting(conn: &mut Conn, count: usize) {
 }
 
 #[test]
-fn a_paused_pipeline_goes_on_where_it_stopped() {
+fn a_paused_pipeline_continues_where_it_stopped() {
     each_server(|server| {
         let mut control = server.connect();
         let mut writers: [Conn; 6] = server.connections();
@@ -109,7 +109,7 @@ fn a_second_pause_makes_the_first_neither_weaker_nor_shorter() {
 }
 
 #[test]
-fn who_waits_can_be_killed_or_go_away() {
+fn paused_clients_can_be_killed_or_disconnect() {
     each_server(|server| {
         let [mut control, mut victim, mut deserter] = server.connections();
         let id = victim.id();
@@ -144,7 +144,7 @@ fn monitors_are_not_paused() {
 }
 
 #[test]
-fn bad_words_are_refused() {
+fn bad_words_are_rejected() {
     each_server(|server| {
         let mut conn = server.connect();
         for (words, error) in [

@@ -6,7 +6,7 @@ use brisk_testkit::{Launch, assert_reply};
 const DISABLED: &str = "(error) ERR This instance has cluster support disabled";
 
 #[test]
-fn commands_of_a_cluster_are_refused() {
+fn commands_of_a_cluster_are_rejected() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     for command in [

@@ -297,7 +297,7 @@ fn shutdown_hands_over_unless_it_is_to_end_now() {
 }
 
 #[test]
-fn a_primary_whose_replica_is_stopped_goes_on() {
+fn a_primary_whose_replica_is_stopped_keeps_serving() {
     let cluster = BriskCluster::start_with(1, 1, &[("cluster-node-timeout", "2000")]);
     let [primary] = cluster.primaries()[..] else { panic!("one primary") };
     let replica = 1 - primary;
@@ -315,7 +315,7 @@ fn a_primary_whose_replica_is_stopped_goes_on() {
 }
 
 #[test]
-fn a_primary_whose_replica_lags_lets_writes_go_on() {
+fn a_primary_whose_replica_lags_keeps_accepting_writes() {
     let directives = [("cluster-node-timeout", "2000"), ("busy-reply-threshold", "10")];
     let cluster = BriskCluster::start_with(1, 1, &directives);
     let [primary] = cluster.primaries()[..] else { panic!("one primary") };

@@ -171,7 +171,7 @@ fn a_document_from_a_file_is_served_without_a_coordinator() {
 }
 
 #[test]
-fn a_second_process_with_the_same_nodes_file_is_refused() {
+fn a_second_process_with_the_same_nodes_file_is_rejected() {
     let cluster = BriskCluster::start(1, 0);
     let dir = cluster.node(0).dir().to_string_lossy().into_owned();
     let error = Launch::subject()
@@ -209,7 +209,7 @@ fn replace_document(store: &LocalCoordinator, expected: Revision, document: &[u8
 }
 
 #[test]
-fn a_refused_document_leaves_the_old_one_in_force() {
+fn a_rejected_document_leaves_the_old_one_in_force() {
     let cluster = BriskCluster::start(2, 0);
     let name = ClusterName::parse("brisk").unwrap();
     let store = LocalCoordinator::open(&cluster.directory(), &name).unwrap();

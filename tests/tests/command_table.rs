@@ -143,7 +143,7 @@ impl Findings {
 }
 
 #[test]
-fn command_info_tells_the_facts_of_the_reference() {
+fn command_info_agrees_with_the_reference() {
     let (_server, mut conn) = server();
     let reference = reference();
     let mut findings = Findings::default();
@@ -168,7 +168,7 @@ fn command_info_tells_the_facts_of_the_reference() {
 }
 
 #[test]
-fn command_docs_tells_the_facts_of_the_reference() {
+fn command_docs_agrees_with_the_reference() {
     let (_server, mut conn) = server();
     let reference = reference();
     let mut findings = Findings::default();

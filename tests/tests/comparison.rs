@@ -366,7 +366,7 @@ fn a_report_about_a_database_that_does_not_exist_is_ignored() {
 }
 
 #[test]
-fn a_replica_cannot_tell_what_another_has_found() {
+fn a_replica_cannot_report_for_another_one() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     conn.cmd("SET still:1 1");
@@ -440,7 +440,7 @@ fn the_timers_compare_and_heal_if_the_settings_say_so() {
 }
 
 #[test]
-fn what_was_healed_is_what_the_append_only_file_gives() {
+fn healed_keys_are_in_the_append_only_file() {
     let launch = |launch: Launch| launch.set("appendonly", "yes").set("dbfilename", "none.rdb");
     let primary = Node::start(Brisk, launch);
     let mut conn = primary.server.connect();
@@ -471,7 +471,7 @@ fn what_was_healed_is_what_the_append_only_file_gives() {
 }
 
 #[test]
-fn who_cannot_compare_is_told_so() {
+fn comparison_needs_a_primary_with_brisk_replicas() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     assert!(compare(&mut conn, "REPLICATION COMPARE").is_empty());

@@ -170,7 +170,7 @@ fn an_older_state_is_served_until_the_new_one_is_there_as_a_whole() {
 }
 
 #[test]
-fn nobody_sees_a_part_of_it_when_the_link_breaks() {
+fn no_client_sees_a_part_of_the_dataset_when_the_link_breaks() {
     if subject_is_redis() {
         return;
     }

@@ -194,7 +194,7 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
 }
 
 #[test]
-fn a_replica_that_leaves_amid_it_leaves_nothing_behind() {
+fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
     if subject_is_redis() {
         return;
     }
@@ -288,7 +288,7 @@ fn redis_cli_takes_the_functions_alone() {
 }
 
 #[test]
-fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
+fn a_replica_gets_the_requested_parts_and_then_the_stream() {
     let server = with_library(with_workers(2));
     let mut conn = server.connect();
     for (parts, library) in [("", false), ("functions", true), ("'FUNCTIONS' functions", true)] {
@@ -312,7 +312,7 @@ fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
 }
 
 #[test]
-fn parts_that_are_not_known_are_refused() {
+fn parts_that_are_not_known_are_rejected() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     for (words, want) in [

@@ -132,7 +132,7 @@ fn we_restore_what_a_real_server_dumps() {
 }
 
 #[test]
-fn values_convert_to_the_limits_of_who_restores_them() {
+fn restored_values_use_the_limits_of_the_receiving_server() {
     let mut pair = pair();
     fill(&mut pair.theirs, &lines());
     set(&mut pair.ours, SETTINGS);
@@ -233,7 +233,7 @@ fn snapshots_load_as_their_manifests_say() {
 }
 
 #[test]
-fn debug_object_tells_the_same_of_values_in_the_same_form() {
+fn debug_object_shows_the_same_for_equal_encodings() {
     let Pair { mut ours, mut theirs, _servers } = pair();
     let told = |conn: &mut Conn, key: &str, marks: &[&str]| -> Vec<String> {
         let line = conn.cmd(&format!("DEBUG OBJECT {key}")).text();
@@ -307,7 +307,7 @@ fn a_damaged_snapshot_changes_nothing() {
 
 /// The texts that logs of Redis are searched for; clients are told nothing else than before.
 #[test]
-fn what_is_wrong_with_a_payload_is_in_the_log() {
+fn defects_of_a_payload_are_logged() {
     let server = Launch::new(Program::Brisk).start();
     let mut conn = server.connect();
     let whole = bulk(conn.cmd(

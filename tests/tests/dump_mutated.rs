@@ -147,11 +147,11 @@ fn try_all(compressed: bool, seed_number: u64, count: usize) {
 }
 
 #[test]
-fn payloads_with_changed_bytes_are_restored_or_refused() {
+fn payloads_with_changed_bytes_are_restored_or_rejected() {
     try_all(false, 25, mutations());
 }
 
 #[test]
-fn compressed_payloads_with_changed_bytes_are_restored_or_refused() {
+fn compressed_payloads_with_changed_bytes_are_restored_or_rejected() {
     try_all(true, 26, mutations() / 2);
 }

@@ -92,7 +92,7 @@ fn assert_held(conn: &mut Conn) {
 }
 
 #[test]
-fn what_is_asked_is_checked() {
+fn arguments_of_client_durability_are_checked() {
     if subject_is_redis() {
         return;
     }
@@ -197,7 +197,7 @@ fn pipelines_of_many_clients_keep_their_order() {
 }
 
 #[test]
-fn what_transactions_scripts_and_others_tell_waits_too() {
+fn replies_of_transactions_scripts_and_blocked_clients_wait_too() {
     each_replica(|pair| {
         let mut other = pair.primary.connect();
         let [mut exec, mut script, mut popper, mut listener] = [(); 4].map(|()| pair.durable());
@@ -228,7 +228,7 @@ fn what_transactions_scripts_and_others_tell_waits_too() {
 
 /// For one command of a pipeline, and for nothing less.
 #[test]
-fn who_asks_for_less_again_gets_what_was_asked_before_as_promised() {
+fn earlier_commands_keep_their_durability_after_it_is_lowered() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
         pair.hold_acks(true);
@@ -253,7 +253,7 @@ fn who_asks_for_less_again_gets_what_was_asked_before_as_promised() {
 }
 
 #[test]
-fn so_many_must_have_it() {
+fn a_reply_waits_for_the_requested_number_of_replicas() {
     if subject_is_redis() {
         return;
     }
@@ -287,7 +287,7 @@ fn so_many_must_have_it() {
 }
 
 #[test]
-fn who_waits_too_long_is_told_so_and_disconnected() {
+fn a_client_that_waits_too_long_gets_an_error_and_is_disconnected() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
         assert_reply!(conn, "CLIENT DURABILITY REPLICAS 1 TIMEOUT 60000", "OK");
@@ -383,7 +383,7 @@ fn replicas_come_on_top_of_the_file() {
 
 /// A killed primary: whatever was acknowledged is on the replica that takes its place.
 #[test]
-fn what_was_acknowledged_outlives_the_primary() {
+fn acknowledged_writes_survive_the_loss_of_the_primary() {
     const ROUNDS: usize = 4;
     const CLIENTS: usize = 4;
     const WRITES: usize = 300;
@@ -431,7 +431,7 @@ fn what_was_acknowledged_outlives_the_primary() {
 
 /// INFO brisk tells how far behind who is, in seconds.
 #[test]
-fn who_is_behind_is_told_in_seconds() {
+fn info_shows_the_lag_of_a_replica_in_seconds() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
         let mut behind = || -> i64 {

@@ -36,7 +36,7 @@ fn a_deadline_in_the_past_deletes() {
 }
 
 #[test]
-fn keys_nobody_asks_for_are_removed_soon_after_their_deadline() {
+fn unread_keys_are_removed_soon_after_they_expire() {
     each_config(|server| {
         let mut conn = server.connect();
         const KEYS: usize = 20_000;

@@ -234,7 +234,7 @@ fn any_replica_takes_over_that_has_everything() {
 }
 
 #[test]
-fn writes_wait_while_a_replica_lacks_something_and_go_on_after_an_abort() {
+fn writes_wait_while_a_replica_lags_and_continue_after_an_abort() {
     each_group(|kinds| {
         for ends_by_itself in [false, true] {
             let group = Group::start(kinds);
@@ -268,7 +268,7 @@ fn writes_wait_while_a_replica_lacks_something_and_go_on_after_an_abort() {
 }
 
 #[test]
-fn a_target_that_does_not_answer_is_tried_until_an_abort() {
+fn a_target_that_does_not_reply_is_retried_until_an_abort() {
     each_group(|kinds| {
         let group = Group::start(kinds);
         while_clients_write(&group, 0, |_| {

@@ -45,7 +45,7 @@ fn each(launch: impl Fn(Launch) -> Launch, body: impl Fn(&mut Server, &Port)) {
 }
 
 #[test]
-fn each_path_answers_what_it_is_for() {
+fn each_path_returns_its_document() {
     each(
         |launch| launch,
         |_, port| {
@@ -104,7 +104,7 @@ fn a_connection_takes_one_request_after_the_other_however_bytes_come() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_ends_the_connection() {
+fn malformed_requests_are_rejected_and_close_the_connection() {
     each(
         |launch| launch,
         |server, port| {
@@ -135,7 +135,7 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
 }
 
 #[test]
-fn connections_are_bounded_and_one_that_does_not_ask_is_closed() {
+fn connections_are_bounded_and_an_idle_one_is_closed() {
     each(
         |launch| launch,
         |_, port| {
@@ -166,7 +166,7 @@ fn connections_are_bounded_and_one_that_does_not_ask_is_closed() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read_and_holds_up_nobody() {
+fn a_client_that_does_not_read_is_not_read_and_delays_no_other() {
     each(
         |launch| launch,
         |server, port| {
@@ -215,7 +215,7 @@ fn agree(server: &Server, exposition: &Exposition) {
 }
 
 #[test]
-fn metrics_are_the_figures_of_info_in_the_grammar_of_both_formats() {
+fn metrics_have_the_values_of_info_in_both_formats() {
     each(
         |launch| launch.set("maxmemory", "100mb").set("appendonly", "yes"),
         |server, port| {
@@ -316,7 +316,7 @@ fn full_answers() -> [Exposition; 2] {
 
 /// A name that the sources have and no answer has would be that of a field which INFO does not know.
 #[test]
-fn every_metric_that_the_sources_name_is_in_a_real_answer() {
+fn every_metric_in_the_source_is_in_a_real_response() {
     if subject_is_redis() {
         return;
     }
@@ -339,7 +339,7 @@ fn every_metric_that_the_sources_name_is_in_a_real_answer() {
 }
 
 #[test]
-fn every_metric_of_the_dashboard_is_in_a_real_answer() {
+fn every_metric_of_the_dashboard_is_in_a_real_response() {
     if subject_is_redis() {
         return;
     }
@@ -395,7 +395,7 @@ fn every_metric_of_the_dashboard_is_in_a_real_answer() {
 }
 
 #[test]
-fn figures_need_the_password_and_probes_do_not() {
+fn metrics_need_the_password_and_probes_do_not() {
     each(
         |launch| launch.set("http-password", "\"open sesame\"").set("http-user", "Aladdin"),
         |server, port| {
@@ -419,7 +419,7 @@ fn figures_need_the_password_and_probes_do_not() {
 }
 
 #[test]
-fn answers_come_while_every_worker_stands_still() {
+fn responses_arrive_while_every_worker_is_quiesced() {
     each(
         |launch| launch.set("busy-reply-threshold", "5000"),
         |server, port| {

@@ -69,7 +69,7 @@ fn huge_values_are_freed_by_another_thread_however_they_go() {
 }
 
 #[test]
-fn flushing_answers_when_the_memory_is_back() {
+fn flushall_replies_when_the_memory_is_free() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         // Two million bytes of members come; what stays are the client's buffers.
@@ -101,7 +101,7 @@ fn flushing_answers_when_the_memory_is_back() {
 
 /// Its answer waits for the memory; nothing else of it may be lost or come twice for that.
 #[test]
-fn a_flush_that_takes_long_is_seen_once_and_answers_as_it_was_asked_to() {
+fn a_slow_flush_is_monitored_once_and_obeys_client_reply() {
     each_backend(Launch::subject, |server| {
         let [mut conn, mut watcher] = server.connections();
         conn.cmd("CONFIG RESETSTAT");
@@ -141,7 +141,7 @@ fn a_flush_that_takes_long_is_seen_once_and_answers_as_it_was_asked_to() {
 }
 
 #[test]
-fn who_ends_the_stream_behind_a_long_command_is_answered_to_the_end() {
+fn a_client_that_half_closes_after_a_long_command_gets_all_replies() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         for long in ["SORT big ALPHA LIMIT 0 1", "SUNIONSTORE to big other", "FLUSHALL"] {
@@ -223,7 +223,7 @@ fn the_thread_that_gives_memory_back_can_be_switched_off() {
 }
 
 #[test]
-fn huge_pages_are_for_those_who_have_much_to_keep() {
+fn huge_pages_are_used_only_with_enough_data() {
     let settings = "/sys/kernel/mm/transparent_hugepage/enabled";
     let there_are = std::fs::read_to_string(settings).is_ok_and(|text| !text.contains("[never]"));
     if !there_are {

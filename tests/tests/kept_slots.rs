@@ -75,7 +75,7 @@ fn a_waiter_is_served_or_unblocked_but_not_both() {
 }
 
 #[test]
-fn a_user_is_changed_while_his_waiter_is_being_served() {
+fn a_user_can_be_changed_while_its_blocked_client_is_served() {
     let Some(server) = start(3, NEVER_BUSY) else { return };
     server.connect().cmd("ACL SETUSER somebody on nopass ~* +@all");
     while_a_waiter_is_being_served(

@@ -81,7 +81,7 @@ fn many_large_replies_in_one_pipeline_keep_their_order() {
 }
 
 #[test]
-fn strings_beyond_the_limit_are_refused() {
+fn strings_beyond_the_limit_are_rejected() {
     each_config(|server| {
         let mut conn = server.connect();
         let refused = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)";

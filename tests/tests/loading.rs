@@ -71,7 +71,7 @@ fn hurry(conn: &mut Conn) {
 }
 
 #[test]
-fn what_needs_no_keys_is_answered_while_loading() {
+fn commands_without_keys_are_executed_while_loading() {
     let home = Home::with_keys(KEYS);
     let (server, mut conn) = home.start_slow();
     for line in [
@@ -164,7 +164,7 @@ fn sets_what_has_no_part_in_loading(conn: &mut Conn) {
 }
 
 #[test]
-fn settings_that_loading_depends_on_stay_meanwhile() {
+fn settings_used_by_loading_cannot_be_changed_while_loading() {
     let home = Home::with_keys(KEYS);
     let protected = |launch: Launch| launch.set("enable-protected-configs", "yes");
     let server = protected(home.slow(Launch::subject())).start();
@@ -230,7 +230,7 @@ fn progress(conn: &mut Conn) -> Vec<(String, String)> {
 }
 
 #[test]
-fn info_tells_how_far_loading_is() {
+fn info_shows_the_progress_of_loading() {
     let home = Home::with_keys(KEYS);
     let (_server, mut conn) = home.start_slow();
     let fields = progress(&mut conn);
@@ -293,7 +293,7 @@ fn home_of_commands() -> Home {
 }
 
 #[test]
-fn who_executes_the_append_only_file_answers_meanwhile() {
+fn the_server_replies_while_it_executes_the_append_only_file() {
     let home = home_of_commands();
     let launch = |launch: Launch| launch.set("appendonly", "yes").set("io-threads", "1");
     let server = home.slow(launch(Launch::subject())).start();
@@ -490,7 +490,7 @@ fn damaged_files_end_the_start_with_the_place_of_the_damage() {
 }
 
 #[test]
-fn the_first_damage_is_told_however_many_threads_there_are() {
+fn the_first_damage_is_reported_with_any_number_of_threads() {
     if subject_is_redis() {
         return; // it ends in its own words
     }

@@ -24,7 +24,7 @@ fn add(conn: &mut Conn, key: &str, from: usize, count: usize) {
 }
 
 #[test]
-fn long_commands_answer_in_their_place_of_the_pipeline() {
+fn long_commands_reply_in_pipeline_order() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         add(&mut conn, "a", 0, MANY);
@@ -57,7 +57,7 @@ fn long_commands_answer_in_their_place_of_the_pipeline() {
 }
 
 #[test]
-fn every_member_of_a_long_answer_arrives_once() {
+fn every_member_of_a_long_reply_arrives_once() {
     each_config(|server| {
         let mut conn = server.connect();
         add(&mut conn, "a", 0, MANY);
@@ -74,7 +74,7 @@ fn every_member_of_a_long_answer_arrives_once() {
 }
 
 #[test]
-fn what_is_made_elsewhere_is_what_a_transaction_makes_at_once() {
+fn long_commands_give_the_same_results_inside_a_transaction() {
     each_config(|server| {
         let mut conn = server.connect();
         let place = |i: usize| format!("{}.{:05} {}.5 p{i}", i % 4, i * 7919 % PLACES, i % 40);
@@ -113,7 +113,7 @@ fn what_is_made_elsewhere_is_what_a_transaction_makes_at_once() {
 /// A writer adds to a source all the time. Each union must hold what was acknowledged before it was
 /// asked for, and nothing that was sent after it was answered.
 #[test]
-fn what_is_stored_is_of_one_moment_while_others_write_to_its_sources() {
+fn a_stored_result_is_consistent_during_writes_to_its_sources() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     add(&mut conn, "a", 0, MANY);
@@ -144,7 +144,7 @@ fn what_is_stored_is_of_one_moment_while_others_write_to_its_sources() {
 }
 
 #[test]
-fn what_a_client_asked_for_is_stored_although_it_is_gone() {
+fn a_result_is_stored_even_if_its_client_has_disconnected() {
     let server = with_workers(1).start();
     let mut conn = server.connect();
     add(&mut conn, "a", 0, MANY);

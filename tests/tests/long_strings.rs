@@ -174,7 +174,7 @@ fn memory_is_that_of_the_content() {
 }
 
 #[test]
-fn what_was_never_written_takes_no_memory() {
+fn unwritten_parts_of_a_string_take_no_memory() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         let before = used_memory(server);

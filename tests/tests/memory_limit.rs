@@ -26,7 +26,7 @@ fn push_numbers(conn: &mut Conn, first: &str, numbers: std::ops::Range<usize>) {
 /// Others have no keys evicted for what a long command takes while it is under way,
 /// and are not refused.
 #[test]
-fn nobody_makes_room_for_what_a_long_command_takes_for_itself() {
+fn memory_of_a_running_long_command_evicts_no_keys() {
     const NUMBERS: usize = 200_000;
     let server = Launch::subject().start();
     let [mut sorter, mut writer] = server.connections();
@@ -51,7 +51,7 @@ fn nobody_makes_room_for_what_a_long_command_takes_for_itself() {
 
 /// What has been deleted is free at once, whoever does the freeing.
 #[test]
-fn nobody_makes_room_for_what_is_about_to_be_freed() {
+fn memory_that_is_about_to_be_freed_evicts_no_keys() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     assert_eq!(conn.cmd("EVAL 'return 1' 0").integer(), 1);

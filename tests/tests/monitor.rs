@@ -109,7 +109,7 @@ fn words(watcher: &mut Conn) -> String {
 }
 
 #[test]
-fn monitor_shows_scripts_before_what_they_do_and_also_if_they_are_refused() {
+fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
     each_config(|server| {
         let [mut watcher, mut worker] = server.connections();
         assert_reply!(watcher, "MONITOR", "OK");

@@ -64,7 +64,7 @@ fn assert_same(server: &Server, replica: &Server) {
 }
 
 #[test]
-fn a_replica_whose_link_is_cut_under_load_goes_on_where_it_was() {
+fn a_replica_whose_link_is_cut_under_load_resumes() {
     for policy in ["", "always"] {
         let mut launch =
             with_workers(2).set("repl-backlog-size", "100mb").set("enable-debug-command", "yes");
@@ -116,7 +116,7 @@ fn one_that_lacks_more_than_is_kept_gets_everything() {
 }
 
 #[test]
-fn what_is_kept_is_kept_to_the_byte() {
+fn the_backlog_is_kept_to_the_byte() {
     let server = with_workers(2)
         .set("repl-backlog-size", "16kb")
         .set("repl-ping-replica-period", "10000")
@@ -174,7 +174,7 @@ fn what_is_kept_is_kept_to_the_byte() {
 
 /// While nobody follows, the stream goes on: its places would else name other changes later.
 #[test]
-fn what_changes_while_nobody_follows_is_in_what_comes_next() {
+fn changes_without_a_replica_are_in_the_backlog() {
     let server = with_workers(2).set("repl-ping-replica-period", "10000").start();
     let mut conn = server.connect();
     let (id, place, gone) = follow(&server);
@@ -254,7 +254,7 @@ fn after_a_night(backlog: &str, keys: usize) -> (Server, Server) {
 }
 
 #[test]
-fn what_expired_while_a_primary_was_down_is_told_to_who_goes_on() {
+fn expiries_during_downtime_reach_a_replica_that_resumes() {
     let (server, replica) = after_a_night("1mb", 100);
     assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (0, 1));
     assert_eq!(replica.info("slave_repl_offset"), server.info("master_repl_offset"));
@@ -264,7 +264,7 @@ fn what_expired_while_a_primary_was_down_is_told_to_who_goes_on() {
 }
 
 #[test]
-fn if_more_has_expired_than_the_backlog_keeps_nobody_goes_on() {
+fn no_replica_resumes_if_expiries_exceed_the_backlog() {
     for keys in [2000, 5000] {
         let (server, _replica) = after_a_night("16kb", keys);
         assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (1, 0));

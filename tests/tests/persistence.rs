@@ -145,7 +145,7 @@ fn everything_comes_back_after_an_orderly_end() {
 }
 
 #[test]
-fn what_was_saved_survives_the_loss_of_the_process() {
+fn a_saved_dataset_survives_the_loss_of_the_process() {
     let home = Home::new();
     let (server, mut conn) = home.start();
     fill(&mut conn);
@@ -214,7 +214,7 @@ fn a_changed_directory_is_where_the_file_goes() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_saved_at_the_end() {
+fn shutdown_saves_only_as_configured_or_requested() {
     for (save, words, is_saved) in [
         ("", "", false),
         ("", "SAVE", true),
@@ -245,7 +245,7 @@ fn only_what_is_asked_for_is_saved_at_the_end() {
 
 /// Whoever is answered before the end finds the write in the file, however busy the server was.
 #[test]
-fn every_write_that_was_answered_is_in_the_last_snapshot() {
+fn every_acknowledged_write_is_in_the_last_snapshot() {
     let home = Home::new();
     each_backend(
         || home.launch(),
@@ -291,7 +291,7 @@ fn write_until_the_end(server: &Server) -> Vec<i64> {
 }
 
 #[test]
-fn a_save_that_fails_is_told_and_the_server_goes_on() {
+fn a_failed_save_is_an_error_and_the_server_continues() {
     let (home, other) = (Home::new(), Home::new());
     let (mut server, mut conn) = home.start();
     assert_reply!(conn, "SAVE", "OK");
@@ -423,7 +423,7 @@ fn keys_that_have_expired_are_not_loaded() {
 }
 
 #[test]
-fn info_and_lastsave_tell_of_the_last_save() {
+fn info_and_lastsave_show_the_last_save() {
     let home = Home::new();
     let (_server, mut conn) = home.start();
     let started = conn.cmd("LASTSAVE").integer();

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
-fn inline_commands_with_quotes_are_answered_in_order() {
+fn inline_commands_with_quotes_get_replies_in_order() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.send_raw(b"INCR 'some_key'\r\nINCR 'some_key'\r\n");

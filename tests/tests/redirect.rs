@@ -28,7 +28,7 @@ fn redirected(server: &Server) -> Conn {
 }
 
 #[test]
-fn who_can_be_redirected_is_sent_to_the_primary() {
+fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
     each_kind(|launch| {
         let (primary, replica) = (launch().start(), launch().start());
         let there = format!("(error) REDIRECT 127.0.0.1:{}", primary.port());
@@ -69,7 +69,7 @@ fn who_can_be_redirected_is_sent_to_the_primary() {
 }
 
 #[test]
-fn without_a_cluster_redis_refuses_readonly_to_whom_it_does_not_redirect() {
+fn without_a_cluster_readonly_needs_the_redirect_capability() {
     let server = Kind::Brisk.launch().start();
     let mut conn = server.connect();
     let refused = "(error) ERR This instance has cluster support disabled";

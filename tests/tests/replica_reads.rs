@@ -167,7 +167,7 @@ fn clients_of_a_replica_do_not_write() {
 
 /// What they gave a deadline goes when it has expired, and what the primary gave one stays.
 #[test]
-fn what_clients_of_a_writable_replica_let_expire_is_removed() {
+fn keys_that_clients_of_a_writable_replica_let_expire_are_removed() {
     each_replica(|mut pair| {
         pair.write("MSET theirs 1 changed 1 copied 1 renamed 1");
         let conn = &mut pair.at_replica;
@@ -208,7 +208,7 @@ fn what_clients_of_a_writable_replica_let_expire_is_removed() {
 
 /// A key of both: who gave it a deadline last says when it is gone. Redis removes what is the primary's.
 #[test]
-fn what_the_primary_gave_a_deadline_after_a_client_is_the_primarys() {
+fn a_ttl_of_the_primary_replaces_that_of_a_client_of_the_replica() {
     let mut pair = Pair::start(Launch::new(Program::Brisk));
     assert_reply!(pair.at_replica, "CONFIG SET replica-read-only no", "OK");
     assert_reply!(pair.at_replica, "SET both 1 PX 100000", "OK");
@@ -226,7 +226,7 @@ fn quoted(error: &str) -> String {
 }
 
 #[test]
-fn without_its_primary_a_replica_tells_of_its_data_only_if_it_may() {
+fn a_replica_without_its_primary_serves_stale_data_only_if_allowed() {
     each_replica(|mut pair| {
         pair.write("SET k 1");
         pair.primary.kill();
@@ -399,7 +399,7 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
 }
 
 #[test]
-fn a_replica_comes_from_the_address_that_it_is_told_to() {
+fn a_replica_connects_from_its_bind_source_addr() {
     for launch in [Launch::redis(), Launch::new(Program::Brisk)] {
         // That is another machine's to it.
         let primary = Launch::redis().set("protected-mode", "no");

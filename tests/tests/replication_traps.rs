@@ -32,7 +32,7 @@ fn number(conn: &mut Conn, field: &str) -> u64 {
 }
 
 #[test]
-fn what_a_primary_sends_may_be_longer_than_what_a_client_may() {
+fn requests_of_a_primary_can_exceed_the_limits_of_clients() {
     let limits = [("client-query-buffer-limit", "1mb"), ("proto-max-bulk-len", "1mb")];
     each_pair(&limits, |replica, primary| {
         let (mut at_primary, mut at_replica) = (primary.server.connect(), replica.server.connect());
@@ -102,7 +102,7 @@ fn restart(node: &mut Node, directives: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_replica_that_was_restarted_goes_on_where_it_was() {
+fn a_restarted_replica_resumes() {
     for [replica, primary] in PAIRS {
         eprintln!("note: {replica} follows {primary}");
         let primary = Node::start(*primary, |launch| launch);
@@ -124,7 +124,7 @@ fn a_replica_that_was_restarted_goes_on_where_it_was() {
 }
 
 #[test]
-fn the_replicas_of_a_primary_that_was_restarted_go_on_where_they_were() {
+fn replicas_of_a_restarted_primary_resume() {
     for [replica, primary] in PAIRS {
         eprintln!("note: {replica} follows {primary}");
         let mut primary = Node::start(*primary, |launch| launch);

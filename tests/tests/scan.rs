@@ -93,7 +93,7 @@ fn match_and_type_filter() {
 }
 
 #[test]
-fn odd_cursors_are_refused_or_survived() {
+fn odd_cursors_are_rejected_or_harmless() {
     each_protocol(|server| {
         let mut conn = server.connect();
         fill(&mut conn, 0..100, "key:");

@@ -129,7 +129,7 @@ fn garbage_does_not_make_functions_fail() {
 }
 
 #[test]
-fn info_tells_scripts_from_functions() {
+fn info_separates_scripts_and_functions() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     assert_eq!(bytes(&mut conn, "number_of_cached_scripts"), 0);

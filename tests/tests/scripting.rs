@@ -129,7 +129,7 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
 }
 
 #[test]
-fn a_flush_gives_back_what_scripts_have_left_behind() {
+fn a_flush_frees_the_memory_of_scripts() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     let bytes = |conn: &mut Conn| conn.info("used_memory_vm_eval").parse::<u64>().unwrap();
@@ -180,7 +180,7 @@ fn read_only_scripts_write_nothing() {
 }
 
 #[test]
-fn what_a_script_selects_and_speaks_is_its_own() {
+fn a_script_has_its_own_database_and_protocol() {
     each_config(|server| {
         let mut conn = server.connect();
         let source = "redis.setresp(3) redis.call('SELECT', 9) redis.call('SET', KEYS[1], 1) \
@@ -195,7 +195,7 @@ fn what_a_script_selects_and_speaks_is_its_own() {
 
 /// Keys that a script does not declare are used as correctly: nobody sees it half done.
 #[test]
-fn scripts_are_atomic_whatever_they_declare() {
+fn scripts_are_atomic_with_declared_and_undeclared_keys() {
     const TURNS: usize = 400;
     let server = with_workers(2).start();
     let mut conn = server.connect();
@@ -365,7 +365,7 @@ fn a_library_that_loops_while_it_is_loaded_is_stopped() {
 
 /// It is kept apart from others before it takes long, and has to let its worker serve them then.
 #[test]
-fn a_script_that_goes_beyond_its_keys_beside_a_slow_one_gives_way() {
+fn a_script_that_exceeds_its_keys_next_to_a_slow_one_yields() {
     if subject_is_redis() {
         return;
     }
@@ -461,7 +461,7 @@ fn commands_that_wait_do_not_wait_in_a_script() {
 }
 
 #[test]
-fn who_counts_replicas_in_a_script_hears_how_many_there_are() {
+fn wait_in_a_script_counts_replicas_with_dialect_valkey() {
     if subject_is_redis() {
         return;
     }
@@ -507,7 +507,7 @@ fn monitors_see_a_script_and_then_its_commands() {
 }
 
 #[test]
-fn a_runaway_script_is_killed_and_others_are_answered_meanwhile() {
+fn a_runaway_script_can_be_killed_while_others_get_replies() {
     for workers in [1, 2] {
         let server = with_workers(workers).set("busy-reply-threshold", "50").start();
         let [mut runner, mut conn, mut other] = server.connections();
@@ -635,7 +635,7 @@ fn a_client_that_leaves_does_not_stop_its_script() {
 /// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and
 /// for a client that is gone.
 #[test]
-fn a_slow_script_that_flushes_is_seen_once_and_answers_as_it_was_asked_to() {
+fn a_slow_script_that_flushes_is_monitored_once_and_obeys_client_reply() {
     for workers in [1, 2] {
         let server = with_workers(workers).set("busy-reply-threshold", "1").start();
         until_slow(&server, |turns| {
@@ -952,7 +952,7 @@ fn a_script_of_eval_has_no_arguments_but_keys_and_argv() {
 }
 
 #[test]
-fn a_killed_script_is_told_where_it_was() {
+fn a_killed_script_reports_its_position() {
     each_config_of(
         || Launch::subject().set("busy-reply-threshold", "1"),
         |server| {
@@ -982,7 +982,7 @@ fn a_killed_script_is_told_where_it_was() {
 }
 
 #[test]
-fn time_stands_still_until_the_script_is_slow() {
+fn time_does_not_advance_until_the_script_is_slow() {
     each_config_of(
         || Launch::subject().set("busy-reply-threshold", "1"),
         |server| {

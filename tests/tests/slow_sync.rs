@@ -85,7 +85,7 @@ fn figure(conn: &mut Conn, field: &str) -> u64 {
 }
 
 #[test]
-fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
+fn writes_during_a_slow_sync_go_through_a_file_to_the_replica() {
     if subject_is_redis() {
         return;
     }
@@ -110,7 +110,7 @@ fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
 
 /// As if it were in memory, where other servers have it.
 #[test]
-fn who_comes_back_meanwhile_goes_on_in_the_file() {
+fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
     if subject_is_redis() {
         return;
     }

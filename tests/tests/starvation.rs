@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TURNS: u64 = 20_000_000;
 
 #[test]
-fn who_waits_for_a_long_script_is_tried_alone_and_served_in_the_end() {
+fn a_request_starved_by_a_long_script_is_served_in_the_end() {
     if subject_is_redis() {
         return; // has one thread
     }

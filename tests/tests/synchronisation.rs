@@ -124,7 +124,7 @@ fn replicas_have_the_same_data(primary: Launch) {
 }
 
 #[test]
-fn what_happens_while_the_snapshot_is_made_follows_it_without_a_gap() {
+fn changes_during_the_snapshot_follow_it_without_a_gap() {
     each_backend(
         || with_workers(2).set("repl-diskless-sync", "no"),
         |server| {
@@ -171,7 +171,7 @@ fn what_happens_while_the_snapshot_is_made_follows_it_without_a_gap() {
 }
 
 #[test]
-fn replicas_that_ask_beside_a_bgsave_share_the_next_snapshot() {
+fn replicas_that_connect_during_a_bgsave_share_the_next_snapshot() {
     if subject_is_redis() {
         return; // what ends its BGSAVE differs
     }
@@ -211,7 +211,7 @@ fn replicas_that_ask_beside_a_bgsave_share_the_next_snapshot() {
 /// Nobody stands still: commands are answered between the cut and the first byte of the snapshot. Nor is
 /// the snapshot in memory.
 #[test]
-fn a_large_dataset_is_sent_beside_commands_and_not_from_memory() {
+fn a_large_dataset_is_sent_while_commands_run_and_is_not_buffered() {
     let server = with_workers(2).set("rdbcompression", "no").start();
     let mut conn = server.connect();
     assert_reply!(conn, "DEBUG POPULATE 10000 key 10000", "OK");
@@ -248,7 +248,7 @@ fn a_large_dataset_is_sent_beside_commands_and_not_from_memory() {
 }
 
 #[test]
-fn a_replica_that_is_gone_leaves_nothing_behind() {
+fn a_disconnected_replica_leaves_nothing() {
     if subject_is_redis() {
         return; // its snapshot goes on without replicas
     }
@@ -337,7 +337,7 @@ fn nothing_comes_into_the_snapshot() {
 }
 
 #[test]
-fn what_is_held_for_a_replica_is_bounded_by_its_class() {
+fn output_held_for_a_replica_is_bounded_by_its_class() {
     each_backend(
         || with_workers(2).set("client-output-buffer-limit", "replica 1mb 0 0"),
         |server| {
@@ -397,7 +397,7 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
 }
 
 #[test]
-fn other_snapshots_and_the_end_beside_one_for_replicas() {
+fn a_snapshot_for_replicas_rejects_other_snapshots_but_not_shutdown() {
     // Redis would wait for what the replica lacks.
     let server = with_workers(2).set("shutdown-timeout", "0").start();
     let mut conn = server.connect();
@@ -430,7 +430,7 @@ fn other_snapshots_and_the_end_beside_one_for_replicas() {
 }
 
 #[test]
-fn a_flushed_dataset_reaches_a_replica_that_was_amid_its_snapshot() {
+fn flushall_reaches_a_replica_that_is_receiving_its_snapshot() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     fill(&mut conn, 1000, 500);

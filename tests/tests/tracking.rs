@@ -83,7 +83,7 @@ impl Cacher {
 }
 
 #[test]
-fn who_read_a_key_is_told_once_that_it_changed() {
+fn a_client_that_read_a_key_gets_one_invalidation() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -104,7 +104,7 @@ fn who_read_a_key_is_told_once_that_it_changed() {
 }
 
 #[test]
-fn whatever_changes_a_key_is_told() {
+fn every_kind_of_change_invalidates_a_key() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -164,7 +164,7 @@ fn commands_that_fail_read_their_keys_too() {
 }
 
 #[test]
-fn keys_are_known_by_name_whatever_the_database() {
+fn keys_are_tracked_by_name_in_all_databases() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -177,7 +177,7 @@ fn keys_are_known_by_name_whatever_the_database() {
 }
 
 #[test]
-fn the_end_of_a_key_by_time_is_told() {
+fn an_expired_key_is_invalidated() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -200,7 +200,7 @@ fn the_end_of_a_key_by_time_is_told() {
 }
 
 #[test]
-fn an_evicted_key_is_told_of_before_the_reply_of_what_evicted_it() {
+fn an_evicted_key_is_invalidated_before_the_reply_of_the_evicting_command() {
     let server = with_workers(2).set("maxmemory-policy", "volatile-random").start();
     let mut cacher = Cacher::new(&server, 3, "");
     let mut other = server.connect();
@@ -218,7 +218,7 @@ fn an_evicted_key_is_told_of_before_the_reply_of_what_evicted_it() {
 }
 
 #[test]
-fn a_flush_tells_that_nothing_is_true_any_more() {
+fn a_flush_invalidates_all_keys() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "NOLOOP");
         let mut broadcast = Cacher::new(server, server.resp(), "BCAST PREFIX x");
@@ -241,7 +241,7 @@ fn a_flush_tells_that_nothing_is_true_any_more() {
 }
 
 #[test]
-fn of_its_own_changes_a_client_hears_behind_their_replies() {
+fn a_client_gets_invalidations_of_its_own_changes_after_the_replies() {
     let server = with_workers(2).start();
     let mut cacher = Cacher::new(&server, 3, "");
     cacher.read("MGET a b");
@@ -259,7 +259,7 @@ fn of_its_own_changes_a_client_hears_behind_their_replies() {
 }
 
 #[test]
-fn who_wants_no_loop_does_not_hear_of_its_own_changes() {
+fn a_client_with_noloop_gets_no_invalidation_of_its_own_changes() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "NOLOOP");
         let mut other = server.connect();
@@ -359,7 +359,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
 }
 
 #[test]
-fn prefixes_are_told_of_together() {
+fn keys_of_several_prefixes_share_one_invalidation() {
     each_config(|server| {
         let mut all = Cacher::new(server, server.resp(), "BCAST");
         let mut some = Cacher::new(server, server.resp(), "BCAST PREFIX a: PREFIX b:");
@@ -392,7 +392,7 @@ fn prefixes_are_told_of_together() {
 }
 
 #[test]
-fn a_broadcast_stands_behind_the_replies_to_the_pipeline_that_caused_it() {
+fn a_broadcast_follows_the_replies_of_its_pipeline() {
     let server = with_workers(2).start();
     let mut cacher = Cacher::new(&server, 3, "BCAST");
     cacher.conn.send_raw(b"SET a 1\r\nSET b 1\r\nINCR a\r\n");
@@ -402,7 +402,7 @@ fn a_broadcast_stands_behind_the_replies_to_the_pipeline_that_caused_it() {
 }
 
 #[test]
-fn who_redirects_hears_when_nobody_is_there() {
+fn a_client_is_notified_when_its_redirection_target_is_gone() {
     let server = with_workers(3).start();
     let [mut ear, mut other] = server.connections();
     let id = ear.id();
@@ -438,7 +438,7 @@ fn who_redirects_hears_when_nobody_is_there() {
 }
 
 #[test]
-fn replies_may_be_off_for_who_is_told() {
+fn invalidations_arrive_while_replies_are_off() {
     let server = with_workers(2).start();
     let mut cacher = Cacher::new(&server, 3, "");
     let mut other = server.connect();
@@ -478,7 +478,7 @@ fn tracking_ends_with_off_reset_and_the_connection() {
 }
 
 #[test]
-fn the_table_is_bounded_and_who_is_forgotten_is_told() {
+fn the_tracking_table_is_bounded_and_removed_keys_are_invalidated() {
     each_config(|server| {
         let mut other = server.connect();
         other.cmd("CONFIG SET tracking-table-max-keys 10");
@@ -512,7 +512,7 @@ fn the_table_is_bounded_and_who_is_forgotten_is_told() {
 }
 
 #[test]
-fn trackinginfo_tells_how_a_client_tracks() {
+fn trackinginfo_describes_how_a_client_tracks() {
     each_config(|server| {
         let mut conn = server.connect();
         let info = |conn: &mut Conn| {
@@ -539,7 +539,7 @@ fn trackinginfo_tells_how_a_client_tracks() {
 }
 
 #[test]
-fn options_that_do_not_fit_are_refused() {
+fn invalid_tracking_options_are_rejected() {
     each_config(|server| {
         let mut conn = server.connect();
         let mut refused = |line: &str, text: &str| {
@@ -587,7 +587,7 @@ fn options_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn a_served_wait_is_answered_before_it_is_told_of() {
+fn a_served_blocked_client_gets_its_reply_before_the_invalidation() {
     let server = with_workers(1).start();
     let mut cacher = Cacher::new(&server, 3, "");
     let mut other = server.connect();
@@ -680,7 +680,7 @@ fn invalidate(reply: &Reply, cache: &mut Cache) -> bool {
 }
 
 #[test]
-fn what_a_slow_script_changes_is_told_when_it_ends() {
+fn changes_of_a_slow_script_are_invalidated_when_it_ends() {
     let server = with_workers(2).set("busy-reply-threshold", "1").start();
     for options in ["", "BCAST"] {
         let mut cacher = Cacher::new(&server, 3, options);

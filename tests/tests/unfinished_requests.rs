@@ -127,7 +127,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
 }
 
 #[test]
-fn what_waits_in_a_transaction_counts_too() {
+fn queued_commands_count_toward_the_input_limit() {
     if subject_is_redis() {
         return;
     }

@@ -153,7 +153,7 @@ fn the_disk_acknowledges_with_every_policy() {
 }
 
 #[test]
-fn who_waits_for_a_file_that_is_switched_off_hears_of_it() {
+fn waitaof_fails_when_the_append_only_file_is_turned_off() {
     let server = with_workers(2).set("appendonly", "yes").start();
     let (mut conn, mut control) = (server.connect(), server.connect());
     // No replica will acknowledge.

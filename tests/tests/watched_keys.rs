@@ -72,7 +72,7 @@ fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
 }
 
 #[test]
-fn what_was_watched_no_longer_touches_the_session_however_the_watch_ended() {
+fn ended_watches_do_not_affect_the_session() {
     each_server(|server| {
         let mut other = server.connect();
         let ends: [&[&str]; 6] = [
@@ -116,7 +116,7 @@ fn what_was_watched_no_longer_touches_the_session_however_the_watch_ended() {
 }
 
 #[test]
-fn a_key_watched_anew_beside_leftovers_is_watched_when_they_are_gone() {
+fn a_key_watched_again_stays_watched_after_leftover_cleanup() {
     if subject_is_redis() {
         return; // leaves none over
     }
@@ -173,7 +173,7 @@ fn clients_with_many_watched_keys_that_end_together_give_the_memory_back() {
 }
 
 #[test]
-fn who_watches_and_forgets_in_turn_leaves_no_more_than_was_watched_at_a_time() {
+fn repeated_watch_and_unwatch_leaves_bounded_leftovers() {
     if subject_is_redis() {
         return; // leaves none over
     }

@@ -656,13 +656,13 @@ mod tests {
     }
 
     #[test]
-    fn those_of_one_step_may_know_one_another() {
+    fn files_of_one_step_can_import_one_another() {
         assert!(found("crates/house/src/stairs.rs", "use crate::flat::Door;").is_empty());
         assert!(found("crates/house/src/flat/mod.rs", "use crate::stairs::Step;").is_empty());
     }
 
     #[test]
-    fn a_file_may_lie_lower_than_its_folder() {
+    fn a_file_can_be_lower_than_its_directory() {
         let up = found("crates/house/src/flat/floor.rs", "use crate::flat::Door;");
         assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
         assert!(found("crates/house/src/flat/door.rs", "use crate::flat::floor::Tile;").is_empty());
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_from_the_folder_above_is_one_of_the_crate() {
+    fn super_paths_are_paths_of_the_crate() {
         let up = found("crates/house/src/flat/floor.rs", "use super::{Door, floor::Tile};");
         assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
         let up = found("crates/house/src/cellar/wine.rs", "fn f() { super::super::roof::leak() }");

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_does_not_stand_beside_the_folder_of_its_parts() {
+    fn a_module_file_next_to_its_directory_is_found() {
         let files = ["a/gate.rs", "a/gate/lock.rs", "a/door.rs", "a/door/transcript.txt"];
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         let found = |path: &str| beside_its_parts(path, &files, Path::new(path)).is_some();

@@ -66,7 +66,7 @@ fn every_instruction_is_known_and_two_stages_begin_with_a_named_image() {
 }
 
 #[test]
-fn what_is_copied_is_built_before() {
+fn copied_files_are_built_first() {
     let all = container();
     let built = of(&all, "RUN").into_iter().find(|run| run.contains("cargo build")).unwrap();
     for copy in of(&all, "COPY").into_iter().filter(|copy| copy.starts_with("--from=build ")) {

@@ -120,7 +120,7 @@ port 6379
     }
 
     #[test]
-    fn a_change_of_what_no_line_sets_is_refused() {
+    fn changing_a_missing_line_is_rejected() {
         assert!(packaged(DEFAULTS, "ports 1\n").is_err());
     }
 

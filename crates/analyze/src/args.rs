@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_and_behind_the_file() {
+    fn options_can_precede_or_follow_the_file() {
         let args =
             parsed("--top 5 dump.rdb --json --html out.html --share 2.5% --limit 1000").unwrap();
         assert_eq!(args.path, Some("dump.rdb".into()));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_tells_every_option_and_no_other() {
+    fn the_help_lists_exactly_the_supported_options() {
         let told = options();
         assert_eq!(told.len(), HELP.matches("\n  --").count());
         for OptionHelp { name, value, text } in told {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_refused() {
+    fn invalid_arguments_are_rejected() {
         for (line, reason) in [
             ("a b", "analyze takes one file or directory"),
             ("--top", "--top needs a value"),

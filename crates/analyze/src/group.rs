@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_stands_for_all() {
+    fn totals_are_extrapolated_from_the_sampled_keys() {
         let mut group = Group { keys: 100, detailed: 10, ..Group::default() };
         group.bytes = Bytes::new(1000, 500);
         assert_eq!(group.total(), Bytes::new(10_000, 5000));

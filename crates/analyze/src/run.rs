@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_cannot_be_written_is_told_before_the_work() {
+    fn an_unwritable_page_is_reported_before_the_analysis() {
         let words = ["--html", "/missing/page.html"].map(|word| word.as_bytes().to_vec());
         let mut dialled = false;
         let output = run(&words, &mut || {

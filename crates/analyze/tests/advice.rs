@@ -213,7 +213,7 @@ fn numbers_as_ids_save_what_is_said() {
 }
 
 #[test]
-fn integer_members_save_what_is_said() {
+fn integer_members_save_as_much_as_estimated() {
     let sets = |member: fn(u64) -> String| {
         (0..1500).map(move |n| {
             let mut random = Random::new();

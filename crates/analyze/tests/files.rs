@@ -73,7 +73,7 @@ fn real_file(home: &TempDir) -> Vec<u8> {
 }
 
 #[test]
-fn what_could_be_read_of_a_cut_file_is_told_with_where_it_ends() {
+fn a_truncated_file_is_reported_with_the_offset_of_its_end() {
     let home = TempDir::new();
     let whole = real_file(&home);
     let path = home.path("cut.rdb");
@@ -93,7 +93,7 @@ fn what_could_be_read_of_a_cut_file_is_told_with_where_it_ends() {
 }
 
 #[test]
-fn what_follows_a_snapshot_is_not_passed_over_in_silence() {
+fn bytes_after_a_snapshot_are_reported() {
     let home = TempDir::new();
     let mut bytes = real_file(&home);
     let end = bytes.len();

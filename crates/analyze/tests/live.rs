@@ -85,7 +85,7 @@ fn all_keys_are_found_in_both_servers() {
 
 /// The model's figures of a live server are those of MEMORY USAGE, where both mean the same.
 #[test]
-fn what_the_server_says_of_its_keys_agrees_with_its_model() {
+fn memory_usage_agrees_with_the_model() {
     for (server, is_brisk) in servers().into_iter().zip([false, true]) {
         fill(&server, data());
         let findings = walked(&mut Lent::new(&server), &options());
@@ -170,7 +170,7 @@ fn the_server_is_left_alone_for_as_long_as_its_share_demands() {
 }
 
 #[test]
-fn a_limit_ends_the_walk_and_is_told() {
+fn a_limit_ends_the_scan_and_is_reported() {
     let [server, _] = servers();
     fill(&server, data());
     let findings = walked(&mut Lent::new(&server), &Options { limit: Some(1000), ..options() });
@@ -195,7 +195,7 @@ impl Asked for Failing {
 }
 
 #[test]
-fn a_walk_that_was_cut_goes_on_where_it_was() {
+fn an_interrupted_scan_resumes_where_it_was() {
     for server in servers() {
         fill(&server, data());
         let home = TempDir::new();
@@ -220,7 +220,7 @@ fn a_walk_that_was_cut_goes_on_where_it_was() {
 
 /// What it says of the server's time counts every pause, and never exceeds what was asked for.
 #[test]
-fn the_share_that_is_told_is_no_more_than_the_share_that_was_asked_for() {
+fn the_reported_share_does_not_exceed_the_requested_one() {
     /// Lets time pass in truth.
     struct Waiting(Lent);
     impl Asked for Waiting {
@@ -272,7 +272,7 @@ fn a_walk_advises_as_a_file_does() {
 }
 
 #[test]
-fn a_server_that_refuses_is_told_as_it_says_it() {
+fn an_error_of_the_server_is_reported_unchanged() {
     let server = Launch::redis().start();
     assert_eq!(server.connect().cmd("CONFIG SET requirepass secret").to_string(), "OK");
     let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
@@ -283,7 +283,7 @@ fn a_server_that_refuses_is_told_as_it_says_it() {
 
 /// A user without the right to ask for sizes: figures of 0 bytes would be wrong, silence as well.
 #[test]
-fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
+fn denied_commands_are_reported_and_their_keys_not_counted() {
     for server in servers() {
         fill(&server, data());
         let user = "ACL SETUSER guest on >x ~* +scan +type +info +select +object +pttl";
@@ -337,7 +337,7 @@ impl Asked for Busy {
 }
 
 #[test]
-fn a_server_that_answers_nothing_any_more_ends_the_walk() {
+fn a_server_that_stops_replying_ends_the_scan() {
     let server = redis();
     fill(&server, data());
     let home = TempDir::new();

@@ -146,7 +146,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_server_that_does_not_answer_is_told_as_such() {
+    fn a_server_that_does_not_reply_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut asker =
             Asker::connect(&local_target(listener.local_addr().unwrap().port())).unwrap();

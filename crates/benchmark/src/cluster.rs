@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_not_a_topology_is_refused() {
+    fn a_reply_that_is_not_a_topology_is_rejected() {
         for text in [
             "+OK ",
             "*1 *2 :0 :1 ",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn redirections_are_known_by_their_first_word() {
+    fn redirections_are_recognized_by_their_first_word() {
         assert!(is_redirection("MOVED 1 127.0.0.1:7000") && is_redirection("CLUSTERDOWN Hash"));
         assert!(!is_redirection("ERR MOVED") && !is_redirection("MOVEDX 1"));
     }

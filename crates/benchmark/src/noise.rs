@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_did_not_take_part_is_noise() {
+    fn cpu_time_of_other_processes_is_noise() {
         let before = Machine { total: 1000, idle: 500, steal: 0 };
         let after = Machine { total: 1200, idle: 600, steal: 10 };
         // Two processors for a second: 200 ticks, of which 90 were work.

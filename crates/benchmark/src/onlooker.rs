@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_told_once_until_it_is_broken() {
+    fn a_silent_server_is_reported_once_until_it_replies() {
         let begun = Instant::now();
         let mut silence = Silence::since(begun);
         let mut look = |seconds: u64, operations: u64, measured: f64| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_asked_is_not_silent() {
+    fn a_server_without_pending_requests_is_not_silent() {
         let begun = Instant::now();
         let mut silence = Silence::since(begun);
         let mut look = |seconds: u64, operations: u64, waiting: u64| {

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_counted_by_their_first_word_and_kinds_are_bounded() {
+    fn errors_are_counted_by_first_word_and_kinds_are_bounded() {
         let mut errors = Errors::default();
         errors.add("WRONGTYPE Operation");
         errors.add("WRONGTYPE again");

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told() {
+    fn errors_and_mismatches_are_reported() {
         let (mut outcome, _) = outcome(&[1, 1]);
         assert_eq!(faults(&outcome), None);
         outcome.errors.add("ERR no");

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_is_told_with_its_last_words() {
+    fn a_command_that_exits_is_reported_with_its_output() {
         let at = |address| Ok(Target { address, tls: None, session: Session::default() });
         let error = Subject::start("x", "echo broken {port}; false", &[], at).unwrap_err();
         assert!(error.contains("x exited with") && error.contains("broken"), "{error}");

@@ -161,7 +161,7 @@ fn redirected_requests_are_sent_again_with_a_slot_that_the_node_serves() {
 }
 
 #[test]
-fn what_is_wrong_with_a_cluster_is_reported() {
+fn problems_of_a_cluster_are_reported() {
     let lone = Launch::redis().start();
     let error = fails(lone.port(), "--cluster -t set -n 10");
     assert!(error.contains("does not describe a cluster: ERR This instance has"), "{error}");

@@ -26,7 +26,7 @@ fn both() -> ([Server; 2], [String; 2]) {
 }
 
 #[test]
-fn an_experiment_gives_the_articles_figure_beside_both_servers() {
+fn an_experiment_shows_the_articles_number_next_to_both_servers() {
     let (servers, [redis, ours]) = both();
     let dir = std::env::temp_dir().join(format!("brisk-experiments-{}", std::process::id()));
     fs::create_dir_all(&dir).unwrap();
@@ -160,7 +160,7 @@ fn a_comparison_is_a_page_too() {
 }
 
 #[test]
-fn unknown_experiments_are_told() {
+fn unknown_experiments_are_reported() {
     let (done, _, err) = tool(&["experiments", "p9", "--servers", ":1", ":2"]);
     assert!(!done && err.contains("there is no experiment \"p9\""), "{err}");
     let (done, out, _) = tool(&["experiments", "--list"]);

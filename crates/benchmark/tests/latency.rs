@@ -157,7 +157,7 @@ fn poisson_arrivals_all_come() {
 }
 
 #[test]
-fn what_is_sent_during_the_warmup_does_not_count() {
+fn requests_during_the_warmup_do_not_count() {
     let port = server(Manner::Late(Duration::from_millis(5)));
     let plan = Plan {
         warmup: Duration::from_millis(200),

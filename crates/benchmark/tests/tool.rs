@@ -68,7 +68,7 @@ fn calls(server: &Server, command: &str) -> u64 {
 }
 
 #[test]
-fn every_test_of_the_suite_sends_its_command_as_often_as_asked() {
+fn every_test_of_the_suite_sends_its_command_as_often_as_requested() {
     each_server(|server| {
         let out = tool(server, "-n 500 -c 5 -P 4 -r 1000 -d 20 -q --verify");
         let titles: Vec<&str> = out.lines().filter_map(|line| line.split(": ").next()).collect();
@@ -270,7 +270,7 @@ fn mixtures_and_sizes_reach_the_server() {
 }
 
 #[test]
-fn no_server_is_told_as_redis_benchmark_tells_it() {
+fn a_missing_server_is_reported_as_by_redis_benchmark() {
     // Port 1 of the loopback address: nobody listens there.
     let output = output(&["-p", "1", "-q", "-t", "get"]);
     let error = text(&output.stderr);
@@ -282,7 +282,7 @@ fn no_server_is_told_as_redis_benchmark_tells_it() {
 }
 
 #[test]
-fn mistakes_on_the_command_line_are_told_in_a_line_or_two() {
+fn command_line_errors_are_reported_in_a_line_or_two() {
     for (arguments, wanted) in [
         (&["--nonsense"][..], "Invalid option \"--nonsense\" or option argument missing"),
         (&["-c"], "Invalid option \"-c\" or option argument missing"),
@@ -304,7 +304,7 @@ fn mistakes_on_the_command_line_are_told_in_a_line_or_two() {
 }
 
 #[test]
-fn one_test_that_does_not_exist_does_not_hinder_the_others() {
+fn an_unknown_test_does_not_stop_the_others() {
     let server = Launch::subject().start();
     let error = stderr(&server, "-n 10 -q -t nonsense,get");
     assert!(error.contains("WARNING: there is no test \"nonsense\"."), "{error}");
@@ -312,7 +312,7 @@ fn one_test_that_does_not_exist_does_not_hinder_the_others() {
 }
 
 #[test]
-fn a_server_that_wants_a_password_is_told() {
+fn a_missing_or_wrong_password_is_reported() {
     each_server(|server| {
         server.connect().cmd("CONFIG SET requirepass pw");
         let error = fails(server, &["-q", "-t", "get", "-n", "10"]);
@@ -324,7 +324,7 @@ fn a_server_that_wants_a_password_is_told() {
 }
 
 #[test]
-fn a_server_that_ends_meanwhile_is_told_with_the_test_that_was_under_way() {
+fn a_server_that_ends_during_a_test_is_reported_with_that_test() {
     for launch in [Launch::redis(), Launch::subject()] {
         let server = launch.start();
         let port = server.port().to_string();

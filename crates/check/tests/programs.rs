@@ -28,7 +28,7 @@ fn stdout(output: &Output) -> String {
 }
 
 #[test]
-fn a_torn_file_is_refused_and_cut_when_the_answer_is_yes() {
+fn a_torn_file_is_rejected_and_truncated_after_yes() {
     let home = TempDir::new();
     let path = home.path("appendonly.aof");
     let whole = b"*1\r\n$4\r\nPING\r\n";

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_share_amount_and_rate() {
+    fn a_progress_line_shows_percentage_amount_and_rate() {
         let two = Duration::from_secs(2);
         assert_eq!(
             line("Fetching", Unit::Bytes, 5_000_000, Some(10_000_000), two),

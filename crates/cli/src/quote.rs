@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_are_not_closed_or_closed_amid_a_word_are_refused() {
+    fn unclosed_quotes_and_quotes_closed_inside_a_word_are_rejected() {
         for line in ["\"a", "'a", "\"a\"b", "'a'b", "\"a\\", "'a\\'"] {
             assert_eq!(words(line), None, "{line}");
         }
     }
 
     #[test]
-    fn what_is_quoted_can_be_read_back() {
+    fn quoted_text_can_be_read_back() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(unquote(quote(&all).as_bytes()).unwrap(), all);
     }

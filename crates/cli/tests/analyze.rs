@@ -57,7 +57,7 @@ fn reports_are_text_json_and_a_page() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_with_a_code_and_a_reason() {
+fn unreadable_input_gives_exit_code_1_and_a_reason() {
     let server = filled().remove(0);
     assert_eq!(server.connect().cmd("SAVE").to_string(), "OK");
     let whole = fs::read(server.dir().join("dump.rdb")).unwrap();

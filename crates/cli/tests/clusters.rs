@@ -43,7 +43,7 @@ fn settle(entry: &str) {
 }
 
 #[test]
-fn a_cluster_is_made_read_changed_and_mended() {
+fn a_cluster_is_created_read_changed_and_fixed() {
     let nodes: Vec<Server> = (0..6).map(|_| node()).collect();
     let places: Vec<String> = nodes.iter().map(Server::address).collect();
     let all: Vec<&str> = places.iter().map(String::as_str).collect();

@@ -177,7 +177,7 @@ fn help_for_every_command_is_what_redis_cli_knows_by_heart() {
 }
 
 #[test]
-fn servers_are_found_by_port_socket_or_address_and_missing_ones_are_told() {
+fn servers_are_found_by_port_socket_or_address_and_missing_ones_are_reported() {
     for server in servers() {
         let port = server.port().to_string();
         let socket = server.unix_socket().display().to_string();
@@ -230,7 +230,7 @@ fn passwords_come_from_the_variable_the_option_or_the_address() {
 }
 
 #[test]
-fn the_end_of_a_server_that_was_asked_for_is_no_error() {
+fn a_requested_shutdown_of_the_server_is_not_an_error() {
     for launch in [brisk_testkit::Launch::redis(), brisk_testkit::Launch::subject()] {
         let mut server = launch.start();
         let found = brisk_cli(&server, &["shutdown", "nosave"]);

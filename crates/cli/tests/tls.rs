@@ -16,7 +16,7 @@ fn authority() -> (String, Issuer<'static, KeyPair>) {
 }
 
 #[test]
-fn trusted_servers_are_spoken_to_and_others_refused() {
+fn trusted_servers_are_accepted_and_others_rejected() {
     let home = TempDir::new();
     let path = |name: &str| home.path(name).display().to_string();
     let (trusted, issuer) = authority();

@@ -69,7 +69,7 @@ fn a_document_changes_only_from_the_expected_revision() {
 }
 
 #[test]
-fn values_above_their_bounds_are_refused() {
+fn values_above_their_bounds_are_rejected() {
     each_subject(|subject| {
         let a = subject.connect();
         let largest = vec![b'x'; DOCUMENT_BYTES_MAX];

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_called_what_they_are_told_to_be() {
+    fn variants_have_the_names_of_their_attributes() {
         let written = read("enum E { r#Type, #[word(rename = \"b c\")] B }").unwrap();
         assert!(written.contains("b\"Type\"") && written.contains("b\"b c\""), "{written}");
         assert!(read("struct S { inner: u16 }").unwrap().contains("self . inner"));

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_files_and_options_are_named() {
         let missing = TlsOptions { ca_file: Some("nowhere.pem".into()), ..TlsOptions::default() };
         assert!(TlsClient::new(&missing).unwrap_err().contains("nowhere.pem"));
         let half =

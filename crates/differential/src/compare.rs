@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_equal_or_different_whatever_the_rule() {
+    fn errors_must_be_equal_under_every_rule() {
         for how in [How::Kind, How::Count, How::Unordered, How::Near(1000)] {
             assert!(!same(how, b"-ERR a\r\n", b"-ERR b\r\n"));
             assert!(!same(how, b"*0\r\n", b"-ERR b\r\n"));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_may_differ_behind_a_nul_but_not_before_it() {
+    fn texts_can_differ_after_a_nul_but_not_before_it() {
         let one = b"*2\r\n$0\r\n\r\n$3\r\na\0b\r\n";
         assert!(same(How::ToNul, one, b"*2\r\n$2\r\n\0b\r\n$2\r\na\0\r\n"));
         assert!(!same(How::ToNul, one, b"*2\r\n$1\r\nb\r\n$3\r\na\0b\r\n"));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_prose_but_what_stands_beside_them_is_compared() {
+    fn notes_are_ignored_and_their_neighbours_compared() {
         let noted = b"*4\r\n$5\r\nnotes\r\n$1\r\na\r\n+flags\r\n+RW\r\n";
         assert!(same(How::Notes, b"*2\r\n+flags\r\n+RW\r\n", noted));
         assert!(!same(How::Notes, b"*2\r\n+flags\r\n+RO\r\n", noted));

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_mostly_tell_the_truth_and_options_mostly_follow_the_tree() {
+    fn most_counts_are_correct_and_most_options_follow_the_tree() {
         let lines = lines(3);
         let counted: Vec<&String> =
             lines.iter().filter(|l| l.to_uppercase().starts_with("SINTERCARD ")).collect();

@@ -726,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_measured_version_lacks_is_newer() {
+    fn versions_above_the_measured_one_are_newer() {
         assert!(newer("7.2.0") && newer("8.0.0") && newer("7.0.16"));
         assert!(!newer("") && !newer("7.0.0") && !newer("2.6.12") && !newer("7.0.15"));
     }

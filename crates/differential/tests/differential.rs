@@ -54,7 +54,7 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
 }
 
 #[test]
-fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
+fn a_lost_write_is_found_in_the_state_even_if_no_reply_shows_it() {
     let (behind, theirs) = (redis().start(), redis().start());
     let table = table(&["hset"]);
     // "Ours" turns every hash of over one field into a table at once: same replies, other state.

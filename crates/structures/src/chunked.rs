@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_that_nobody_wrote_take_no_memory() {
+    fn unwritten_zeros_take_no_memory() {
         let mut string = ChunkedBytes::new();
         string.extend_to(1000 * CHUNK_BYTES + 1);
         string.chunk_mut(0).0[0] = 1;

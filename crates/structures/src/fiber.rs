@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_who_ran_the_body() {
+    fn a_panic_propagates_to_the_caller_of_run() {
         let mut fiber = Fiber::new(STACK_BYTES, |_| |()| panic!("found")).unwrap();
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fiber.run(())));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"found"));

@@ -187,7 +187,7 @@ fn a_watch_that_missed_a_change_is_noticed() {
 }
 
 #[test]
-fn what_changes_nothing_breaks_no_watch() {
+fn operations_without_effect_break_no_watch() {
     let watched = |op: Op, done: Reply, answer: Reply| {
         [
             by(0, (0, 1), Op::Watch(vec![Key::Text(0), Key::List(0)]), ok()),
@@ -204,7 +204,7 @@ fn what_changes_nothing_breaks_no_watch() {
 }
 
 #[test]
-fn what_leaves_a_list_as_it_was_breaks_a_watch_all_the_same() {
+fn a_move_that_leaves_a_list_equal_still_breaks_a_watch() {
     let moved = |times| {
         [
             by(0, (0, 1), Op::Push(0, RIGHT, vec![7]), number(1)),

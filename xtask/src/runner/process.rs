@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_left_behind_does_not_keep_the_runner() {
+    fn a_leftover_process_does_not_block_the_runner() {
         let ended = shell("sleep 1000 & echo $!", LONG);
         assert!(matches!(ended.end, End::Exited(status) if status.success()));
         assert!(ended.elapsed < LONG);

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_shortened_as_far_as_they_stay_different() {
+    fn words_are_shortened_while_they_stay_different() {
         let words = ["user", "users", "unit", "größe"].map(|word| word.as_bytes().to_vec());
         let names = Names([(Vec::new(), words.into())].into());
         assert_eq!(names.shortened(&[], b"unit"), b"un");

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_becomes_a_mark() {
+    fn varying_parts_become_placeholders() {
         for (key, expected) in [
             ("user:1001", "user:<n>"),
             ("user1001", "user<n>"),

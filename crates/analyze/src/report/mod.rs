@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
+    fn numbers_are_short() {
         assert_eq!(size(0.0), "0 B");
         assert_eq!(size(1023.0), "1023 B");
         assert_eq!(size(-0.3), "0 B");

@@ -500,7 +500,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_say_of_themselves_is_read() {
+    fn properties_of_the_server_are_parsed() {
         assert_eq!(database("db12:keys=3,expires=0,avg_ttl=0"), Some((12, 3)));
         assert_eq!(database("dbsize:3"), None);
         let report =

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_on_behind_its_last_whole_step() {
+    fn a_file_resumes_after_its_last_complete_step() {
         let home = TempDir::new();
         let path = home.path("walk");
         let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_refused_and_left_alone() {
+    fn unrelated_files_are_rejected_and_left_alone() {
         let home = TempDir::new();
         let path = home.path("walk");
         drop(Spool::open(Some(&path), "one", &mut analysis()).unwrap());

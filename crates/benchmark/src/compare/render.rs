@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_has_the_figures() {
+    fn every_format_has_the_numbers() {
         let comparison = comparison();
         let table = render(&comparison, Format::Long);
         assert!(table.contains("GET, pipeline 16\n"), "{table}");

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disturbs_both_servers_of_a_round_does_not_widen_the_interval() {
+    fn noise_that_affects_both_servers_does_not_widen_the_interval() {
         let base = [10.0, 20.0, 30.0];
         let twice = [20.0, 40.0, 60.0];
         let paired = ratio(&twice, &base).unwrap();

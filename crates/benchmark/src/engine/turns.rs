@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_listen_queue_is_never_overrun_and_nobody_is_left_out() {
+    fn the_listen_queue_is_never_overrun_and_each_client_gets_turns() {
         for clients in [50, 240, 241, 1000, 8000] {
             for accepts in [1, 10, 1000] {
                 let (had, queue) = simulated(clients, accepts, 5 * clients);

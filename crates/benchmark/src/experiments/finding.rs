@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_generator_limited_is_named_with_the_servers() {
+    fn measurements_limited_by_the_generator_are_named_with_the_servers() {
         let figure = |what: &str, limited| Figure { limited, ..Figure::more(what, "/s", 1.0) };
         let round = |one, other| vec![figure("one", one), figure("other", other)];
         let quiet = [vec![round(false, false)], vec![round(false, false)]];

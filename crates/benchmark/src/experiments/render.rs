@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_thousands_apart() {
+    fn numbers_have_thousands_separators() {
         for (n, wanted) in [
             (0.0, "0.00"),
             (0.01234, "0.0123"),

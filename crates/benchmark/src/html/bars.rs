@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn each_unit_has_a_plot_with_the_articles_figure_in_it() {
+    fn each_unit_has_a_plot_with_the_articles_number() {
         let rows = [row("a", "ms", Some(7.0), [1.0, 2.0]), row("b", "us", None, [3.0, 4.0])];
         let svg = of_rows(&rows, &servers());
         assert_eq!(svg.matches("<svg").count(), 2);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_far_apart_are_shown_as_ratios() {
+    fn numbers_far_apart_are_shown_as_ratios() {
         let mut rows = [
             row("a", "us", None, [0.1, 0.05]),
             row("b", "us", Some(8.0), [1.0, 3.0]),

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_axes_are_short() {
+    fn numbers_of_axes_are_short() {
         for (n, wanted) in
             [(1.0, "1"), (0.25, "0.25"), (2000.0, "2000"), (50_000.0, "50 k"), (1.5e6, "1.5 M")]
         {

@@ -112,7 +112,7 @@ fn nothing_is_loaded_from_elsewhere() {
 }
 
 #[test]
-fn every_figure_of_the_data_stands_in_the_page() {
+fn every_number_of_the_data_is_in_the_page() {
     let report = report();
     let html = report.html();
     let shown = |text: String| assert!(html.contains(&text), "{text}");
@@ -137,7 +137,7 @@ fn every_figure_of_the_data_stands_in_the_page() {
 }
 
 #[test]
-fn losses_are_told_as_plainly_as_wins() {
+fn losses_are_shown_like_wins() {
     let html = report().html();
     assert!(html.contains("<span class=\"win\">0.25 <small>better</small></span>"));
     // 12,345 of 98,765 where more is better.

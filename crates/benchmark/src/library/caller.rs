@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_request_are_read_back() {
+    fn the_arguments_of_a_request_are_read_back() {
         let mut bytes = Vec::new();
         let asked: [&[u8]; 4] = [b"SET", b"", b"a\r\n$1\r\nb", b"0123456789ab"];
         brisk_resp::request::encode(&mut bytes, &asked);

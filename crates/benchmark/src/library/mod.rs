@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_connections_of_many_callers_is_refused_before_anything_is_sent() {
+    fn commands_unfit_for_shared_connections_are_rejected_before_anything_is_sent() {
         assert_eq!(refused("GET a", false), "");
         assert_eq!(refused("client id", false), "");
         assert!(refused("SELECT 1", true).contains("no SELECT over a connection"));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_engine_does_is_refused() {
+    fn options_of_the_engine_alone_are_rejected() {
         let plan =
             || Plan::new(Material::default().own("a".to_owned(), &["GET", "a"]), local_target(1));
         assert!(refuse(&plan()).is_ok());

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thread_uses_is_counted_and_what_others_use_is_not() {
+    fn only_the_cpu_time_of_registered_threads_is_counted() {
         let threads = Threads::new(Vec::new());
         std::thread::scope(|scope| {
             scope.spawn(|| {

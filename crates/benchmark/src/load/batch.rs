@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_is_what_was_written() {
+    fn the_recorded_requests_are_those_written() {
         for sizes in ["16", "12-40"] {
             let material = Material {
                 keyspace: Some(500),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_without_weight_is_refused() {
+    fn a_mix_without_weight_is_rejected() {
         let parts = [(Ingredient::Own(vec![b"DEL".to_vec()]), 0)];
         assert!(Material::default().mix("mix".to_owned(), &parts).is_err());
     }

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_the_possible_words() {
+    fn nonsense_is_rejected_with_the_possible_values() {
         for text in ["", "zipf:0", "zipf:x", "hot:1", "hot:0:50", "hot:101:50", "uniform:3"] {
             assert!(text.parse::<KeyChoice>().is_err(), "{text}");
         }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn nonsense_is_rejected() {
         for text in ["", "0", "x", "9-3", "3:0", "3:x", "-4", "2000000000"] {
             assert!(text.parse::<ValueSizes>().is_err(), "{text}");
         }

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_keyspace_the_placeholder_is_an_ordinary_word() {
+    fn without_a_keyspace_the_placeholder_is_ordinary_text() {
         let template = Template::new(&["GET", "key:__rand_int__"], NONE, &values("3", false));
         let (bytes, places) = template.whole().unwrap();
         assert_eq!(text(bytes), "*2 $3 GET $16 key:__rand_int__ ");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_may_stand_anywhere_in_a_word() {
+    fn placeholders_can_be_anywhere_in_an_argument() {
         let words = ["x__data__y__rand_int____rand_int__", "__rand_int"];
         let template = Template::new(&words, NUMBERS, &values("2", false));
         let (bytes, places) = template.whole().unwrap();

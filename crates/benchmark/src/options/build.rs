@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_host_is_told_like_one_that_does_not_answer() {
+    fn an_unknown_host_is_reported_like_an_unreachable_one() {
         let Ok(Request::Run(options)) = parse(["-h", "no host", "-p", "7"].map(str::to_owned))
         else {
             panic!("options of a run")
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_exist_are_told_with_those_that_do() {
+    fn unknown_tests_are_reported_with_the_known_ones() {
         for line in [["-t", "nonsense"], ["-t", ""], ["--mix", "nonsense:1"]] {
             let Ok(Request::Run(options)) = parse(line.map(str::to_owned)) else {
                 panic!("{line:?}")

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn experiments_and_servers_are_told_apart() {
+    fn experiments_and_servers_are_distinguished() {
         let line = ["p2", "M3", "--short", "--servers", "a=x --port 1", ":7000", "--rounds", "2"];
         let options = parse_experiments(&mut words(&line).into_iter()).unwrap().unwrap();
         assert_eq!(options.names, ["p2", "M3"]);

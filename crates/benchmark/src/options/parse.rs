@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_first_word_is_the_command() {
+    fn everything_after_the_first_plain_argument_is_the_command() {
         let options = options("-q -n 5 eval return_1 0 -q --csv").unwrap();
         assert_eq!(options.own, ["eval", "return_1", "0", "-q", "--csv"]);
         assert_eq!(options.format, Format::Quiet);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused_and_slots_beyond_the_last_are_left_out() {
+    fn malformed_lines_are_rejected_and_invalid_slots_are_left_out() {
         for text in ["", "abc", "abc x master - 0 0 1 connected", "a b:1@2 m - 0 0 1 connected 9-x"]
         {
             assert_eq!(Line::parse(text), None, "{text}");

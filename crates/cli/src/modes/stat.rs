@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_found_in_the_text() {
+    fn metrics_are_found_in_the_text() {
         let info = "used_memory:100\r\ndb0:keys=3,expires=0\r\ndb12:keys=4,expires=1\r\n";
         assert_eq!((number(info, "used_memory"), number(info, "used"), keys(info)), (100, 0, 7));
         assert_eq!([size(12), size(2048), size(3 << 29)], ["12B", "2.00K", "1.50G"]);

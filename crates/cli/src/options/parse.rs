@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_command_takes_words_up_to_the_next_option() {
+    fn a_cluster_command_takes_arguments_up_to_the_next_option() {
         let options = parsed("--cluster call a:1 ping --cluster-yes -p 5");
         assert_eq!(options.cluster.command, b"call");
         assert_eq!(options.cluster.arguments.len(), 2);

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_from_other_replies_by_shape_and_protocol() {
+    fn messages_are_recognized_by_shape_and_protocol() {
         let parts = |kind: &str| {
             vec![
                 Value::Bulk(kind.as_bytes().to_vec()),

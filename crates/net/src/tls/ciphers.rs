@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_mean_all_and_exclusions_hold_for_later_words() {
+    fn groups_mean_all_and_exclusions_apply_to_later_names() {
         assert_eq!(names("").len(), 6);
         assert_eq!(names("DEFAULT:!MEDIUM").len(), 6);
         let without = names("!ECDHE-RSA-AES128-GCM-SHA256:HIGH:!aNULL");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_we_do_not_have_are_refused_by_name() {
+    fn unsupported_names_are_rejected_by_name() {
         for list in ["AES256-SHA", "HIGH:foo", "!foo"] {
             let error = tls12(list).unwrap_err().to_string();
             let word = list.rsplit([':', '!']).next().unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn old_protocol_words_are_reported_and_alone_refused() {
+    fn old_protocols_are_reported_and_rejected_if_alone() {
         let (chosen, old) = versions("tlsv1.1 TLSv1.2").unwrap();
         assert_eq!((chosen, old), (vec![&version::TLS12], vec!["TLSv1.1"]));
         assert_eq!(versions("").unwrap().0.len(), 2);

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_listens_to_any_more_is_forgotten() {
+    fn names_without_subscribers_are_removed() {
         let registry = SubscriptionRegistry::new(2);
         for space in Space::ALL {
             registry.add(space, &name("a"), 0);

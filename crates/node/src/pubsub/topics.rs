@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_that_nobody_listens_to_are_gone() {
+    fn topics_without_subscribers_are_removed() {
         let mut topics = Topics::default();
         let (token, mut own) = (Token::from_u64(3), Subscriptions::default());
         for round in 0..3 {

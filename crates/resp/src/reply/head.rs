@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_all_kinds_are_told_with_the_length_of_their_line() {
+    fn heads_of_all_kinds_are_parsed_with_the_length_of_their_line() {
         for (text, told, line) in [
             ("$11\r\nhello", Head::Bulk(11), 5),
             ("$0\r\n\r\n", Head::Bulk(0), 4),

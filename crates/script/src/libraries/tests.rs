@@ -105,7 +105,7 @@ fn lengths_are_not_believed() {
 }
 
 #[test]
-fn memory_that_is_refused_is_an_error() {
+fn a_failed_allocation_is_an_error() {
     let lua = lua();
     let text = lua.create_string(format!("[{}1]", "[\"some text\"],".repeat(50_000))).unwrap();
     let message = lua.create_string([0x90; 100_000]).unwrap();

@@ -195,7 +195,7 @@ fn scripts_on_a_replica_write_no_more_than_clients_do() {
 }
 
 #[test]
-fn a_replica_that_does_not_hear_from_its_primary_may_tell_nothing_of_its_data() {
+fn a_replica_without_its_primary_may_serve_no_data() {
     let mut node = Node::replica(|config| config.replication.replica_serve_stale_data = false);
     let mut client = node.session();
     node.check(&mut client, &[("GET k", "$-1\r\n"), ("PING", "+PONG\r\n")]);
@@ -262,7 +262,7 @@ fn without_enough_replicas_clients_of_a_primary_do_not_write() {
 }
 
 #[test]
-fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
+fn commands_of_the_primary_are_never_rejected_and_wait_for_a_slow_script() {
     let mut node = Node::replica(|config| {
         config.memory.maxmemory = 1;
         config.replication.replica_ignore_maxmemory = false;
@@ -302,7 +302,7 @@ fn the_limit_of_memory_is_the_primarys_unless_the_settings_say_otherwise() {
 }
 
 #[test]
-fn an_error_that_the_primary_did_not_see_is_told_to_the_log_and_counted() {
+fn an_error_that_the_primary_did_not_have_is_logged_and_counted() {
     let mut node = Node::replica(|_| {});
     let (mut client, mut primary) = (node.session(), node.primary());
     let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_compared_with_processors_and_with_the_control_group() {
+    fn workers_are_compared_with_the_cpus_and_the_control_group() {
         let mut config = Config::default();
         config.process.threads.asked = 4;
         let mut machine = with_memory(1000, 0, 0);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_or_does_nothing_is_told() {
+    fn disabled_persistence_and_ignored_directives_are_reported() {
         let mut config = Config::default();
         assert_eq!((nothing_saved(&config), effects(&config)), (None, None));
         config.persistence.save.clear();

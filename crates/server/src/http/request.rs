@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_refused() {
+    fn ambiguous_requests_are_rejected() {
         for (text, fault) in [
             ("\u{1}\u{2}\u{3}\n\n", Fault::Malformed("request line")),
             ("GET /\r\n\r\n", Fault::Malformed("request line")),

@@ -50,7 +50,7 @@ const LARGE_EACH: u64 = 25;
 const RUNS_AT_ONCE: u64 = 50;
 
 /// The name of the test, for processes that execute a part of its runs.
-const NAME: &str = "simulation::what_replicas_have_is_what_their_primary_had";
+const NAME: &str = "simulation::replicas_have_the_dataset_of_their_primary";
 const PART: &str = "BRISK_REPLICATION_PART";
 
 fn env_number(name: &str) -> Option<u64> {
@@ -58,7 +58,7 @@ fn env_number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_replicas_have_is_what_their_primary_had() {
+fn replicas_have_the_dataset_of_their_primary() {
     if let Ok(part) = std::env::var(PART) {
         let (from, to) = part.split_once('-').expect("from-to");
         run_part(from.parse().expect("a number"), to.parse().expect("a number"));

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn it_costs_an_enum_around_it_no_word() {
+    fn an_enum_around_it_takes_no_extra_word() {
         enum Around {
             _Buffer(Buffer),
             _Other(Box<u8>),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_blocks_are_refused() {
+    fn broken_blocks_are_rejected() {
         for bad in [
             "",
             "1 0 1 a",

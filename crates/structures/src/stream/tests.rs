@@ -131,7 +131,7 @@ fn maps_of_ids_agree_with_a_tree() {
 }
 
 #[test]
-fn what_is_pending_belongs_to_one_consumer_each() {
+fn each_pending_entry_belongs_to_one_consumer() {
     let mut random = Random(5);
     let mut stream = Stream::new();
     assert!(

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_returned_before_must_be_seen() {
+    fn operations_that_returned_before_must_be_visible() {
         let history = [event(0, 0, 1, Use::Write(1), 0), event(1, 2, 3, Use::Read, 0)];
         assert_eq!(verdict(&history), Verdict::Violation(vec![1, 0]));
     }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_answers_are_those_of_the_model() {
+    fn names_in_replies_are_those_of_the_model() {
         let name = Names::new(3).of(Key::Text(2));
         assert_eq!(plain(Reply::Bulk(name.into_bytes())), Reply::Bulk(b"t2".to_vec()));
     }

@@ -64,7 +64,7 @@ fn a_few_words_with_a_key_each_become_any_word_in_the_end() {
 
 /// Names in every place, separators of every kind, and any number of parts.
 #[test]
-fn whatever_keys_come_the_tree_stays_bounded_and_loses_none() {
+fn the_tree_stays_bounded_and_loses_no_key() {
     let mut tree = Tree::default();
     let mut state = 1_u64;
     let mut random = move |below: u64| {

@@ -334,7 +334,7 @@ fn a_search_around_a_member_is_of_one_moment() {
 }
 
 #[test]
-fn a_range_is_stored_with_members_added_meanwhile() {
+fn a_stored_range_has_members_added_during_the_command() {
     let mut db = large();
     let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
     db.check("ZADD za -1 new", "(integer) 1");

@@ -282,7 +282,7 @@ fn copy_copies_value_and_ttl() {
 }
 
 #[test]
-fn copy_refuses_in_redis_order() {
+fn copy_checks_errors_in_the_order_of_redis() {
     let mut db = with_keys(&["d"]);
     for (line, want) in [
         ("COPY d d", SAME),

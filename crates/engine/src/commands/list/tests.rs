@@ -147,7 +147,7 @@ fn lmpop_takes_from_the_first_list_that_is_there() {
 }
 
 #[test]
-fn other_types_are_refused_before_anything_happens() {
+fn other_types_are_rejected_before_anything_happens() {
     let mut db = Db::new();
     let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
     db.run("SET s 1");

@@ -117,7 +117,7 @@ fn a_watch_sees_what_changes_the_key_and_nothing_else() {
 }
 
 #[test]
-fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
+fn an_expired_key_breaks_its_watch_however_it_is_removed() {
     let removers: [fn(&mut Db); 3] = [
         |_| {},
         |db| _ = db.run("GET k"),
@@ -199,7 +199,7 @@ fn watching_a_key_twice_is_one_watch() {
 }
 
 #[test]
-fn what_a_transaction_changes_itself_does_not_break_it() {
+fn a_transaction_is_not_broken_by_its_own_changes() {
     let mut db = Db::new();
     let mut watches = watches();
     db.watch("k", &mut watches);

@@ -198,7 +198,7 @@ fn a_window_of_many_is_that_of_the_whole_order() {
 }
 
 #[test]
-fn the_key_of_store_is_found_among_the_words() {
+fn the_key_of_store_is_found_among_the_arguments() {
     for (line, want) in [
         ("SORT a", vec![1]),
         ("SORT a BY w_* GET x_* STORE d", vec![1, 7]),

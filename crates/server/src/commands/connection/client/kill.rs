@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_and_an_address_look_at_nobody_else() {
+    fn filters_by_id_and_address_match_no_other_client() {
         let clients = crowd();
         let by_id = Filter { id: Some(77), ..Filter::ALL };
         assert_eq!(ids(&by_id, &clients), [77]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_not_found_and_leaves_nothing() {
+    fn a_removed_client_is_not_found_and_leaves_nothing() {
         let clients = crowd();
         for id in 1..=CLIENTS {
             clients.remove(&clients.find(id).unwrap());
