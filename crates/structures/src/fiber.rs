@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Each pauser pauses only its own fiber, also if one fiber runs within another.
+    /// Each pauser pauses only its own fiber, even if one fiber runs within another.
     #[test]
     fn a_fiber_within_another_pauses_alone() {
         let make = |outer: &Rc<Pauser>| {

@@ -2,7 +2,7 @@
 //! promotions.
 //!
 //! ```text
-//!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is no member ── alive or forgotten
+//!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is removed ── alive or forgotten
 //! ```
 
 use crate::document::{Registration, Topology};

@@ -158,7 +158,7 @@ pub struct NewTerm {
 /// - After a failover the primary before has lost its lease. It may serve for the ack window after it sent what this
 ///   node acknowledged last.
 /// - After a forced promotion the lease of the primary before may live.
-/// - A primary hands over only while it serves, and serves no more then.
+/// - A primary hands over only while it serves, and stops serving then.
 /// - A restarted primary may have been promoted just before. Without replicas no other node was the primary.
 #[must_use]
 pub fn serves_from_ms(term: &NewTerm) -> u64 {

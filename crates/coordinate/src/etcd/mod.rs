@@ -56,7 +56,7 @@ const REGISTRATIONS_MAX: usize = 5;
 /// A renewal takes at most this part of the TTL.
 const RENEWAL_PARTS: u32 = 2;
 
-/// How to authenticate to etcd, and whom to trust.
+/// How to authenticate to etcd, and which certificates to trust.
 #[derive(Clone, Default)]
 pub struct EtcdOptions {
     /// `cluster-coordinator-user` and `cluster-coordinator-password`.

@@ -271,8 +271,8 @@ impl Quiesce {
         self.quiesce_mid_unit(worker, Kind::Wide)
     }
 
-    /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the
-    /// middle of a unit and touches only what it holds meanwhile.
+    /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the middle of a unit and
+    /// until it releases the others, it touches only slots that it holds.
     pub fn quiesce_others_briefly(&self, worker: usize) -> Quiesced<'_> {
         self.quiesce_mid_unit(worker, Kind::Brief)
     }

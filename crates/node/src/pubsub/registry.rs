@@ -3,7 +3,7 @@
 //! **Order.** A message is added to the inboxes while its channel's shard is locked, and a
 //! subscription is counted under the same lock. Therefore messages and subscriptions of a channel
 //! have one order, and PUBLISH counts exactly the subscribers that will receive the message, unless
-//! they unsubscribe meanwhile. Locks are taken in the order patterns, shard, inbox.
+//! they unsubscribe before that. Locks are taken in the order patterns, shard, inbox.
 
 use super::inbox::InboxState;
 use super::{Inbox, Mail, Publication, Space};

@@ -160,8 +160,8 @@ impl State {
         if self.stop.get() { Err(stopped()) } else { Ok(paused) }
     }
 
-    /// Suspends the script before it retries a command. It may have been killed meanwhile, and
-    /// makes no step that would detect that.
+    /// Suspends the script before it retries a command. The script may be killed while it is
+    /// suspended, and makes no step that would detect that.
     pub(crate) fn wait(&self) -> Result<bool> {
         let paused = self.pause()?;
         self.ask()?;

@@ -8,7 +8,7 @@ use std::path::Path;
 pub(super) struct Limits {
     /// Memory in bytes.
     pub(super) memory: Option<u64>,
-    /// CPU time as a number of processors.
+    /// CPU time as a number of CPUs.
     pub(super) processors: Option<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! `cluster-etcd-loss availability`: a node serves on without its coordinator while its shard is in contact. The thread
-//! `brisk-acks` extends the lease deadline.
+//! `cluster-etcd-loss availability`: a node keeps serving without its coordinator while its shard is in contact. The
+//! thread `brisk-acks` extends the lease deadline.
 //!
 //! - A primary serves while every replica of its shard acknowledges: a promoted replica acknowledges nothing more,
 //!   and waits until its last acknowledgement has no effect.

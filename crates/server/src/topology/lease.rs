@@ -160,8 +160,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// True if the newest document could not be put in force for a whole TTL: no renewal counted meanwhile. This node
-    /// lets its lease end, so that another node can be promoted.
+    /// True if the newest document could not be put in force for a whole TTL: no renewal counted during this time. This
+    /// node lets its lease end, so that another node can be promoted.
     pub(super) fn lets_lease_end(&self, now_ms: u64) -> bool {
         let since_ms = self.unfinished_since_ms;
         since_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) > self.ttl_ms())
@@ -238,7 +238,7 @@ impl LeaseKeeper {
                 log.notice(format_args!("Cluster: this node has a new address: {ip}:{port}"));
                 Ok(())
             }
-            // It serves on at its old address.
+            // It keeps serving at its old address.
             Err(RenewalError::Reassertion(CommitError::Refused(error))) => {
                 log.warning(format_args!(
                     "Cluster: the address of this node was rejected: {error}"

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How long one call waits for events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
-/// A watch without events and errors for this long works: a silent member has replied to a probe meanwhile.
+/// A watch without events and errors for this long works: a silent member has replied to a probe within this time.
 const SOUND_AFTER: Duration = Duration::from_secs(10);
 /// The pause after a snapshot that failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);

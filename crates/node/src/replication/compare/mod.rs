@@ -9,7 +9,8 @@
 //! differing slots are sent whole, and compared again
 //! ```
 //! On both sides, the contents of a slot result from the stream up to the marker. So each slot is
-//! compared at one offset, whatever is written meanwhile, and no step has to be retried.
+//! compared at one offset, whatever is written during the comparison, and no step has to be
+//! retried.
 //!
 //! The first worker does it between its rounds, a slice at a time. [`replica`] is the other side.
 
@@ -170,7 +171,7 @@ impl Comparer {
     }
 }
 
-/// Ends the comparison; it starts again if a repair was requested meanwhile.
+/// Ends the comparison; it starts again if a repair was requested in the meantime.
 fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     let finding = Finding { ended_ms: brisk_reactor::unix_ms(), ..finding };
     if !core.shared.replication.comparison.end(finding, heals) {

@@ -74,7 +74,7 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let work = move |core: &mut Core| sleep_until(core, until);
         shared.mailboxes.send(other, Message::Run(Work(Box::new(work))));
     }
-    // A transaction holds its keys meanwhile.
+    // A transaction holds its keys during the sleep.
     match call.in_exec() {
         true => std::thread::sleep(duration),
         false => sleep_until(call.core, until),

@@ -274,8 +274,8 @@ impl Tracking {
         env.set_hooks(Hooks::INVALIDATE, true);
     }
 
-    /// Forgets all keys. No other thread runs a command on keys meanwhile, but other threads may
-    /// call [`Tracking::trim`].
+    /// Forgets all keys. During the call, no other thread runs a command on keys, but other threads may call
+    /// [`Tracking::trim`].
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
             let tables: Vec<TrackingTable> =
