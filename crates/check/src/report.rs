@@ -52,7 +52,7 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What the system says of an error, without the number that Rust puts behind it.
+/// The text of the system for an error, without the number that Rust appends.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     let full = error.to_string();

@@ -1,5 +1,5 @@
-//! The programs themselves: exit codes, and the question that `--fix` asks. What they say is
-//! compared with the tools of a real Redis in `tests/tests/check_tools.rs`.
+//! The programs themselves: exit codes, and the prompt of `--fix`. `tests/tests/check_tools.rs`
+//! compares their output with that of the real Redis tools.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::TempDir;

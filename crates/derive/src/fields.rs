@@ -1,5 +1,4 @@
-//! What stands in the program: the fields of a struct, their names and attributes, and the bounds that their types
-//! ask for.
+//! Parses the declaration: the fields of a struct, their names and attributes, and the bounds that their types need.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -19,7 +18,7 @@ pub(crate) struct Field<'a> {
     pub(crate) is_json: bool,
 }
 
-/// The fields of a struct that has names for them. All that is wrong is told at once.
+/// The fields of a struct with named fields. All errors are reported at once.
 pub(crate) fn of_struct(input: &DeriveInput) -> Result<Vec<Field<'_>>> {
     let named = match &input.data {
         Data::Struct(data) => match &data.fields {

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Error, Fields, Ident, LitByteStr, Member, Result, Type};
 
-/// What can be a word.
+/// The types that can be an argument.
 enum Shape<'a> {
     /// Variants, and what they are called.
     Names(Vec<(&'a Ident, String)>),

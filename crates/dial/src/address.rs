@@ -52,7 +52,7 @@ impl Address {
         Address::tcp(if host.is_empty() { "127.0.0.1" } else { host }, port)
     }
 
-    /// Whether the server runs on this machine, as far as the address tells.
+    /// Reports whether the server runs on this machine, as far as the address shows.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {

@@ -24,8 +24,7 @@ pub enum Stream {
 impl Stream {
     /// Connects by TCP, within `patience` if one is given; small packets are sent at once.
     ///
-    /// # Errors
-    /// Nobody answers there.
+    /// # Errors No server accepts the connection.
     pub fn tcp(address: &SocketAddr, patience: Option<Duration>) -> io::Result<Stream> {
         let stream = match patience {
             Some(patience) => TcpStream::connect_timeout(address, patience)?,
@@ -37,8 +36,7 @@ impl Stream {
 
     /// Connects to a socket in the file system.
     ///
-    /// # Errors
-    /// Nobody listens there.
+    /// # Errors No server listens on the socket.
     pub fn unix(path: &Path) -> io::Result<Stream> {
         UnixStream::connect(path).map(Stream::Unix)
     }

@@ -24,7 +24,8 @@ const AUTHORITY_FILES_MAX: usize = 1000;
 /// The options that concern TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// The name the server is asked for, and must have; else the host's.
+    /// The requested server name (SNI), which the certificate must have; the host's name by
+    /// default.
     pub server_name: Option<String>,
     /// A file with trusted authorities.
     pub ca_file: Option<PathBuf>,

@@ -29,7 +29,7 @@ const PAIRS: u64 = 4_000;
 /// Pairs sent before their replies are read.
 const PIPELINE: u64 = 200;
 
-/// A user for whom the servers judge a command differently, or take a rule differently.
+/// A user for which the servers judge a command or accept a rule differently.
 #[derive(Debug)]
 pub struct Disagreement {
     pub seed: u64,
@@ -70,7 +70,7 @@ fn is_overlooked_by_redis(words: &[Vec<u8>]) -> bool {
     is(&"PFMERGE") && words.len() == 2 || names.iter().any(is) && rules::repeats_key_option(words)
 }
 
-/// Compares so many pairs; the first disagreement, if there is one.
+/// Compares `pairs` pairs; returns the first disagreement, if there is one.
 pub fn run(
     table: &Table,
     ours: &str,

@@ -165,7 +165,7 @@ fn near(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     }
 }
 
-/// Whether two arrays of arrays are the same under `cell`, which is told the column.
+/// Reports whether two arrays of arrays are the same under `cell`, which gets the column.
 fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bool) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
     ours.len() == theirs.len()

@@ -30,7 +30,7 @@ pub enum How {
     Fields(&'static [&'static str], i64),
     /// Equal but for one column of a table, where integers are near.
     Column(usize, i64),
-    /// Equal but for integers that tell Unix time in milliseconds, which are near.
+    /// Equal except for integers that are Unix times in milliseconds, which are near.
     Moments(i64),
     /// Equal, or an integer that only our side shares.
     Shared,
@@ -46,8 +46,8 @@ pub enum How {
     Younger,
     /// As the inner rule, or they find a number out of range that is none.
     OrRange(&'static How),
-    /// Equal but for pairs with these keys, which only we tell, integers under those others, which
-    /// are near, and moments, which are near too.
+    /// Equal except for pairs with these keys, which only Brisk returns, integers under those others, which are near,
+    /// and moments, which are near too.
     Grown(&'static [&'static str], &'static [&'static str], i64),
 }
 
@@ -336,7 +336,7 @@ fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
 
-/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
+/// SORT … ALPHA without BY needs no numbers and compares whole elements.
 fn by_text(words: &[Vec<u8>]) -> bool {
     !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
 }
@@ -461,7 +461,7 @@ pub enum Place {
     At(usize),
     Last,
     Any,
-    /// Whatever follows one of these words.
+    /// The argument after one of these words.
     After(&'static [&'static str]),
 }
 
@@ -491,7 +491,7 @@ const COSTS: &str = "would allocate or send hundreds of megabytes";
 const PROCESS: &str = "would show directives of the process, for example its port";
 const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 
-/// What is kept out of arguments, also after mutations.
+/// Arguments that never appear, even after mutations.
 pub const GUARDS: &[Guard] = &[
     guard("expire", Place::At(2), no_near_deadline, "100000", RACES),
     guard("pexpire", Place::At(2), no_near_deadline_ms, "100000000", RACES),
@@ -638,8 +638,8 @@ fn keep_one_option(words: &mut Vec<Vec<u8>>) {
     });
 }
 
-/// Whether the same time from now, asked for twice, comes later the second time is a matter of one
-/// millisecond. Where it matters, each call gets a time of its own.
+/// If the same time from now is requested twice, a millisecond decides whether the second one is later. Where that
+/// matters, each call gets its own time.
 fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
     const TOO_LATE: i64 = i64::MAX - 1; // refused, however it is counted
     let ms = match name {
@@ -655,7 +655,7 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
     }
 }
 
-/// Commands that tell those who cache otherwise than Redis, each with its reason.
+/// Commands whose invalidations differ from those of Redis, each with its reason.
 const TOLD_OTHERWISE: &[(&str, &str)] =
     &[("bitfield", "a string that only grew has changed, but Redis sends no notification")];
 

@@ -213,7 +213,7 @@ pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
     }
 }
 
-/// What a server may refuse for not knowing the directives.
+/// Commands that a server may reject because it does not know the directives.
 pub fn reset_newer(thresholds: Thresholds) -> Vec<&'static [u8]> {
     match thresholds {
         Thresholds::Default => {

@@ -16,7 +16,7 @@ pub fn shrink(
 ) -> Result<Vec<Unit>> {
     let give_up = Instant::now() + limit;
     let mut kept = units;
-    // What comes after the difference cannot matter.
+    // Commands after the difference cannot matter.
     if let Some((index, found)) = arena.first_difference(&kept)?
         && found.kind == seen.kind
     {

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 const DATABASES: u32 = 16;
 
-/// A cursor that has not come back to 0 after so many steps never will: states have a few dozen
-/// keys of a few thousand elements.
+/// A cursor that is not 0 after this number of steps never will be: states have a few dozen keys of
+/// a few thousand elements.
 const STEPS_MAX: usize = 100_000;
 
 /// Milliseconds between the instants at which both servers set a relative deadline.

@@ -1,9 +1,9 @@
 //! The listening sockets: for each port and bind address one per worker (SO_REUSEPORT), and one
 //! Unix socket shared by all workers. Those of the admin lane belong to a worker of its own.
 //!
-//! What stands in the way is told in the log. At the start the process then ends with code 1, as
-//! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
-//! leaves everything as it was; each worker then takes over its own and drops the old ones.
+//! Obstacles are logged. At startup the process then exits with code 1, as Redis does. CONFIG SET of ports and
+//! addresses opens the new listeners first, so that a failure leaves everything as it was; each worker then takes over
+//! its own and drops the old ones.
 
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
@@ -64,7 +64,7 @@ impl OpenListeners {
         all.extend(listeners.into_iter().map(Listener::stopper));
     }
 
-    /// Nobody is connected any more, and another server can listen in this place.
+    /// Closes the listeners: no client can connect any more, and another server can listen in this place.
     pub fn stop(&self) {
         self.0.lock().even_poisoned().iter().for_each(ListenerStopper::stop);
     }
@@ -310,7 +310,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 /// The step of asking for a name, of which Redis says no more than what came of it.
 const RESOLVE: &str = "resolve";
 
-/// The address a word of `bind` stands for; names are asked for.
+/// The address that a word of `bind` stands for; names are resolved.
 fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
     match name {
         "*" => return Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),

@@ -299,8 +299,7 @@ impl Conn {
         let mut chunk = [0; 64 * 1024];
         let read = loop {
             match self.stream.read(&mut chunk) {
-                // A process that was stopped and continued:
-                // reads with a timeout are not begun anew.
+                // A process that was stopped and continued: reads with a timeout are not restarted.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }

@@ -19,8 +19,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A server of this kind, which sends a snapshot to a replica without waiting for further ones,
-    /// tells every second that it lives, and ends what waits soon after its time.
+    /// A server of this kind. It sends a snapshot to a replica without waiting for more replicas,
+    /// pings its replicas every second, and times out blocked clients soon after their time.
     ///
     /// # Panics
     /// If it is Valkey and there is none, see [`Kind::is_there`].
@@ -72,7 +72,7 @@ pub fn are_there(kinds: &[Kind]) -> bool {
     kinds.iter().all(|kind| kind.is_there())
 }
 
-/// Who replicates from whom, in one line.
+/// The chain of replication, in one line.
 pub fn named(kinds: &[Kind]) -> String {
     kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(" -> ")
 }

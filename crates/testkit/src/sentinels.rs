@@ -25,7 +25,7 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Starts them, and waits until they know one another and so many replicas.
+    /// Starts them, and waits until they know one another and all replicas.
     #[track_caller]
     pub fn watch(primary_port: u16, replicas: usize) -> Sentinels {
         Sentinels::start(primary_port, replicas, None)
@@ -145,7 +145,7 @@ impl Sentinels {
     }
 }
 
-/// What this sentinel says where the primary is.
+/// The address of the primary according to this sentinel.
 fn primary_by(sentinel: &str, password: Option<&str>) -> Option<String> {
     let mut conn = Conn::try_tcp(sentinel).ok()?;
     conn.give_up_after(PATIENCE);

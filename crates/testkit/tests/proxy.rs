@@ -128,7 +128,7 @@ fn a_connection_is_cut_after_exactly_n_bytes() {
             ToClient => (server, client),
         };
         let all = noise(100_000);
-        // It fails when the connection is cut meanwhile.
+        // It fails if the connection is cut in the meantime.
         let _ = from.write_all(&all);
         let mut got = Vec::new();
         to.read_to_end(&mut got).unwrap();

@@ -180,7 +180,7 @@ fn a_watch_that_missed_a_change_is_noticed() {
     let ran = || list(&[ok()]);
     refuse(&watched((10, 20), ran()));
     accept(&watched((10, 20), Reply::Null));
-    // Before the watch, or behind the transaction, as far as anybody can tell.
+    // Before the watch, or after the transaction: no client can distinguish them.
     accept(&watched((35, 50), ran()));
     accept(&watched((35, 50), Reply::Null));
     refuse(&watched((50, 60), Reply::Null));
@@ -233,7 +233,7 @@ fn a_compare_and_set_that_two_win_is_noticed() {
     refuse(&both(0, 0));
 }
 
-/// What a faulty server does wrong.
+/// The fault of a faulty server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Runs the commands of a transaction as they come.

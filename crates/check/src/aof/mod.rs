@@ -44,13 +44,13 @@ pub struct Terminal<'a> {
 /// What to do with what is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Repair {
-    /// Cut it off, if whoever is asked agrees.
+    /// Truncate it, after a confirmation.
     fix: bool,
     /// Cut off all that was executed later (Unix time in seconds).
     until: Option<i64>,
 }
 
-/// What a path leads to.
+/// The kind of file at a path.
 enum Content {
     Manifest,
     Commands,
@@ -60,8 +60,7 @@ enum Content {
 
 /// Runs the tool with the arguments behind its name, `program`.
 ///
-/// # Errors
-/// A file is not sound and was not made so, or something else was told.
+/// # Errors A file is damaged and was not repaired, or another error was reported.
 pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Result<(), Stop> {
     let usage = format!(
         "Usage: {program} [--fix|--truncate-to-timestamp $timestamp] <file.manifest|file.aof>"
@@ -101,7 +100,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
     loop {
         line.clear();
         match file.by_ref().take(MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            // What is no comment decides. A value that looks like a manifest is none.
+            // The first line that is not a comment decides. A value that looks like a manifest is not one.
             Ok(0) => return Ok(Content::Commands),
             Ok(_) if line.starts_with(b"#") => {}
             Ok(_) if line.starts_with(b"file") => return Ok(Content::Manifest),

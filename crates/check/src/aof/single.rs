@@ -31,11 +31,11 @@ pub(super) enum Verdict {
     Whole,
     Empty,
     Cut,
-    /// What was executed after this second is gone.
+    /// Commands after this second were removed.
     CutBehind(i64),
 }
 
-/// What has been read of a file.
+/// The progress of reading a file.
 #[derive(Debug, Default)]
 struct Progress {
     /// Lines and strings, from 1, as redis-check-aof counts them.
@@ -219,7 +219,7 @@ impl Single<'_> {
         Ok(())
     }
 
-    /// What is wrong, in the words of redis-check-aof where it knows it.
+    /// Prints the fault, with the texts of redis-check-aof if it has one for this fault.
     fn say_place(&self, fault: &Fault, out: &mut dyn Write) -> IoResult<()> {
         let offset = fault.offset;
         match fault.kind {

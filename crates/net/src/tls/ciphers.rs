@@ -64,7 +64,7 @@ const UNKNOWN: &str = "not a supported cipher (supported are AES-GCM and ChaCha2
      ECDHE for TLS 1.2, and TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256 and \
      TLS_CHACHA20_POLY1305_SHA256 for TLS 1.3)";
 
-/// `tls-ciphers`: the suites of TLS 1.2 in the order asked for; all for an empty list.
+/// `tls-ciphers`: the suites of TLS 1.2 in the configured order; all for an empty list.
 pub(super) fn tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let directive = "tls-ciphers";
     let all = || TLS12.iter().map(|(_, _, suite)| *suite);
@@ -109,7 +109,7 @@ pub(super) fn tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     Ok(chosen)
 }
 
-/// `tls-ciphersuites`: the suites of TLS 1.3 in the order asked for; all for an empty list.
+/// `tls-ciphersuites`: the suites of TLS 1.3 in the configured order; all for an empty list.
 pub(super) fn tls13(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let directive = "tls-ciphersuites";
     if list.trim().is_empty() {

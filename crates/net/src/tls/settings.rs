@@ -36,7 +36,7 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// What a new connection uses; `None` while the server has no TLS.
+    /// The configuration of a new connection; `None` while the server has no TLS.
     pub fn current(&self) -> Option<Arc<ServerConfig>> {
         self.in_force.load_full()
     }
@@ -96,7 +96,7 @@ impl TlsSettings {
     }
 }
 
-/// The cipher suites and versions that connections may use, whoever begins them.
+/// The cipher suites and versions of incoming and outgoing connections.
 pub(super) fn protocol(
     tls: &Tls,
 ) -> Result<(Arc<CryptoProvider>, Vec<&'static SupportedProtocolVersion>), TlsError> {
@@ -123,7 +123,7 @@ fn refused_chain(path: PathBuf, error: rustls::Error) -> TlsError {
 /// How the library that checks certificates calls one that is not of version 3.
 const UNSUPPORTED_VERSION: &str = "UnsupportedCertVersion";
 
-/// What the administrator should know of settings that are taken and do less than they say.
+/// Notes for the administrator about accepted settings that have less effect than they suggest.
 fn notes(config: &Config) -> Vec<String> {
     let tls = &config.tls;
     let mut notes = Vec::new();
@@ -142,7 +142,7 @@ fn notes(config: &Config) -> Vec<String> {
     notes
 }
 
-/// Who checks the certificates of clients; `None` if none is asked for.
+/// The verifier of client certificates; `None` if none is requested.
 fn client_verifier(
     config: &Config,
     provider: Arc<CryptoProvider>,

@@ -101,7 +101,7 @@ impl TlsStream {
         }
     }
 
-    /// Tells the client that nothing more comes. Once; nothing is sent after it.
+    /// Sends close_notify, once; nothing is sent after it.
     pub fn close(&mut self, output: &mut Output) {
         if !self.closed {
             self.closed = true;

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Clients that still wait after this get something to take, or are told to stop.
+/// Clients that are still blocked after this time get an element, or are stopped.
 const RELEASE_AFTER: Duration = Duration::from_millis(2);
 /// Nodes of one round's search: some hundred times what the longest round needs.
 const NODES_MAX: usize = 2_000_000;
@@ -97,7 +97,7 @@ struct Client<'a> {
     client: usize,
 }
 
-/// What a client has to tell of a round.
+/// The report of a client about a round.
 type Report = Result<Vec<Happened>, String>;
 
 impl Client<'_> {
@@ -130,7 +130,7 @@ impl Client<'_> {
     }
 }
 
-/// Who plans rounds, releases those that wait, and judges.
+/// Plans rounds, unblocks waiting clients, and judges.
 struct Keeper<'a> {
     run: &'a Run<'a>,
     names: &'a Names,

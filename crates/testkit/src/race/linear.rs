@@ -3,8 +3,8 @@
 //!
 //! The search is that of Wing and Gong with Lowe's memory of what was tried. At each step the next
 //! operation of every client is a candidate unless another one that is not placed yet had returned
-//! before it was invoked. What was reached is told by how far each client has come and by the
-//! state, so a pair that was met before is not entered again.
+//! before it was invoked. A position of the search is the progress of each client and the state, so
+//! a pair that was met before is not entered again.
 //!
 //! One reduction keeps the search short: a candidate that changes nothing in whatever state allows
 //! its answer may always be placed at once. Wherever else it stands in an order that works, moving
@@ -40,7 +40,7 @@ pub trait Model: Clone + Eq + Hash {
 /// The events of a model's histories.
 pub type EventOf<M> = Event<<M as Model>::Op, <M as Model>::Answer>;
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<M> {
     /// There is an order, and it ends in this state.
@@ -59,7 +59,7 @@ struct Node<M> {
 
 /// Searches for an order of `history` from the state `initial`, in at most `nodes_max` nodes.
 ///
-/// Costs O(events x clients) where the answers tell the order; exponential in the number of
+/// Costs O(events x clients) if the replies determine the order; exponential in the number of
 /// operations that overlap at worst.
 pub fn check<M: Model>(initial: &M, history: &[EventOf<M>], nodes_max: usize) -> Verdict<M> {
     let clients = history.iter().map(|event| event.client + 1).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What the clients of a round do: random operations, cut into bursts that are sent at once.
+//! The operations of the clients of a round: random, and cut into bursts that are sent at once.
 
 use super::model::{End, Key, LISTS, Op, State, TEXTS};
 use crate::random::Random;
