@@ -32,11 +32,11 @@ For servers:
   --resume FILE    Save the progress in FILE, and resume from FILE if it exists.
 ";
 
-/// An option as [`HELP`] tells it: for completions and manual pages.
+/// An option of [`HELP`], for completions and manual pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionHelp {
     pub name: &'static str,
-    /// What it takes, such as `FILE` or `8|16`; empty if nothing.
+    /// The value that it takes, for example `FILE` or `8|16`; empty if none.
     pub value: &'static str,
     /// In one line.
     pub text: String,
@@ -58,7 +58,7 @@ pub fn options() -> Vec<OptionHelp> {
     options
 }
 
-/// What the words ask for.
+/// The parsed arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Args {
     /// `None` for the server.
@@ -92,7 +92,7 @@ impl Default for Args {
 /// Why the words cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The help is asked for.
+    /// The help was requested.
     Help,
     Because(String),
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Lengths that are told apart.
+/// The number of lengths that are distinguished.
 pub const LENGTHS_MAX: usize = 256;
 
 /// See the head of this file.

@@ -29,7 +29,7 @@ impl Before {
         Before { bytes: used_by_data(&server, &EMPTY_REDIS), brisk, server, report }
     }
 
-    /// What is said of a pattern.
+    /// The advice for a pattern.
     fn said(&self, means: Means, pattern: &str) -> Advice {
         let is = |advice: &&Advice| advice.means == means && advice.pattern == pattern;
         match self.report.advice.iter().find(is) {
@@ -164,8 +164,8 @@ fn raised_limits_save_what_is_said() {
         let brisk = Launch::subject().set("save", "").set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
-        // Tables of Brisk are little larger than listpacks, so this is a small difference of large figures: it
-        // may also be off by two hundredths of the data.
+        // Tables of Brisk are little larger than listpacks, so this is a small difference of large numbers: it may also
+        // be off by two hundredths of the data.
         let part = PART.max(0.02 * before.brisk / saved);
         assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, part);
     }

@@ -18,7 +18,7 @@ fn servers() -> [Server; 2] {
         .map(|launch| launch.set("save", "").set("appendonly", "yes").start())
 }
 
-/// What is in the base.
+/// The commands for the base.
 fn first() -> Vec<Words> {
     let each = |n: u64| {
         [
@@ -34,7 +34,7 @@ fn first() -> Vec<Words> {
     (0..200).flat_map(each).map(|line| words(&line)).collect()
 }
 
-/// What is done then, to some keys of each type.
+/// The commands after the base, on some keys of each type.
 fn then() -> Vec<Words> {
     let each = |n: u64| {
         [

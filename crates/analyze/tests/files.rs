@@ -20,7 +20,7 @@ fn analysis() -> Analysis {
     Analysis::new(Classes::BUNDLED, Limits::default(), 0)
 }
 
-/// What the reader of files finds by itself: keys, and whether it came to the end.
+/// The result of the file reader alone: keys, and whether it reached the end.
 fn read_plainly(file: File) -> (u64, bool) {
     let len = file.metadata().unwrap().len();
     let Ok(reader) = RdbReader::new(file) else { return (0, false) };

@@ -83,7 +83,7 @@ fn all_keys_are_found_in_both_servers() {
     }
 }
 
-/// The model's figures of a live server are those of MEMORY USAGE, where both mean the same.
+/// The numbers of the model for a live server are those of MEMORY USAGE, where both mean the same.
 #[test]
 fn memory_usage_agrees_with_the_model() {
     for (server, is_brisk) in servers().into_iter().zip([false, true]) {
@@ -218,7 +218,7 @@ fn an_interrupted_scan_resumes_where_it_was() {
     }
 }
 
-/// What it says of the server's time counts every pause, and never exceeds what was asked for.
+/// The reported share of the server's time counts every pause, and never exceeds the requested share.
 #[test]
 fn the_reported_share_does_not_exceed_the_requested_one() {
     /// Lets time pass in truth.
@@ -281,7 +281,7 @@ fn an_error_of_the_server_is_reported_unchanged() {
     assert_eq!(error.to_string(), "NOAUTH Authentication required.");
 }
 
-/// A user without the right to ask for sizes: figures of 0 bytes would be wrong, silence as well.
+/// A user without permission to read sizes: sizes of 0 bytes would be wrong, and so would silence.
 #[test]
 fn denied_commands_are_reported_and_their_keys_not_counted() {
     for server in servers() {
@@ -299,12 +299,12 @@ fn denied_commands_are_reported_and_their_keys_not_counted() {
         // They are keys that were looked at, as a limit has it.
         let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
         assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
-        // Without one, nobody is asked a million times for what was refused ten thousand times.
+        // Without one, the walk does not send a command a million times that was rejected ten thousand times.
         fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
         let many = walked(&mut guest, &options);
         assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
         fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
-        // Nothing of that is kept: whoever is allowed to goes on from the beginning.
+        // Nothing of that is kept: a user with the permission starts from the beginning.
         let again = walked(&mut Lent::new(&server), &options);
         assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));
         // Values are needed for advice alone.

@@ -7,7 +7,7 @@ use brisk_resp::Value;
 /// Replies are nested this deep at most; what is deeper is not shown.
 const DEPTH_MAX: usize = 8;
 
-/// Prints what the debugger says; tells whether it goes on.
+/// Prints the output of the debugger; returns whether the session continues.
 pub(crate) fn show(value: &Value) -> Debug {
     let mut out = Vec::new();
     let mut ended = false;

@@ -107,13 +107,13 @@ pub(crate) fn plain(error: &io::Error) -> String {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum OpenError {
-    /// Nobody answers.
+    /// No server accepts the connection.
     Connect(String),
     /// The peers do not agree on TLS.
     Tls(String),
 }
 
-/// What a wait for two things has ended with.
+/// The event that ended a wait for two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// The server has sent something.
@@ -336,7 +336,7 @@ impl Link {
         self.wait_for(false, patience)?.map(drop).ok_or(LinkError::TimedOut)
     }
 
-    /// Waits for a reply, and for standard input. What was received already counts as the former.
+    /// Waits for a reply, and for standard input. Data that was already received counts as the former.
     ///
     /// # Errors
     /// The user does not want to wait.

@@ -9,7 +9,7 @@
 //! | `repl` | the interactive session: prompt, hints, history, help |
 //! | `modes` | everything that is no command: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
-//! | `about` | what the program tells about itself: `--help`, the manual page, completions |
+//! | `about` | texts about the program: `--help`, the manual page, completions |
 //! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |
 //! | `screen`, `progress`, `quote`, `pause`, `password` | what these need |
 #![forbid(unsafe_code)]

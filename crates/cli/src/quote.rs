@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// Cuts a line into arguments. Double quotes know `\n`, `\r`, `\t`, `\a`, `\b` and `\x` with two digits;
-/// single quotes only `\'`. `None` if a quote is not closed, or closed amid a word.
+/// Cuts a line into arguments. Double quotes know `\n`, `\r`, `\t`, `\a`, `\b` and `\x` with two digits; single quotes
+/// only `\'`. `None` if a quote is not closed, or is closed inside a word.
 pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut at = 0;

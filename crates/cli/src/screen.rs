@@ -1,5 +1,5 @@
-//! What the program prints. One buffer for standard output, which is flushed at each line on a terminal and
-//! in large pieces in a pipe; standard error is never buffered.
+//! Output of the program. Standard output has one buffer, which is flushed at each line on a terminal and in large
+//! pieces in a pipe; standard error is never buffered.
 //!
 //! The reader of standard output may exit early, as `head` does. Then the program ends by SIGPIPE, as other programs do,
 //! or only stops printing while a session continues.
@@ -84,7 +84,7 @@ fn check(done: io::Result<()>) {
             let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
             std::process::exit(1);
         }
-        // What cannot be printed is dropped, so that it is not tried again at the end.
+        // Output that cannot be printed is dropped, so that it is not tried again at exit.
         OUT.with_borrow_mut(|out| {
             if let Some(old) = out.take() {
                 drop(old.into_parts());

@@ -1,4 +1,4 @@
-//! The modes with real data, beside `redis-cli` where both print the same.
+//! The modes with real data, compared with `redis-cli` where both print the same.
 
 use crate::harness::terminal::Terminal;
 use crate::harness::{
@@ -9,7 +9,7 @@ use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use std::io::Read;
 use std::process::Command;
 
-/// Many keys beside those of every type.
+/// Many keys next to those of every type.
 fn with_keys() -> Vec<Server> {
     let servers = servers();
     for server in &servers {
@@ -331,7 +331,7 @@ fn a_subscription_on_the_command_line_prints_messages_until_the_server_ends() {
         brisk_testkit::wait_until("it has subscribed", || {
             conn.cmd("PUBLISH news flash").integer() == 1
         });
-        // Who publishes is answered before the message has left for the subscriber.
+        // A publisher gets its reply before the message is sent to the subscriber.
         let expected = "subscribe\nnews\n1\nmessage\nnews\nflash\n";
         let mut printed = vec![0; expected.len()];
         let stdout = child.stdout.as_mut().expect("it is piped");

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// Tokens of a key that are looked at; what follows is one mark.
 pub const TOKENS_MAX: usize = 24;
-/// A longer word is no name that somebody has chosen.
+/// A longer word is not a name that a person has chosen.
 const WORD_BYTES_MAX: usize = 48;
 /// A word of hexadecimal digits is a mark from this length on.
 const HEX_BYTES_MIN: usize = 8;
@@ -25,7 +25,7 @@ const ID_BYTES_MIN: usize = 16;
 const STRETCHES_MAX: usize = 4;
 const UUID_BYTES: usize = 36;
 
-/// What a part of a key looks like.
+/// The form of a part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mark {
     /// Decimal digits.
@@ -201,7 +201,7 @@ impl Part {
     }
 }
 
-/// What the keys of a group have in common.
+/// The parts that the keys of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern(pub Vec<Part>);
 

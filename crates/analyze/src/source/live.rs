@@ -33,9 +33,9 @@ const STEP_MAX: u64 = 512;
 const STEP_TIME: Duration = Duration::from_millis(8);
 /// Values that take more are not read.
 const VALUE_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of values that are asked for in one go, by what they take.
+/// The bytes of values that are read in one round trip, by their memory.
 const VALUES_BYTES_MAX: u64 = 4 << 20;
-/// If so many keys were refused and none could be looked at, none is expected any more.
+/// If this number of keys was denied and none could be examined, the walk expects none.
 const REFUSED_KEYS_MAX: u64 = 10_000;
 /// Nothing is waited for longer between two steps, however slow the last one was.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub struct Options {
     pub reads_values: bool,
     /// Where to keep what was found.
     pub resume: Option<PathBuf>,
-    /// The allocator's classes, if they are not to be asked for.
+    /// The allocator's classes, if the server is not queried for them.
     pub classes: Option<Classes>,
 }
 
@@ -150,7 +150,7 @@ impl Refusals {
     }
 }
 
-/// What the server says of itself.
+/// Properties of the server.
 struct About {
     run_id: String,
     /// Databases that have keys, with how many.
@@ -334,7 +334,7 @@ impl<'a> Walk<'a> {
         let keys: Vec<Vec<u8>> = keys.iter().filter_map(bytes).map(<[u8]>::to_vec).collect();
         let mut all = Vec::new();
         let mut took = took_scan;
-        // SCAN may give more than it was asked for.
+        // SCAN may return more keys than requested.
         for keys in keys.chunks(STEP_MAX as usize) {
             let (found, passed_over, more) = self.facts(db, keys, counts_uses)?;
             analysis.facts.passed_over += passed_over;
@@ -350,7 +350,7 @@ impl<'a> Walk<'a> {
             _ => self.step,
         };
         let place = Place { db, cursor };
-        // Behind a refusal nothing is kept: whoever is allowed more goes on from before it.
+        // After a rejected command nothing is kept: a user with more permissions resumes before it.
         if self.refusals.0.is_empty() {
             spool.keep(&all, &place)?;
         }
@@ -454,13 +454,13 @@ fn database(line: &str) -> Option<(u64, u64)> {
     Some((db.parse().ok()?, keys.parse().ok()?))
 }
 
-/// What the report of jemalloc says of its classes.
+/// The allocator's classes in the report of jemalloc.
 fn classes(report: &str) -> Option<Classes> {
     let value = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"))?;
     Classes::of_quantum(value.trim().parse().ok()?)
 }
 
-/// The settings in answers of CONFIG GET; Redis's own where they may not be asked for.
+/// The settings in the replies to CONFIG GET; those of Redis if the command is denied.
 fn limits(answers: &[Value]) -> Limits {
     let mut pairs: Vec<(String, u64)> = Vec::new();
     let mut take = |name: &Value, value: &Value| {

@@ -1,6 +1,6 @@
-//! What a walk through a server has found so far, in a file from which it can go on: the records themselves, and after
-//! each step where it ended. The file has the form of an append-only file, so its reader finds where it is whole; what
-//! stands behind the last step is cut off.
+//! The records of an unfinished walk through a server, in a file from which the walk can resume: the records
+//! themselves, and after each step the position where it ended. The file has the form of an append-only file, so its
+//! reader finds the complete part; data after the last step is truncated.
 //!
 //! ```text
 //!  ANALYZE 1 run-id                                            first of all
@@ -25,7 +25,7 @@ const UNKNOWN: &[u8] = b"-";
 /// Owner only: some values stand in it.
 const FILE_MODE: u32 = 0o600;
 
-/// What was found of a key.
+/// The findings about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub db: u64,

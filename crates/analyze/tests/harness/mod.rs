@@ -100,7 +100,7 @@ pub(crate) fn words(line: &str) -> Words {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// A Redis that writes files only when it is told to.
+/// A Redis that writes files only on request.
 pub(crate) fn redis() -> Server {
     measured(Launch::redis()).set("enable-debug-command", "yes").start()
 }
@@ -193,7 +193,7 @@ pub(crate) fn brisk_with(file: &Path) -> Server {
     server
 }
 
-/// Asserts that two figures differ by no more than a part.
+/// Asserts that two numbers differ by no more than a part.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
     let off = (found - expected) / expected;

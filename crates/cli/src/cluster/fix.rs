@@ -120,7 +120,7 @@ fn choose_owner(view: &mut View, slot: u16, masters: &[usize]) -> Result<usize, 
     Ok(owner)
 }
 
-/// Makes a master the owner of a slot, whoever had it before.
+/// Makes a master the owner of a slot, whatever node owned it before.
 fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     let node = &mut view.nodes[owner];
     let id = node.is.id.clone();
@@ -143,10 +143,10 @@ fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     Ok(())
 }
 
-/// Whether so many nodes with keys of a slot are of a kind.
+/// Reports whether this number of nodes with keys of a slot belongs to a class.
 type IsOne = fn(usize) -> bool;
 
-/// Gives slots an owner that have none: whoever has their keys, or else the master with fewest slots.
+/// Gives slots without an owner to the master that has their keys, or else to the master with the fewest slots.
 fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
     tell::step(">>> Fixing slots coverage...\n");
     let masters = view.masters();

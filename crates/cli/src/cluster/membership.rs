@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Between two looks whether a node is known.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a node says of one that it does not know.
+/// The error of a node for an unknown node.
 const UNKNOWN: &str = "Unknown node";
 
 pub(super) fn add(task: &Task<'_>) -> Done {

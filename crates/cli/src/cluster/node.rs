@@ -19,7 +19,7 @@ pub(super) struct Line {
     pub(super) id: String,
     pub(super) host: String,
     pub(super) port: i64,
-    /// Where nodes speak with one another; `None` if that is not told.
+    /// The port of the cluster bus; `None` if it is not listed.
     pub(super) bus_port: Option<i64>,
     pub(super) flags: Vec<String>,
     pub(super) replicates: Option<String>,
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// The same; an error is told.
+    /// The same; an error is reported.
     ///
     /// # Errors
     /// There was one.
@@ -208,8 +208,7 @@ impl Node {
 
     /// Has it join the cluster of another node.
     ///
-    /// # Errors
-    /// It refuses, which is told.
+    /// # Errors The node rejects the command, which is reported.
     pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
         let (host, port) = (address_of(&other.host), other.port.to_string());
         // Servers before 7.0 know only the usual one, so it is not said.
@@ -226,8 +225,7 @@ impl Node {
 
     /// How many keys it holds.
     ///
-    /// # Errors
-    /// It does not tell.
+    /// # Errors The node does not reply.
     pub(super) fn keys(&mut self) -> Result<i64, Told> {
         Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
     }
@@ -238,7 +236,7 @@ impl Node {
         reply.ok().and_then(|reply| reply.as_integer()).unwrap_or(0)
     }
 
-    /// What it thinks of all slots, in a form that can be compared.
+    /// The node's view of all slots, in a form that can be compared.
     pub(super) fn signature(&mut self) -> Option<String> {
         let own = self.is.id.clone();
         let lines = self.load().ok()?;

@@ -5,7 +5,7 @@ use super::{Done, SLOTS, Task, tell};
 use crate::session::{Session, Told};
 use std::collections::BTreeSet;
 
-/// A cluster has at most so many nodes that are looked at.
+/// The maximum number of nodes of a cluster that are examined.
 const NODES_MAX: usize = 4096;
 
 /// The nodes that answer; the one that was asked first comes first.
@@ -16,7 +16,7 @@ pub(super) struct View {
     pub(super) unreachable_masters: usize,
 }
 
-/// What the check has found.
+/// The findings of the check.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) disagree: bool,

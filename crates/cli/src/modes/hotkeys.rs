@@ -9,7 +9,7 @@ use crate::progress::{Progress, Unit};
 use crate::quote::quote;
 use crate::screen;
 
-/// So many are kept.
+/// The number of keys in the result.
 const KEPT: usize = 16;
 const TOLD_EVERY: u64 = 1_000_000;
 

@@ -7,7 +7,7 @@ use crate::{pause, screen};
 use brisk_resp::Value;
 use std::time::Duration;
 
-/// Steps between two pauses, where pauses are asked for.
+/// The number of steps between two pauses, if pauses are requested.
 const STEPS_BETWEEN_PAUSES: u64 = 100;
 
 /// How the introduction of a search begins.
@@ -51,7 +51,7 @@ pub(super) struct Walk<'a> {
 #[derive(Debug)]
 pub(super) enum WalkError {
     Link(LinkError),
-    /// What the server says.
+    /// The error of the server.
     Refused(String),
 }
 
@@ -62,7 +62,7 @@ impl From<LinkError> for WalkError {
 }
 
 impl<'a> Walk<'a> {
-    /// Over the keys that match, with so many looked at in each step if that is not left to the server.
+    /// Iterates over the keys that match, with `count` examined keys per step, or the server's default.
     pub(super) fn new(pattern: Option<&'a [u8]>, count: Option<i64>) -> Self {
         Self { pattern, count, cursor: b"0".to_vec(), steps: 0, is_over: false }
     }
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Tells why a walk has ended early; gives the exit code.
+/// Reports why a walk has ended early; returns the exit code.
 pub(super) fn failed(error: WalkError) -> i32 {
     match error {
         WalkError::Link(error) => super::lost(&error),

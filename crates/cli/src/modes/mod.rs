@@ -1,4 +1,5 @@
-//! What the program does besides sending commands; each mode is begun by an option and has a file.
+//! The modes of the program other than sending commands; an option selects each mode, and each has
+//! a file.
 
 pub(crate) mod analyze;
 mod bigkeys;

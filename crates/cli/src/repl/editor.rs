@@ -69,7 +69,7 @@ impl Editor {
     }
 }
 
-/// What is shown beside the line.
+/// The hints next to the line.
 struct Advice {
     docs: Docs,
     hints: bool,

@@ -61,7 +61,7 @@ fn sequence(arguments: &[Argument], words: &[Vec<u8>]) -> Option<Fit> {
             let count = rest.iter().take_while(|argument| argument.is_optional).count();
             let fit = any_order(&rest[..count], &words[used..]);
             used += fit.used;
-            // What could have stood here is of no use once something stands behind it.
+            // An alternative at this position is useless once something follows it.
             if used == words.len() && !fit.left.is_empty() {
                 left.push(fit.left);
             }

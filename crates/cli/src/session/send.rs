@@ -10,7 +10,7 @@ use brisk_resp::Value;
 use std::io;
 use std::time::Duration;
 
-/// What the session has to do when a command has been answered.
+/// The action of the session after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Other,
@@ -19,8 +19,8 @@ enum Kind {
 }
 
 impl Session {
-    /// Sends a command so many times (for ever if negative) and prints the replies. A connection that is
-    /// not there is made.
+    /// Sends a command `repeat` times (forever if negative) and prints the replies. Connects first if there is no
+    /// connection.
     ///
     /// # Errors
     /// There is none, or it has failed.
@@ -265,7 +265,7 @@ impl Session {
         true
     }
 
-    /// What a command that succeeded changes in the session.
+    /// The changes of a successful command to the session.
     fn follow_state(&mut self, command: &[u8], words: &[Vec<u8>]) {
         let failed = self.last_is_error();
         match (command, words.len()) {
@@ -274,7 +274,7 @@ impl Session {
                 self.options.database = self.database;
             }
             (b"auth", 2 | 3) => {
-                // What is refused is told.
+                // Rejections are reported.
                 let _ = self.select();
             }
             (b"multi", 1) if !failed => {

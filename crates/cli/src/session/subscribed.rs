@@ -21,7 +21,7 @@ pub(super) enum Subscription {
 }
 
 impl Subscription {
-    /// What a command does, which is given in lower case.
+    /// The effect of a command, whose name is in lower case.
     pub(super) fn of(command: &[u8]) -> Option<Subscription> {
         match command {
             b"subscribe" | b"psubscribe" | b"ssubscribe" => Some(Subscription::Begins),
@@ -120,7 +120,7 @@ impl Session {
     /// Goes on with a connection that is free of subscriptions.
     pub(crate) fn leave_subscription(&mut self) {
         self.is_subscribed = false;
-        // A failure has been told, and the prompt shows it.
+        // A failure has been reported, and the prompt shows it.
         let _ = self.connect(Loudness::Loud);
     }
 }

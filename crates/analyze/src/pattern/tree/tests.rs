@@ -1,4 +1,4 @@
-//! What the tree makes of many keys, and that its memory stays bounded.
+//! The patterns of many keys, and the bound on the memory of the tree.
 
 use super::*;
 use crate::pattern::tokens;

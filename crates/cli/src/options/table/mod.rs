@@ -16,18 +16,18 @@ mod server;
 use super::parse::Words;
 use super::{Options, Refusal};
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy)]
 pub(crate) enum Does {
     /// Stands alone.
     Flag(fn(&mut Options)),
     /// Takes the words behind it that it needs.
     Value(fn(&mut Options, &mut Words) -> Result<(), Refusal>),
-    /// The program tells about itself, and ends.
+    /// The program prints a text about itself, and exits.
     Tells(Told),
 }
 
-/// What the program tells about itself.
+/// The texts about the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Help,
@@ -37,7 +37,7 @@ pub(crate) enum Told {
     Completions,
 }
 
-/// What a shell may complete behind an option.
+/// The values that a shell may complete after an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completed {
     /// Nothing it could know.
@@ -54,7 +54,7 @@ pub(crate) enum Completed {
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) names: &'static [&'static str],
-    /// Names that are understood and not told.
+    /// Names that are accepted but not shown.
     pub(crate) old_names: &'static [&'static str],
     /// What follows it, such as `<host>`; empty for a flag.
     pub(crate) value: &'static str,
@@ -103,7 +103,7 @@ pub(crate) struct Section {
     pub(crate) rows: &'static [Row],
 }
 
-/// Everything, in the order in which it is told.
+/// All options, in the order of the help.
 pub(crate) const SECTIONS: &[Section] = &[
     server::SERVER,
     server::TLS,
