@@ -31,7 +31,7 @@ fn recorded() -> Vec<(String, String)> {
 }
 
 #[test]
-fn valkey_is_spoken_as_valkey_does() {
+fn the_valkey_dialect_replies_as_valkey() {
     if subject_is_redis() {
         return;
     }
@@ -46,7 +46,7 @@ fn valkey_is_spoken_as_valkey_does() {
 }
 
 #[test]
-fn redis_is_spoken_as_redis_does() {
+fn the_redis_dialect_replies_as_redis() {
     let (server, real) = (Launch::subject().start(), Launch::redis().start());
     let (mut ours, mut theirs) = (server.connect(), real.connect());
     let mut differ = 0;

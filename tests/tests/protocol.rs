@@ -142,7 +142,7 @@ fn resp3_has_its_own_shapes() {
 }
 
 #[test]
-fn every_shape_a_reply_can_have_is_written_in_the_protocol_spoken() {
+fn every_type_of_reply_is_encoded_in_the_current_protocol() {
     each_config(|server| {
         let mut conn = server.connect();
         let shapes: [(&str, &[u8], &[u8]); 8] = [

@@ -262,7 +262,7 @@ async fn open<S: Subject>(
     meter.figures(wanted as u64)
 }
 
-/// Resident memory in KiB for each of many clients that have asked once.
+/// Resident memory in KiB for each of many clients that have sent one request.
 pub(crate) async fn idle<S: Subject>(options: &Options) -> Result<f64> {
     let count = CASES
         .iter()

@@ -16,8 +16,8 @@
 //! | `batch_100` | one caller, SETs in explicit pipelines of 100; a rate of SETs |
 //! | `rtt12_200` | 200 callers of GET behind a round trip of 12 ms: the part of the bound, 16,667/s, that is reached |
 //! | `mixed_big` | 64 callers of GET, of which one in a hundred is for 1 MiB: latency of the small ones, and their p99 when all are small |
-//! | `open_20k` | 20,000 GETs per second whether or not earlier ones were answered: latency from when each was due, and what it costs |
-//! | `idle` | 200 clients that have asked once: resident memory for each |
+//! | `open_20k` | 20,000 GETs per second, even if earlier ones have no reply yet: latency from the scheduled time, and CPU time |
+//! | `idle` | 200 clients that have sent one request: resident memory for each |
 //!
 //! `rtt12_200` wants the same server once more, farther away, as `--far`:
 //!

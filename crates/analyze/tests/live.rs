@@ -1,4 +1,4 @@
-//! Servers that are asked: a real Redis and a Brisk.
+//! Live servers: a real Redis and a Brisk.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;

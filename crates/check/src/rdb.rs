@@ -34,7 +34,8 @@ struct Found {
 
 /// Runs the tool with the arguments behind its name, `program`.
 ///
-/// # Errors The file is damaged, or another error was reported.
+/// # Errors
+/// The file is damaged, or another error was reported.
 pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Result<(), Stop> {
     let usage = format!("Usage: {program} <rdb-file-name>");
     if let Some(text) = about("brisk-check-rdb", &format!("{usage}\n{OPTIONS}"), args) {

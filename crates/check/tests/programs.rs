@@ -18,7 +18,7 @@ fn run(program: &str, args: &[&str], answer: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that asks nothing does not wait for the answer.
+    // A program without a prompt does not wait for the input.
     let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
     child.wait_with_output().unwrap()
 }

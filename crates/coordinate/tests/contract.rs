@@ -340,7 +340,7 @@ fn a_watch_from_a_forgotten_revision_is_compacted_and_a_new_snapshot_continues()
 }
 
 #[test]
-fn of_concurrent_changes_each_acknowledged_one_is_in_the_history() {
+fn each_acknowledged_concurrent_change_is_in_the_history() {
     each_subject(|subject| {
         const WRITERS: u8 = 4;
         const CHANGES: usize = 10;

@@ -202,7 +202,7 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
     // The TTL counts from the time at which the request was sent.
     assert!(expires_at >= before.after(Duration::from_secs(3)));
     assert!(expires_at <= coordinator.now().after(Duration::from_secs(3)));
-    // The member that answered the keepalive was not the leader any more.
+    // The member that replied to the keepalive was no longer the leader.
     fake.set(renewal_answers(3, "3657101141345711370"));
     let brief = Lease { ttl: LeaseTtl::at_least(Duration::from_secs(6)), ..lease.clone() };
     let error = coordinator.renew(&brief).unwrap_err();

@@ -24,7 +24,8 @@ pub enum Stream {
 impl Stream {
     /// Connects by TCP, within `patience` if one is given; small packets are sent at once.
     ///
-    /// # Errors No server accepts the connection.
+    /// # Errors
+    /// No server accepts the connection.
     pub fn tcp(address: &SocketAddr, patience: Option<Duration>) -> io::Result<Stream> {
         let stream = match patience {
             Some(patience) => TcpStream::connect_timeout(address, patience)?,
@@ -36,7 +37,8 @@ impl Stream {
 
     /// Connects to a socket in the file system.
     ///
-    /// # Errors No server listens on the socket.
+    /// # Errors
+    /// No server listens on the socket.
     pub fn unix(path: &Path) -> io::Result<Stream> {
         UnixStream::connect(path).map(Stream::Unix)
     }

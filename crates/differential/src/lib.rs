@@ -160,7 +160,8 @@ pub fn run(
                 let (seed, tracking) = (options.seed, mode.to_string());
                 Ok(Some(Finding { seed, episode, index, resp, tracking, difference, transcript }))
             };
-            // A server that hangs or died cannot be asked again: then the whole stream is shown.
+            // A server that hangs or has died cannot run the stream again: in this case the whole
+            // stream is shown.
             let Ok(shrunk) =
                 shrink::shrink(&mut arena, units.clone(), &difference, options.shrink_limit)
             else {

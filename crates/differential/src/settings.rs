@@ -179,7 +179,8 @@ pub fn pair(random: &mut Random) -> [Vec<u8>; 2] {
     [name, value.into()]
 }
 
-/// Whether a word of CONFIG GET can be answered alike: a plain name or a known pattern.
+/// Reports whether replies to a word of CONFIG GET can be compared: it is a plain name or a known
+/// pattern.
 pub fn is_comparable(word: &[u8]) -> bool {
     let plain = !word.iter().any(|byte| b"*?[".contains(byte));
     plain || PATTERNS.iter().any(|pattern| pattern.as_bytes() == word)

@@ -60,7 +60,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Asks both; a difference if the answers are not the same under `how`.
+    /// Sends a command to both; returns a difference if the replies are not the same under `how`.
     fn ask<W: AsRef<[u8]>>(&mut self, words: &[W], how: How) -> Result<Option<Difference>> {
         let ours = self.ours.ask(words).map_err(|e| anyhow!("ours at {}: {e}", line(words)))?;
         let theirs = self.theirs.ask(words)?;

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Asserts that `command`, sent on `conn`, is answered by `text`, in `redis-cli`'s words.
+/// Asserts that the reply to `command`, sent on `conn`, is `text`, as `redis-cli` prints it.
 #[macro_export]
 macro_rules! assert_reply {
     ($conn:expr, $command:expr, $text:expr) => {

@@ -11,7 +11,7 @@ use crate::words::quoted;
 use std::collections::BTreeSet;
 
 const DATABASES: usize = 16;
-/// Keys asked of SCAN at once.
+/// The COUNT of SCAN.
 const SCAN_COUNT: &str = "500";
 
 /// A server, and what it is.

@@ -37,7 +37,8 @@ impl Kind {
         if self == Kind::Brisk { launch.set("threads", "2") } else { launch }
     }
 
-    /// Whether this machine has it. If not, the test that asks skips a part of itself and says so.
+    /// Reports whether this machine has it. If not, the calling test skips a part of itself and
+    /// says so.
     pub fn is_there(self) -> bool {
         let is_there = self != Kind::Valkey || valkey_binary().is_some();
         if !is_there {
@@ -67,7 +68,7 @@ fn valkey_binary() -> Option<PathBuf> {
     std::env::var_os(VALKEY_BIN).map(PathBuf::from)
 }
 
-/// Whether this machine has all of `kinds`; if not, the test that asks says so.
+/// Reports whether this machine has all of `kinds`; if not, the calling test says so.
 pub fn are_there(kinds: &[Kind]) -> bool {
     kinds.iter().all(|kind| kind.is_there())
 }

@@ -31,7 +31,7 @@ impl Sentinels {
         Sentinels::start(primary_port, replicas, None)
     }
 
-    /// The same; who asks them has to say this password.
+    /// The same; clients of these sentinels need this password.
     #[track_caller]
     pub fn with_password(primary_port: u16, replicas: usize, password: &str) -> Sentinels {
         Sentinels::start(primary_port, replicas, Some(password))

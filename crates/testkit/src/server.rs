@@ -491,7 +491,7 @@ impl Server {
         }
     }
 
-    /// Waits for the exit of a process that was asked to end, which must be a clean shutdown; returns its log.
+    /// Waits for the exit of a process after a shutdown request, which must be a clean shutdown; returns its log.
     #[track_caller]
     pub fn ended(mut self) -> String {
         crate::wait::wait_until("the server has ended", || !self.is_running());

@@ -165,7 +165,7 @@ pub struct Writers {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written {
     pub commands: u64,
-    /// Of these, answered by an error.
+    /// Error replies to these.
     pub errors: u64,
 }
 

@@ -240,7 +240,7 @@ enum Fault {
     Torn,
     /// Says OK to WATCH.
     BlindWatch,
-    /// Answers some reads with what it answered before.
+    /// Repeats earlier replies to some reads.
     StaleRead,
     /// Puts a popped item back, now and then.
     Twice,
@@ -340,7 +340,7 @@ impl Relay {
             }
             ("DISCARD", Some(_)) => Some(b"+OK\r\n".to_vec()),
             (_, Some(mut answers)) => {
-                // A command that would wait is answered as inside a transaction.
+                // A command that would block gets the reply that it has inside a transaction.
                 let waits = name.starts_with('B');
                 answers.push(if waits { b"*-1\r\n".to_vec() } else { self.ask(request)? });
                 self.queued = Some(answers);

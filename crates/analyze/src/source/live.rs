@@ -43,7 +43,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// A request.
 pub type Words = Vec<Vec<u8>>;
 
-/// A server that can be asked.
+/// A connection to a server.
 pub trait Server {
     /// Sends all requests at once, and waits for all answers.
     ///
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
         Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST, refusals }
     }
 
-    /// Asks, and pauses for as long as the share demands. Gives how long it took, too.
+    /// Sends requests, and pauses for as long as the share demands. Returns the replies and the time that they took.
     fn ask(&mut self, requests: &[Words]) -> Result<(Vec<Value>, Duration), SourceError> {
         let begun = Instant::now();
         let answers = self.server.ask_all(requests).map_err(SourceError::Server)?;

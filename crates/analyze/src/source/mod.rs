@@ -5,7 +5,7 @@
 //! | [`rdb`] | a snapshot, read as a stream |
 //! | [`aof`] | an append-only file: its base, and the commands since |
 //! | `replay` | those commands, executed in memory |
-//! | [`live`] | a server, asked with SCAN |
+//! | [`live`] | a server, read with SCAN |
 //! | [`spool`] | what a walk through a server has found so far, in a file from which it can go on |
 
 pub mod aof;

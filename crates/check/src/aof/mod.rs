@@ -60,7 +60,8 @@ enum Content {
 
 /// Runs the tool with the arguments behind its name, `program`.
 ///
-/// # Errors A file is damaged and was not repaired, or another error was reported.
+/// # Errors
+/// A file is damaged and was not repaired, or another error was reported.
 pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Result<(), Stop> {
     let usage = format!(
         "Usage: {program} [--fix|--truncate-to-timestamp $timestamp] <file.manifest|file.aof>"

@@ -88,7 +88,7 @@ pub(super) fn parse_nodes(text: &str) -> Option<Vec<Line>> {
     text.lines().map(Line::parse).collect()
 }
 
-/// A node that can be asked.
+/// A connected node.
 #[derive(Debug)]
 pub(super) struct Node {
     session: Session,
@@ -208,7 +208,8 @@ impl Node {
 
     /// Has it join the cluster of another node.
     ///
-    /// # Errors The node rejects the command, which is reported.
+    /// # Errors
+    /// The node rejects the command, which is reported.
     pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
         let (host, port) = (address_of(&other.host), other.port.to_string());
         // Servers before 7.0 know only the usual one, so it is not said.
@@ -225,7 +226,8 @@ impl Node {
 
     /// How many keys it holds.
     ///
-    /// # Errors The node does not reply.
+    /// # Errors
+    /// The node does not reply.
     pub(super) fn keys(&mut self) -> Result<i64, Told> {
         Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
     }

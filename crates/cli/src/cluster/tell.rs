@@ -60,7 +60,7 @@ pub(super) fn ask(question: &str) -> Option<String> {
     }
 }
 
-/// Asks whether to go on; only `yes` is a yes.
+/// Prompts for a confirmation; only `yes` confirms.
 pub(super) fn confirm(question: &str, is_agreed: bool) -> Done {
     if is_agreed {
         return Ok(());

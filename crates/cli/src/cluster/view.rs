@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// The maximum number of nodes of a cluster that are examined.
 const NODES_MAX: usize = 4096;
 
-/// The nodes that answer; the one that was asked first comes first.
+/// The reachable nodes, starting with the node of the command line.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) nodes: Vec<Node>,
@@ -35,7 +35,7 @@ impl Findings {
 }
 
 impl View {
-    /// Asks a node for all others, and connects to them.
+    /// Reads the other nodes from one node, and connects to them.
     pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<View, Told> {
         let mut first = Node::connect(host, port, session)?;
         let others = first.load()?;

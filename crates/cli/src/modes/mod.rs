@@ -69,5 +69,5 @@ fn lost(error: &LinkError) -> i32 {
     1
 }
 
-/// The connection of a mode that asks one thing after the other.
+/// The connection of a mode that sends one request after another.
 type Asked<T> = Result<T, LinkError>;

@@ -58,7 +58,7 @@ pub(crate) struct Session {
     is_monitoring: bool,
     /// Messages may come at any time, until Ctrl-C or RESET.
     is_subscribed: bool,
-    /// The command that is being answered is answered by messages.
+    /// The replies to the present command are messages.
     awaits_messages: bool,
     speaks_resp3: bool,
     /// A command has been sent, so the time limit of `-t` applies to its reply. Messages may take any
@@ -73,7 +73,8 @@ pub(crate) struct Session {
 impl Session {
     /// A session that is not connected yet.
     ///
-    /// # Errors TLS is enabled, and its files cannot be used.
+    /// # Errors
+    /// TLS is enabled, and its files cannot be used.
     pub(crate) fn new(options: Options) -> Result<Session, String> {
         let tls = options.tls.then(|| TlsClient::new(&options.tls_files)).transpose()?;
         Ok(Session {

@@ -1,5 +1,5 @@
-//! The subscribed mode: what a subscription command is answered with, and waiting for messages while the user
-//! may type the next command at any moment.
+//! The subscribed mode: the replies to subscription commands, and waiting for messages while the user may type the next
+//! command at any moment.
 
 use super::{Loudness, Session, Told};
 use crate::format::Output;
@@ -13,7 +13,7 @@ const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key t
 /// Takes the invitation away again.
 const ERASE: &str = "\x1b[K";
 
-/// Whether a command is answered by one message for each of its channels.
+/// Reports whether the reply to a command is one message for each of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subscription {
     Begins,

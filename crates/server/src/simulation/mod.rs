@@ -107,8 +107,8 @@ fn end_part(part: Child, sums: &mut [u64; 11]) {
     }
 }
 
-/// Binds the threads of this process to one processor. Only one of them runs at a time, and
-/// switching between them costs less this way.
+/// Binds the threads of this process to one CPU. Only one of them runs at a time, and switching between them costs less
+/// this way.
 fn stay_on_one(part: u64) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(all) = sched_getaffinity(None) else { return };

@@ -9,7 +9,7 @@ use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-/// Returns the server's whole response to a request that asks to close the connection.
+/// Returns the server's whole response to a request with `Connection: close`.
 fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io::Result<String> {
     let socket = TcpStream::connect(("127.0.0.1", port.number()))?;
     socket.set_read_timeout(Some(client::DEADLINE))?;

@@ -56,7 +56,7 @@ impl Run<'_> {
 /// Runs a group to the end of the run.
 ///
 /// # Errors
-/// A connection fails, or an operation is never answered.
+/// A connection fails, or an operation never gets a reply.
 pub(super) fn run(run: &Run<'_>, group: usize) -> Result<(Summary, Option<Found>)> {
     let clients = run.options.clients;
     let names = &Names::new(group);

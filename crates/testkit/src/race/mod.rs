@@ -124,7 +124,7 @@ impl fmt::Display for Found {
 /// and the first finding.
 ///
 /// # Errors
-/// A connection fails, or an operation is never answered.
+/// A connection fails, or an operation never gets a reply.
 pub fn run(address: &str, options: &Options) -> Result<(Summary, Option<Found>)> {
     let run = &group::Run {
         address,

@@ -3,7 +3,7 @@
 //!
 //! | file | options |
 //! |---|---|
-//! | `server.rs` | where the server is, and who asks; TLS |
+//! | `server.rs` | the server, the user, and TLS |
 //! | `commands.rs` | what is sent, and how replies are shown |
 //! | `modes.rs` | keys and data, scripts, measuring |
 //! | `clusters.rs` | `--cluster` and what belongs to it; about the program |

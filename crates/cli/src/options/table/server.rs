@@ -1,4 +1,4 @@
-//! Options that say where the server is, and who asks.
+//! Options for the server and the user.
 
 use super::super::parse::{Words, seconds};
 use super::super::{Options, Protocol, Refusal, uri};
