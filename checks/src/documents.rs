@@ -1,10 +1,9 @@
 //! `cargo xtask ci documents`: the command lines of the documents for users do what stands there.
 //!
-//! Every document is worked through in a clean Debian of its own, from its first command to its
-//! last, in one shell on a terminal, as who reads it would. In blocks of the kind `console`, lines
-//! that begin with `$ ` are commands; a command that ends with a backslash goes on in the next line.
-//! Each has to succeed. What stands below a command is its output, if anything does: `...` stands for
-//! any text within a line, and alone in its line for any lines.
+//! Every document is executed in a separate clean Debian, from its first command to its last, in one shell on a
+//! terminal, as a reader would do. In blocks of the kind `console`, lines that begin with `$ ` are commands; a command
+//! that ends with a backslash continues in the next line. Each command has to succeed. The lines below a command are
+//! its output, if there are any: `...` stands for any text within a line, and alone in its line for any lines.
 
 use crate::outcome::Outcome;
 use crate::package::{Clean, Inside, built, skip_reason};

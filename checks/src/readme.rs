@@ -1,7 +1,7 @@
 //! The README's first command must bring up a server that answers.
 //!
-//! It is run as written, with a port and a folder of its own added behind it, from the workspace's
-//! root: whoever types it there gets what this check got.
+//! It is run as written, with an added port and directory, from the workspace's root: a user who
+//! types it there gets the result of this check.
 
 use crate::documents::blocks;
 use anyhow::{Context, Result, bail};
@@ -26,7 +26,7 @@ impl Drop for Started {
     }
 }
 
-/// Runs the command, asks the server for a PONG, and has scripts fail in it.
+/// Runs the command, sends PING to the server, and checks that scripts fail in it.
 pub(crate) fn main() -> Result<bool> {
     let path = workspace_root().join("README.md");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

@@ -26,6 +26,7 @@ const COMMENTED: &[&str] = &[
     "crates/server/",
     "crates/structures/",
     "crates/testkit/",
+    "checks/",
     "fuzz/",
     "xtask/",
 ];

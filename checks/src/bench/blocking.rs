@@ -18,8 +18,8 @@ const FEW: usize = 1_000;
 const MANY: usize = 10_000;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Every item once and in order, or the case fails; items per second beside the peer, ours with two
-/// workers.
+/// Every item once and in order, or the case fails; items per second compared with the peer, ours
+/// with two workers.
 pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let items = setup.scaled(1_000_000) as usize;
     for way in [Way::BlPop, Way::BlMove, Way::XReadGroup] {
@@ -39,7 +39,7 @@ pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     vanish(setup, report)
 }
 
-/// What the server spends on each waiting client that vanishes with all others.
+/// The CPU time of the server for each blocked client that disconnects together with all others.
 fn vanish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     for count in [FEW, MANY] {

@@ -16,7 +16,7 @@ const IDLE: u64 = 10_000;
 const WORKING: usize = 50;
 const KEYS: u64 = 100_000;
 
-/// What the working clients saw.
+/// The measurements of the working clients.
 struct Seen {
     p50_ms: f64,
     p999_ms: f64,
@@ -82,10 +82,11 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Fifty clients that ask one GET after the other, each with a thread, and one that asks for lists.
+/// Fifty clients that send one GET after another, each with a thread, and one that runs CLIENT
+/// LIST.
 fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     let done = &AtomicBool::new(false);
-    // Nobody asks while others are still being moved to their processor.
+    // No client sends while others are still being moved to their CPU.
     let ready = &Barrier::new(WORKING + usize::from(with_lists));
     let (mut times, lists_per_second) = std::thread::scope(|scope| -> Result<_> {
         let listing = scope.spawn(move || -> Result<f64> {

@@ -1,4 +1,4 @@
-//! Every data command of the table, measured once beside the peer on small, typical values. (M4)
+//! Every data command of the table, measured once next to the peer on small, typical values. (M4)
 //!
 //! Which commands there are is taken from the rows: a command without a case here, and without a
 //! reason in [`UNMEASURED`], is an error. Collections have 100 elements, keys and values some ten
@@ -22,8 +22,8 @@ struct Case {
     before: Option<&'static str>,
 }
 
-/// What is taken away by looking whether a command is known, and by redis-benchmark, which may send
-/// a pipeline more than it was told to.
+/// A reserve for the check whether a command is known, and for redis-benchmark, which may send one
+/// pipeline more than requested.
 const SPARE: u64 = 200;
 
 const QUICK: u64 = 40_000;
@@ -180,7 +180,7 @@ const CASES: &[Case] = &[
     quick("XINFO GROUPS stream"), quick("XINFO CONSUMERS stream group"),
 ];
 
-/// What the commands find.
+/// The data for the commands.
 fn fixtures(server: &Server) -> Result<()> {
     let split = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let hundred = |template: &'static str| (0..100).map(move |i| split(&fill_in(template, i)));
@@ -326,7 +326,7 @@ pub(crate) fn measure(
                 let i = (i + round) % servers.len();
                 if let Some(template) = case.before {
                     let words = |i| fill_in(template, i).split(' ').map(str::to_owned).collect();
-                    // What the peer does not know it need not be given either.
+                    // A command that the peer does not know needs no data there.
                     tell(servers[i], (0..operations + SPARE).map(words))?;
                 }
                 if is_known(servers[i], &command)? {

@@ -1,4 +1,5 @@
-//! Keys that all die at one instant: when they are gone, and what others wait meanwhile.
+//! Keys that all expire at one moment: the time until they are gone, and the delay of other clients
+//! during this time.
 
 use super::Setup;
 use super::huge::{pass, watch};
@@ -17,13 +18,13 @@ const KEYS: u64 = 1_000_000;
 /// Keys per second that any server takes, so that all are there before the deadline.
 const KEYS_PER_SECOND_MIN: u64 = 100_000;
 const BATCH: u64 = 500;
-/// What is owed after the deadline, in ms.
+/// The bound for the time after expiry, in ms.
 const GONE_MS_MAX: f64 = 1000.0;
-/// What others may wait, in ms.
+/// The bound for the delay of other clients, in ms.
 const WAIT_MS_MAX: f64 = 1.0;
-/// Others are watched from so long before the deadline on.
+/// Other clients are watched from this time before the expiry on.
 const BEFORE: Duration = Duration::from_millis(300);
-/// For so long before that they are watched while nothing expires.
+/// For this time before that, they are watched while nothing expires.
 const CALM: Duration = Duration::from_millis(1000);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -49,16 +50,16 @@ fn fill(peer: &mut Peer, count: u64, deadline: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What one run shows, in ms.
+/// The results of one run, in ms.
 struct Found {
     /// From the deadline until all keys are gone.
     gone: f64,
-    /// The longest round trip of a GET meanwhile.
+    /// The longest round trip of a GET during the expiry.
     wait: f64,
     /// The same while nothing expires: what the machine does.
     calm: f64,
-    /// The longest round of the event loop while keys expire, if the server tells: how long others
-    /// may have had to wait for it.
+    /// The longest round of the event loop while keys expire, if the server reports it: the delay
+    /// that other clients may have had.
     round: f64,
 }
 
@@ -106,8 +107,8 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     })
 }
 
-/// A million keys with one deadline. What one run gives is spoiled by whatever else the machine
-/// does, so the least of several is shown: what expiry itself takes, it takes each time.
+/// A million keys with one expiry time. Everything else on the machine disturbs a run, so the
+/// minimum of several runs is shown: the cost of expiry itself occurs in each of them.
 pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(KEYS);
     let sides = Sides::start(setup)?;

@@ -1,7 +1,8 @@
-//! What a load generator itself costs: brisk-benchmark beside redis-benchmark, against one server.
+//! The CPU time of a load generator itself: brisk-benchmark compared with redis-benchmark, against
+//! one server.
 //!
-//! Here "ours" and "peer" are the generators. Each run is a process of its own on the processor of
-//! the load, and all its processor time counts, user and system: starting, connecting, printing.
+//! Here "ours" and "peer" are the generators. Each run is a separate process on the CPU of the
+//! load, and all its CPU time counts, user and system: starting, connecting, printing.
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
@@ -14,8 +15,8 @@ use std::process::Command;
 const LIMIT: Limit = Limit::Ratio(0.5);
 const CLIENTS: &str = "50";
 const KEYS: &str = "100000";
-/// Depths with so many requests that a run takes a second of processor time or more, beside which
-/// the 20 ms of starting do not matter.
+/// Depths, each with enough requests that a run takes at least a second of CPU time, compared with
+/// which the 20 ms of the start do not matter.
 const DEPTHS: [(u32, u64); 3] = [(1, 200_000), (16, 3_200_000), (100, 12_000_000)];
 const TESTS: [&str; 3] = ["ping_mbulk", "set", "get"];
 
@@ -25,8 +26,7 @@ struct Spent {
     per_second: f64,
 }
 
-/// Processor time per request of both generators, in alternating rounds; the medians,
-/// and their ratio.
+/// CPU time per request of both generators, in alternating rounds; the medians, and their ratio.
 pub(crate) fn generator(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let ours = release_program("brisk-benchmark")?.display().to_string();
     let programs = [ours.as_str(), "redis-benchmark"];
@@ -80,8 +80,8 @@ fn run(program: &str, port: u16, test: &str, pipeline: u32, operations: u64) -> 
     }
 }
 
-/// Processor time of all children that have been waited for, in µs,
-/// told by the kernel in ticks of 10 ms.
+/// CPU time of all children that have been waited for, in µs. The kernel reports it in ticks of 10
+/// ms.
 fn children_cpu_us() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name in parentheses may contain anything; fields are counted after it.

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 /// Elements in one command, and commands in one send, while values are built.
 const ELEMENTS_PER_COMMAND: u64 = 500;
 const COMMANDS_PER_SEND: u64 = 8;
-/// Others are watched for so long before a command and after it.
+/// Other clients are watched for this time before a command and after it.
 const CALM: Duration = Duration::from_millis(100);
-/// What others may wait, in ms.
+/// The bound for the delay of other clients, in ms.
 const WAIT_MS_MAX: f64 = 5.0;
 /// `$5`, `value`, and their line ends.
 const GET_REPLY_BYTES: usize = 11;
@@ -272,7 +272,7 @@ fn weigh(server: &Server, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// What others wait while these run, and how long they take.
+/// The delay of other clients while these commands run, and their duration.
 fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;

@@ -1,4 +1,4 @@
-//! What commands cost on values of 10,000 elements, beside the peer.
+//! The cost of commands on values of 10,000 elements, compared with the peer.
 //!
 //! `every` measures all commands on values of 100. Here are those whose cost may depend on how much
 //! there is, each in a form that leaves the value as it is. No bound is promised but that of
@@ -13,7 +13,7 @@ use brisk_testkit::server::Server;
 
 const ELEMENTS: u64 = 10_000;
 
-/// What a run is to take of the server's processor time, µs.
+/// The CPU time of the server that a run should take, in µs.
 const RUN_US: f64 = 150_000.0;
 /// Operations of the run that shows how many that are, and the most of any run.
 const OPERATIONS_MIN: u64 = 50;
@@ -70,7 +70,7 @@ fn split(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-/// What the commands find.
+/// The data for the commands.
 fn fixtures(server: &Server) -> Result<()> {
     let element = |i: u64| format!("element:{i:012}");
     // Half of what the second of two has is in the first, too.

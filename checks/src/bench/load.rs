@@ -17,11 +17,11 @@ pub(crate) struct Run<'a> {
     pub(crate) clients: u32,
     pub(crate) pipeline: u32,
     pub(crate) keep_alive: bool,
-    /// Keys are drawn from so many; 0 leaves the command as it is.
+    /// Keys are drawn from this number; 0 leaves the command unchanged.
     pub(crate) keys: u64,
 }
 
-/// What a run gave.
+/// The results of a run.
 pub(crate) struct Rate {
     pub(crate) per_second: f64,
     /// CPU time of the server per operation, µs.
@@ -34,7 +34,7 @@ pub(crate) fn benchmark(server: &Server, run: &Run<'_>) -> Result<Rate> {
     benchmark_at(server.port(), server.pid(), run)
 }
 
-/// Runs redis-benchmark against whatever process `pid` serves on `port`.
+/// Runs redis-benchmark against the process `pid`, which listens on `port`.
 pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
     let before = cpu_ns(pid);
     let mut command = Command::new("taskset");
@@ -54,7 +54,7 @@ pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
     let Some(row) = row.filter(|_| output.status.success()) else {
         bail!("redis-benchmark: {text} {}", String::from_utf8_lossy(&output.stderr));
     };
-    // The name may hold commas, figures do not: count from the end.
+    // The name may contain commas, but numbers do not: count from the end.
     let fields: Vec<&str> = row.rsplit(',').map(|field| field.trim_matches('"')).collect();
     let number = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(f64::NAN);
     Ok(Rate { per_second: number(6), cpu_us, p99_ms: number(1) })
@@ -77,7 +77,7 @@ pub(crate) fn by_turns(
     Ok(rates.iter().map(|rates| Medians::of(rates)).collect())
 }
 
-/// What the runs against one server gave.
+/// The results of the runs against one server.
 pub(crate) struct Medians {
     pub(crate) per_second: f64,
     pub(crate) cpu_us: f64,

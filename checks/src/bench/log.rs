@@ -1,5 +1,5 @@
-//! What the append-only file costs: CPU beside no file, rates with `always`, and what clients wait for
-//! while the disk is slow. (D2, D4)
+//! The cost of the append-only file: CPU compared with no file, rates with `always`, and the delay of clients while the
+//! disk is slow. (D2, D4)
 
 use super::Setup;
 use super::load::{Run, by_turns};
@@ -40,7 +40,7 @@ pub(crate) fn log(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     slow_disk(setup, report)
 }
 
-/// `everysec` beside no file.
+/// `everysec` compared with no file.
 fn cost(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let start = |launch: Launch| launch.try_start().map_err(anyhow::Error::msg);
     let servers = [

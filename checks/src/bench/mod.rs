@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: our server beside a peer, on one machine, in one run.
+//! `cargo xtask bench`: our server compared with a peer, on one machine, in one run.
 //!
 //! Both servers run at once, pinned to CPU 0 with one worker and no persistence, but for the cases
 //! `persistence`, `log`, `replication` and `start`; load comes from CPU 1. Rounds alternate between them, so
@@ -12,7 +12,7 @@
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
-//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
+//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
 //! - [`every`]: all data commands. [`recorded`]: these next to an earlier build. [`large`]: those whose

@@ -1,8 +1,9 @@
-//! BGSAVE beside fifty writers: what others wait, what it takes, and what the same is without.
+//! BGSAVE during the writes of fifty clients: the delay of other clients, its duration, and the
+//! same without BGSAVE.
 //!
 //! Server, child and writing thread share one CPU, so that a snapshot takes time from the writers
-//! on either side: where it takes more than a share of the CPU that nobody else wanted, the rate
-//! beside it cannot be that without. A prober of its own sends a GET or a SET every two ms.
+//! on either side: if it takes more than an idle share of the CPU, the rate during the snapshot
+//! cannot be the rate without it. A separate prober sends a GET or a SET every two ms.
 
 use super::Setup;
 use super::huge::pass;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Data at a scale of 1: a half in strings, the rest in small collections.
 const DATA_BYTES: u64 = 1 << 30;
 const STRING_BYTES: usize = 400;
-/// What a string and a collection take with all that belongs to them, estimated.
+/// The estimated total memory of a string and of a collection.
 const STRING_TAKES: u64 = 500;
 const COLLECTION_TAKES: u64 = 1000;
 const COLLECTION_ELEMENTS: u64 = 20;
@@ -32,13 +33,13 @@ const WRITERS: &str = "50";
 const PROBE_EVERY: Duration = Duration::from_millis(2);
 /// How long others are watched without a snapshot.
 const WITHOUT: Duration = Duration::from_secs(5);
-/// After so long INFO shows what was done before.
+/// After this time, INFO shows earlier work.
 const SAMPLED_WITHIN: Duration = Duration::from_millis(250);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// No snapshot takes longer.
 const SAVED_WITHIN: Duration = Duration::from_secs(600);
 
-/// What is promised.
+/// The promised bounds.
 const LONGER_MS_MAX: f64 = 1.0;
 const RATE_MIN: f64 = 0.85;
 const MEMORY_PERCENT_MAX: f64 = 15.0;
@@ -64,9 +65,9 @@ impl Drop for Writers {
     }
 }
 
-/// What was seen during a while.
+/// The measurements during a period.
 struct Seen {
-    /// Of the prober, sorted.
+    /// The times of the prober, sorted.
     times: Vec<Duration>,
     per_second: f64,
     lasted: f64,
@@ -86,7 +87,7 @@ impl Seen {
     }
 }
 
-/// Probes until `ends`, which is asked now and then.
+/// Probes until `ends` returns true; it is called now and then.
 fn watch(
     server: &Server,
     conn: &mut Conn,
@@ -146,7 +147,7 @@ fn is_over(conn: &mut Conn) -> bool {
     conn.info("rdb_bgsave_in_progress") == "0"
 }
 
-/// Figures of one server and round, in the order of [`NAMES`].
+/// The metrics of one server and round, in the order of [`NAMES`].
 type Figures = [f64; 10];
 
 const NAMES: [(&str, &str); 10] = [

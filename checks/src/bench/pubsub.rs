@@ -70,11 +70,11 @@ impl Audience {
     }
 }
 
-/// One of the two figures of a round: CPU and time per message, in µs.
+/// One of the two metrics of a round: CPU and time per message, in µs.
 type Figure = fn(&(f64, f64)) -> f64;
 
-/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. Beside them
-/// what the writes alone cost, below which no server comes that writes to each subscriber.
+/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. Also the cost
+/// of the writes alone, which is the lower bound for a server that writes to each subscriber.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     let sides = Sides::start_each_backend(setup)?;

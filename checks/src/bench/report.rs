@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// One measured figure, ours beside the peer's.
+/// One measured number, ours next to that of the peer.
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) unit: &'static str,
@@ -12,7 +12,7 @@ pub(crate) struct Row {
     pub(crate) limit: Limit,
 }
 
-/// What is owed for a figure.
+/// The bound for a number.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Limit {
     /// Nothing; shown for orientation.

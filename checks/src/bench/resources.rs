@@ -17,7 +17,7 @@ const SLOW_READERS_MAX: Duration = Duration::from_secs(90);
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Parts of an insertion whose pauses are told apart.
+/// The number of parts of an insertion whose pauses are distinguished.
 const INSERTION_PARTS: u64 = 50;
 
 /// Adds one row per figure that `measure` returns for each server.
@@ -41,19 +41,20 @@ fn beside(
     Ok(())
 }
 
-/// The longest round of the event loop since CONFIG RESETSTAT, in ms, if the server tells.
+/// The longest round of the event loop since CONFIG RESETSTAT, in ms, if the server reports it.
 pub(super) fn longest_round_ms(server: &Server) -> Option<f64> {
     let debug = server.connect().cmd("INFO debug").text();
     let us = debug.split("eventloop_duration_max:").nth(1)?.lines().next()?;
     Some(us.parse::<f64>().ok()? / 1000.0)
 }
 
-/// What a server by itself does to its clients while keys are inserted, in ms: the longest round of
-/// the worst part of the keys, where each part counts with the best of several insertions.
+/// The delay that a server itself causes for its clients while keys are inserted, in ms: the
+/// longest round of the worst part of the keys, where each part counts with the best of several
+/// insertions.
 ///
-/// What the server does at some number of keys it does each time. What else takes time does not hit
-/// the same part each time: other programs, other virtual machines, and a host that backs memory as
-/// it is touched (2 MiB were met that took 5 to 20 ms the first time, 0.2 ms later).
+/// Work of the server at some number of keys occurs each time. Other delays do not hit the same
+/// part each time: other programs, other virtual machines, and a host that backs memory when it is
+/// touched (2 MiB took 5 to 20 ms the first time, and 0.2 ms later).
 fn own_pause_ms(server: &Server, count: u64, insertions: usize) -> Result<f64> {
     let part = count.div_ceil(INSERTION_PARTS);
     let mut best = vec![f64::INFINITY; INSERTION_PARTS as usize];
@@ -92,7 +93,7 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         })?;
         let took = begun.elapsed().as_secs_f64() * 1e6 / count as f64;
         let per_key = (server.rss() - before) as f64 / count as f64;
-        // The peer does not tell.
+        // The peer does not report it.
         let round = longest_round_ms(server).unwrap_or(f64::NAN);
         Ok(vec![per_key, percentile_ms(&times, 100), round, took])
     })?;
@@ -106,8 +107,8 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One client asks a million times and reads only later. Memory must not follow, others must not
-/// wait, and in the end every reply comes in order.
+/// One client sends a million requests and reads only later. Memory must not follow, others must
+/// not wait, and in the end every reply arrives in order.
 pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let asked = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;

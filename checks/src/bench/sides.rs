@@ -17,7 +17,7 @@ const DESCRIPTORS_MIN: u64 = 12_000;
 
 /// Ours and theirs, running.
 pub(crate) struct Sides {
-    /// Our servers with what tells them apart (empty if there is one only).
+    /// Our servers with the text that distinguishes them (empty if there is only one).
     pub(crate) ours: Vec<(String, Server)>,
     pub(crate) theirs: Server,
 }
@@ -81,8 +81,8 @@ impl Sides {
     }
 }
 
-/// Moves the calling thread to the CPU of the load, as redis-benchmark is: beside the server it
-/// would take time from it, the more the less the server itself needs.
+/// Moves the calling thread to the CPU of the load, where redis-benchmark runs, too: on the CPU of the server it would
+/// take time from the server, and the more, the less the server itself needs.
 pub(crate) fn load_from_here() -> Result<()> {
     let cpu = LOAD_CPU.to_string();
     change_thread("taskset", &["-c", "-p", &cpu])
@@ -187,7 +187,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    /// The event loop that answers PING, on the back end that `beside` runs on.
+    /// The event loop that replies to PING, on the back end of the server `beside`.
     pub(crate) fn ping_loop(beside: &Server) -> Result<Bare> {
         Bare::start("ping_loop", &["--backend", &beside.info("multiplexing_api")])
     }

@@ -14,13 +14,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const STRINGS: u64 = 10_000_000;
-/// Keys that DEBUG POPULATE makes at a time, which nobody waits for too long.
+/// The number of keys that DEBUG POPULATE creates at a time, so that no call takes too long.
 const STRINGS_AT_ONCE: u64 = 200_000;
 const HASHES: u64 = 100_000;
 const FIELDS: u64 = 100;
 const BATCH: u64 = 100;
-/// Of so many keys in the base of an append-only file one is set again in what follows: by default the
-/// file is rewritten when it has doubled, and this is about half of that.
+/// One in this number of keys in the base of an append-only file is set again afterwards: by default, the file is
+/// rewritten when its size has doubled, and this is about half of that.
 const KEYS_PER_CHANGE: u64 = 4;
 /// Our time over the peer's, at most, for the strings in all forms and for the hashes.
 const STRINGS_RATIO_MAX: f64 = 0.4;
@@ -28,7 +28,7 @@ const HASHES_RATIO_MAX: f64 = 0.6;
 /// Longer than any server takes.
 const START_MAX: Duration = Duration::from_secs(300);
 
-/// What is started with.
+/// The data for a start.
 struct Kind {
     what: &'static str,
     keys: u64,

@@ -1,5 +1,5 @@
-//! Strings of 256 MB: what a change of a byte costs, what a look at all of them costs, and what
-//! others wait meanwhile.
+//! Strings of 256 MB: the cost of a change of one byte, the cost of reading all of them, and the
+//! delay of other clients.
 
 use super::Setup;
 use super::huge::{pass, watch};
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 
 /// The length of the strings in bytes, at a scale of 1.
 const LENGTH: u64 = 256_000_000;
-/// The server has been done with the command before for so long.
+/// The previous command has been finished for this time.
 const CALM: Duration = Duration::from_millis(50);
-/// What is read of a reply at once.
+/// The bytes of a reply that are read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A command on a long string. `a` and `b` are long, `copy` is a fresh copy of `a`.
 struct Call {
     words: &'static [&'static str],
-    /// What is owed for its CPU time, beside the peer's.
+    /// The bound for its CPU time, compared with that of the peer.
     limit: Limit,
 }
 
@@ -41,7 +41,7 @@ const CALLS: &[Call] = &[
     Call { words: &["BITOP", "AND", "result", "a", "b"], limit: Limit::Ratio(1.0) },
 ];
 
-/// Asks and reads the whole reply, which is one line or a bulk string.
+/// Sends a command and reads the whole reply, which is one line or a bulk string.
 fn ask(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
     let mut socket = TcpStream::connect(server.address())?;
     socket.write_all(&encode(words))?;
@@ -59,7 +59,7 @@ fn ask(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// What one call cost on one server.
+/// The cost of one call on one server.
 #[derive(Default)]
 struct Cost {
     /// CPU time of the server, from the request until it is at rest again.

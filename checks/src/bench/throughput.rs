@@ -11,7 +11,7 @@ use brisk_testkit::server::{Launch, Server};
 const KEYS: u64 = 1_000_000;
 const KEY: &str = "key:__rand_int__";
 
-/// One of the figures of a rate.
+/// One of the numbers of a rate.
 type Figure = fn(&Rate) -> f64;
 
 /// Runs `run` on every server in turn, `setup.rounds` times; adds the medians to the report.
@@ -120,7 +120,7 @@ pub(crate) fn script(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     compare(setup, &sides, "EVALSHA of GET and SET P16", &run, Limit::Ratio(0.7), report)
 }
 
-/// PING beside the event loop that does nothing else: what parsing and dispatch cost.
+/// PING compared with the event loop that does nothing else: the cost of parsing and dispatch.
 pub(crate) fn bare(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let server = &sides.ours[0].1;
@@ -189,8 +189,8 @@ pub(crate) fn reconnect(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// INFO in a loop, of 50 clients as everything else, and of one, of which most is the waking up of
-/// an idle server; idle connections must not make it dearer.
+/// INFO in a loop: of 50 clients like everything else, and of one client, where most of the cost is
+/// waking an idle server. Idle connections must not increase it.
 pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     const IDLE: usize = 9_999;
     let sides = Sides::start(setup)?;
@@ -233,7 +233,7 @@ const GIVING_WAY: [&str; 3] = ["chrt", "--batch", "0"];
 /// The directive that says for how long requests gather before the loop waits for them.
 const COALESCING: &str = "wake-coalescing-us";
 
-/// Our server with two workers beside our server with one.
+/// Our server with two workers compared with our server with one.
 ///
 /// Two workers and the load share two CPUs here, so that a worker that is woken takes the CPU from
 /// the very generator that feeds it and finds one request where it could have found ten. The second

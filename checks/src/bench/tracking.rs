@@ -1,4 +1,4 @@
-//! Client-side caching: what it costs beside our own server without it.
+//! Client-side caching: its cost compared with our own server without it.
 
 use super::Setup;
 use super::load::{Lines, fill};
@@ -11,13 +11,14 @@ use brisk_testkit::words::encode;
 
 const KEYS: usize = 100_000;
 const VALUE_LEN: usize = 16;
-/// Keys of which the tracking client is never told, in the cases where others write.
+/// The number of keys for which the tracking client never gets an invalidation, in the cases where
+/// others write.
 const OTHERS: u64 = 10_000;
 
 /// How a connection tracks, and what it sends.
 struct Way {
     what: &'static str,
-    /// Of the connection that works.
+    /// The options of the working connection.
     options: Option<&'static str>,
     /// Another connection has read [`OTHERS`] other keys.
     others_track: bool,
@@ -56,7 +57,7 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// GET and SET with tracking on, beside the same server without.
+/// GET and SET with tracking on, compared with the same server without it.
 pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     for (pipeline, operations) in [(1, 100_000), (100, 2_000_000)] {
@@ -91,7 +92,7 @@ struct Load<'s> {
     /// For each key one, in an order that does not repeat soon.
     requests: Lines,
     replies: Lines,
-    /// Held open: a client that is gone is not told.
+    /// Held open: a disconnected client gets no invalidations.
     _other: Option<Peer>,
 }
 
@@ -126,7 +127,7 @@ impl<'s> Load<'s> {
             _ => b"+OK\r\n".to_vec(),
         }))?;
         let mut load = Load { server, peer, requests, replies, _other: other };
-        // What is tracked from now on is no part of the figure.
+        // Keys that are tracked from now on are not part of the result.
         load.run(way, 100, KEYS)?;
         Ok(load)
     }

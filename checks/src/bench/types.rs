@@ -128,7 +128,7 @@ const fn row(
     Measured { name, prepare, command, operations, limit }
 }
 
-/// Every command of the table, pipelined, beside the peer.
+/// Every command of the table, pipelined, compared with the peer.
 pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let servers = sides.all();
@@ -167,7 +167,7 @@ pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Elements of a kind: many keys of so many elements each.
+/// Elements of a kind: many keys with this number of elements each.
 struct Kept {
     name: &'static str,
     keys: u64,

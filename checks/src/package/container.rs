@@ -1,5 +1,5 @@
-//! What can be said of `packaging/Containerfile` without an engine that builds it: that it is read as
-//! it is meant, copies what there is, and starts as no superuser.
+//! Checks of `packaging/Containerfile` that need no engine: it is parsed as intended, copies only existing files, and
+//! does not start as root.
 
 use super::programs::PROGRAMS;
 use brisk_testkit::server::workspace_root;

@@ -14,11 +14,11 @@ pub(super) struct Program {
     /// The line behind its name in the manual.
     pub(super) summary: &'static str,
     pub(super) tells: Tells,
-    /// What the manual says besides the help.
+    /// Text of the manual in addition to the help.
     pub(super) more: &'static str,
 }
 
-/// What a program tells of itself.
+/// The source of a program's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tells {
     /// `--help`.
@@ -86,7 +86,7 @@ impl Program {
         Ok(text[from..].replace(&called, self.name))
     }
 
-    /// What it prints itself, if it does.
+    /// The program's own output, if it has one.
     pub(super) fn told(&self, folder: &Path, words: &[&str]) -> Result<Option<String>> {
         if self.tells != Tells::Everything {
             return Ok(None);

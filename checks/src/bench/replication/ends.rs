@@ -1,5 +1,5 @@
-//! Both ends of a link without a server: a replica that reads and forgets, and a primary that sends what it
-//! is given. So the cost of the other end is nobody's, and the same for all.
+//! Both ends of a link without a server: a replica that reads and discards, and a primary that sends given data. So the
+//! other end costs the measured server nothing, and is the same for all.
 
 use crate::bench::load::Lines;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How long either end waits for the other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A dataset of nothing, with a checksum that nobody is to check.
+/// An empty dataset, with a checksum that means "not checked".
 const EMPTY: &[u8] = b"REDIS0010\xff\0\0\0\0\0\0\0\0";
 const ACK_PERIOD: Duration = Duration::from_secs(1);
 /// How soon a reader sees that it is over.

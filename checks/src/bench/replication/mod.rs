@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// Ten stalled replicas take at most this much of what one takes.
 const STALLED_MAX: f64 = 1.2;
 const STALLED: [usize; 2] = [1, 10];
-/// What is written while they do not read.
+/// The writes while they do not read.
 const UNREAD_BYTES: u64 = 64 << 20;
 const UNREAD_KEYS: u64 = 1000;
 const UNREAD_VALUE: usize = 1000;
@@ -117,7 +117,7 @@ fn ask_to_follow(replica: &Server, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// What a primary holds for one replica that does not read, and for ten.
+/// The memory of a primary for one replica that does not read, and for ten.
 fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let bytes = (UNREAD_BYTES as f64 * setup.scale.clamp(0.25, 1.0)) as u64;
     let rewrites = bytes / UNREAD_VALUE as u64 / UNREAD_KEYS;

@@ -111,7 +111,7 @@ pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// CPU per SET, in µs, of a replica that is sent so many.
+/// CPU per SET, in µs, of a replica that receives this number of them.
 fn applied(
     server: &Server,
     source: &mut Source,
@@ -132,7 +132,7 @@ fn applied(
     Ok(cpu_ns(server.pid()).saturating_sub(before) as f64 / 1000.0 / operations as f64)
 }
 
-/// What was seen of a primary and its replica under full load.
+/// The measurements of a primary and its replica under full load.
 #[derive(Clone, Copy)]
 struct Behind {
     per_second: f64,

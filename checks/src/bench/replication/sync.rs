@@ -1,5 +1,5 @@
-//! A full copy: REPLICAOF until the replica has everything, and what a client of the primary waits for
-//! meanwhile.
+//! A full copy: the time from REPLICAOF until the replica has everything, and the delay of a client of the primary
+//! during this time.
 //!
 //! The primary has one CPU, the replica the other, and on that one a thread that goes before all others
 //! sends the primary a GET or a SET every two ms.
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long the primary is watched without a replica.
 const WITHOUT: Duration = Duration::from_secs(3);
 const SYNCED_WITHIN: Duration = Duration::from_secs(300);
-/// Keys of which both are asked what they hold.
+/// The number of keys whose values are compared on both.
 const SAMPLE: usize = 500;
 
 /// A half of the data is in strings of random bytes, the rest in small collections of all types; what one
@@ -39,10 +39,10 @@ const COLLECTION_ELEMENTS: u64 = 20;
 const COLLECTION_TAKES: u64 = 1000;
 const COMMANDS_AT_ONCE: u64 = 500;
 
-/// What is promised.
+/// The promised bounds.
 const LONGER_MS_MAX: f64 = 1.0;
 
-/// Figures of one round, in the order of [`NAMES`].
+/// The metrics of one round, in the order of [`NAMES`].
 type Figures = [f64; 4];
 
 const NAMES: [(&str, &str); 4] = [
@@ -181,7 +181,7 @@ impl Numbered {
     }
 }
 
-/// Fills a server with about so many bytes.
+/// Fills a server with about this number of bytes.
 fn fill(server: &Server, bytes: u64) -> Result<()> {
     let mut random = Random::new(23);
     let noise: Vec<u8> = (0..1 << 17).flat_map(|_| random.bits().to_le_bytes()).collect();
