@@ -7,6 +7,7 @@
 const COMMENTED: &[&str] = &[
     "crates/acl/",
     "crates/analyze/",
+    "crates/benchmark/",
     "crates/check/",
     "crates/cli/",
     "crates/cluster/",

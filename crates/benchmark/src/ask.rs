@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// A connection that asks and waits.
+/// A connection that sends a request and waits for its reply.
 #[derive(Debug)]
 pub struct Asker {
     stream: Stream,
@@ -89,7 +89,7 @@ impl Asker {
         }
     }
 
-    /// The value of a setting, if the server tells.
+    /// The value of a setting, if the server reports it.
     pub fn setting(&mut self, name: &str) -> Result<Option<String>, RunError> {
         Ok(match self.ask(&["CONFIG", "GET", name])? {
             Value::Array(pair) => pair.get(1).and_then(text_of),

@@ -198,7 +198,7 @@ pub(crate) fn is_redirection(error: &str) -> bool {
         .contains(&error.split(' ').next().unwrap_or_default())
 }
 
-/// Asks for the primaries that serve slots.
+/// Queries the primaries that serve slots.
 fn primaries(asker: &mut Asker, asked: &Target) -> Result<Vec<Primary>, RunError> {
     let reply = asker.ask(&["CLUSTER", "SLOTS"])?;
     match &reply {

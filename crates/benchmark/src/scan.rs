@@ -59,7 +59,7 @@ struct Same {
     len: usize,
 }
 
-/// What a line says.
+/// The meaning of a line.
 enum Line {
     Scalar,
     Error,
@@ -176,7 +176,7 @@ impl Scanner {
         if self.lacking > VALUES_MAX { Err(ScanError::Length) } else { Ok(0) }
     }
 
-    /// What a whole line says; `rest` is what follows it.
+    /// The meaning of a whole line; `rest` follows it.
     fn read(
         &self,
         line: &[u8],

@@ -52,7 +52,7 @@ pub enum Place {
 }
 
 impl SubjectSpec {
-    /// Reads `[name=]address` or `[name=]command`. What has a blank in it is a command.
+    /// Reads `[name=]address` or `[name=]command`. A text with a blank is a command.
     #[must_use]
     pub fn parse(text: &str) -> SubjectSpec {
         let named = text.split_once('=').filter(|(name, _)| {
@@ -86,7 +86,7 @@ pub struct Subject {
     pub target: Target,
     /// Its process, if it is on this machine and may be looked at.
     pub pid: Option<u32>,
-    /// What it calls itself: name and version.
+    /// Its own name and version.
     pub version: Option<String>,
     started: Option<Started>,
 }
@@ -114,8 +114,7 @@ impl Subject {
         Ok(Subject { name: name.to_owned(), target, pid, version, started: None })
     }
 
-    /// Starts a server on these processors (any, if none are named), in a directory of its own, and
-    /// waits until it answers.
+    /// Starts a server on these CPUs (any, if none are named), in a separate directory, and waits until it replies.
     ///
     /// # Errors
     /// It ends, or does not answer in time; with the end of its output.
@@ -252,7 +251,7 @@ impl Drop for Directory {
     }
 }
 
-/// Asks the process to end, waits, and kills it if it does not.
+/// Sends the process SIGTERM, waits, and kills it if it does not exit.
 fn stop(child: &mut Child) {
     if matches!(child.try_wait(), Ok(Some(_))) {
         return;
@@ -289,7 +288,7 @@ fn spawn(command: &str, dir: &Path, log: &Path, cpus: &[usize]) -> Result<Child,
     // Where that program exists, the server ends with this process, however this one ends.
     let guard = if Path::new(SETPRIV).exists() { "setpriv --pdeathsig TERM " } else { "" };
     shell.arg("-c").arg(format!("exec {guard}{}", with_whole_program(command)));
-    // What it writes goes to its own directory, and not over the user's files.
+    // Its files go to its own directory, and not over the user's files.
     shell.current_dir(dir).stdin(Stdio::null()).stdout(out).stderr(err);
     // A child runs where its parent runs, so that no thread of it is ever elsewhere.
     let before = sched_getaffinity(None).map_err(|error| error.to_string())?;
@@ -342,7 +341,7 @@ fn tail(log: &Path) -> String {
     lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
 }
 
-/// What the server calls itself, if it answers a PING; `Ok(None)` if it does not tell.
+/// The server's own name and version, if it replies to a PING; `Ok(None)` if it does not report them.
 fn version(target: &Target) -> Result<Option<String>, String> {
     let mut asker = Asker::connect(target).map_err(|error| error.to_string())?;
     match asker.ask(&["PING"]).map_err(|error| error.to_string())? {

@@ -175,8 +175,8 @@ fn problems_of_a_cluster_are_reported() {
     assert!(error.contains("is down: no node serves 16384 of 16384 slots (0-16383)"), "{error}");
 
     for mut cluster in Cluster::start_each(3, 0, &[]) {
-        // So many that the owner of the key has not replied to all of them before the others
-        // have replied to their first.
+        // Enough requests that the owner of the key has not replied to all of them before the others have replied to
+        // their first.
         let error = fails(cluster.port(0), "--cluster -n 1000000 -c 3 get foo");
         assert!(error.contains("Error from server: MOVED 12182 127.0.0.1:"), "{error}");
         assert!(

@@ -1,4 +1,4 @@
-//! Experiments and the report from end to end, with a real Redis beside the server under test.
+//! Experiments and the report from end to end, with a real Redis next to the server under test.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_testkit::{Launch, Server};
@@ -115,7 +115,8 @@ fn the_client_library_is_measured_in_all_its_modes() {
     assert_eq!((&one["article"], &many["article"]), (&80.0.into(), &7000.0.into()));
     for server in 0..2 {
         let value = |row: &Value| row["values"][server].as_f64().unwrap();
-        // Who waits for each reply does not do more than a round trip allows; who does not wait, does.
+        // A client that waits for each reply does not do more than a round trip allows; a client that does not wait
+        // does.
         assert!(value(one) <= 1000.0 / 12.0 * 1.05, "{one}");
         assert!(value(many) > 3.0 * value(one), "{one} {many}");
         for mode in ["one connection", "4 shared", "pool of 8"] {

@@ -53,7 +53,7 @@ fn requests_are_spread_over_the_requested_connections() {
         assert_eq!(summary["operations"], 2000);
         assert!(summary["generator_us"].as_f64().unwrap() > 0.0, "{summary}");
         let after: u64 = server.info("total_connections_received").parse().unwrap();
-        // Four, one that asks for the settings, and those that ask for this figure.
+        // Four, one that reads the settings, and those that read this counter.
         assert!((4..10).contains(&(after - before)), "{before} {after}");
         let (done, _, err) = tool(&server, "--client library -c 4 -n 100 -t get -q");
         assert!(done && err.contains("all requests use the same key"), "{err}");

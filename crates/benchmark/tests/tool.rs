@@ -79,7 +79,7 @@ fn every_test_of_the_suite_sends_its_command_as_often_as_requested() {
         for (command, times) in [("lpush", 1000), ("lrange", 2000), ("mset", 500)] {
             assert_eq!(calls(server, command), times, "{command}");
         }
-        // Whoever waited for the server to start has asked it, too.
+        // The wait for the start of the server sends PING, too.
         assert!(calls(server, "ping") > 1000);
     });
 }
@@ -114,7 +114,7 @@ fn the_long_report_has_the_lines_of_redis_benchmark() {
         .args(["-p", &port, "-n", "300", "-c", "3", "-t", "get", "--threads", "2"])
         .output()
         .unwrap();
-    // What is not a measurement: up to the first distribution, and the headings after it.
+    // The parts without measurements: up to the first distribution, and the headings after it.
     let fixed = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
         lines
@@ -197,7 +197,7 @@ fn thousands_of_clients_that_reconnect_all_have_their_turn() {
     each_open_server(|server| {
         let error = stderr(server, "-n 5000 -c 2000 -k 0 -q -t get");
         assert!(error.contains("NOTE: at most 240 of the 2000 clients wait"), "{error}");
-        // One each while connections are made, and then exactly what is asked for.
+        // One each while connections are made, and then exactly the requested number.
         assert_eq!(calls(server, "get"), 2000 + 5000);
     });
 }
@@ -271,7 +271,7 @@ fn mixtures_and_sizes_reach_the_server() {
 
 #[test]
 fn a_missing_server_is_reported_as_by_redis_benchmark() {
-    // Port 1 of the loopback address: nobody listens there.
+    // Port 1 of the loopback address has no listener.
     let output = output(&["-p", "1", "-q", "-t", "get"]);
     let error = text(&output.stderr);
     assert!(!output.status.success());
@@ -415,7 +415,7 @@ fn servers_are_started_compared_and_stopped() {
         assert!(row("rss")["medians"][0].as_f64().unwrap() > 1.0);
         assert_eq!(case["samples"][0].as_array().unwrap().len(), 3);
     }
-    // What was started is gone, and its directories with it.
+    // Started processes are gone, and their directories with them.
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     std::fs::remove_dir(&dir).unwrap();
 }

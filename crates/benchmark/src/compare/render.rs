@@ -90,7 +90,7 @@ fn ratio_text(ratio: &Ratio) -> String {
     }
 }
 
-/// Four significant figures or so.
+/// About four significant digits.
 fn figure(n: f64) -> String {
     match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),

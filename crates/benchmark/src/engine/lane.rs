@@ -44,7 +44,7 @@ pub(super) struct Lane {
     pub(super) offered: bool,
     /// Whether it connects ahead of its turn, and waits for it once it is connected.
     pub(super) held: bool,
-    /// Whether it has been connected, and heard, once.
+    /// Whether it has been connected, and has received a reply, once.
     pub(super) greeted: bool,
 }
 

@@ -7,10 +7,9 @@
 //!               └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! What a request costs is mostly system calls, so there are two for a batch, one send and one
-//! receive, and a share of one wait: sockets are registered once, edge-triggered, for reading and
-//! writing alike, and all ready connections are received from before any is sent on, so that the
-//! server finds several requests when it wakes.
+//! Most of the cost of a request is system calls, so a batch takes two, one send and one receive, and a share of one
+//! wait: sockets are registered once, edge-triggered, for reading and writing alike, and all ready connections are
+//! received from before any is sent on, so that the server finds several requests when it wakes.
 
 use super::lane::Lane;
 use super::plan::{Pace, Plan, Target};
@@ -44,7 +43,7 @@ const DRAIN_NS_MAX: u64 = 60_000_000_000;
 const WAIT_NS_MAX: u64 = 1_000_000_000;
 const WAKER: u64 = u64::MAX;
 
-/// What one worker has measured.
+/// The measurements of one worker.
 #[derive(Debug)]
 pub(crate) struct Share {
     /// By node: its index in the cluster, and the latencies there; one without a cluster.
@@ -59,7 +58,7 @@ pub(crate) struct Share {
     pub(crate) redirections: u64,
     /// When the last reply that counts came.
     pub(crate) last_ns: u64,
-    /// Processor time while it measured, and time it waited for a processor.
+    /// CPU time during the measurement, and the time that it waited for a CPU.
     pub(crate) cpu_ns: u64,
     pub(crate) delay_ns: u64,
 }
@@ -385,7 +384,7 @@ impl<'a> Worker<'a> {
         }
         let mut started = None;
         if self.lanes[i].socket.is_none() {
-            // Who connects for one request waits for the connection, too.
+            // A client that connects for one request waits for the connection, too.
             started = Some(now_ns());
             self.connect(i)?;
         }
@@ -499,7 +498,7 @@ impl<'a> Worker<'a> {
         tally.waiting.store(self.waiting as u64, Relaxed);
     }
 
-    /// Whether everything is sent and answered.
+    /// Reports whether everything is sent and all replies have arrived.
     fn is_over(&mut self, now: u64) -> Result<bool, RunError> {
         let Some(since) = self.exhausted_ns else { return Ok(false) };
         if self.waiting == 0 {

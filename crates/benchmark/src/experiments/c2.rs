@@ -37,7 +37,7 @@ const LOADS: [(Sent, usize, u64); 6] = [
     (Sent::Set, 200, 1),
     (Sent::Set, 200, 12),
 ];
-/// Figures of a load.
+/// The number of results of a load.
 const FIGURES: usize = 5;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {

@@ -1,4 +1,4 @@
-//! What data take in the server's process, in the layouts that Brisk promises figures for.
+//! The memory of data in the server's process, in the layouts for which Brisk promises numbers.
 
 use super::finding::{Figure, Row};
 use super::stage::{Filler, Stage};
@@ -6,7 +6,7 @@ use super::stage::{Filler, Stage};
 /// Elements that are sent with one command.
 const AT_ONCE: u64 = 100;
 
-/// Many keys of so many elements each.
+/// Many keys with this number of elements each.
 struct Kept {
     what: &'static str,
     keys: u64,
@@ -17,7 +17,7 @@ struct Kept {
     command: (&'static str, &'static str),
     /// The words of an element.
     words: fn(u64) -> Vec<String>,
-    /// What is allowed.
+    /// The bound.
     at_most: &'static str,
 }
 

@@ -30,7 +30,7 @@ struct Case {
 /// How elements become words.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
-    /// A string of so many bytes; 0 is a number.
+    /// A string of this number of bytes; 0 is a number.
     Text(usize),
     /// Numbers.
     Numbers,
@@ -74,7 +74,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     let mut encodings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in &CASES {
-        // What an earlier case left behind would be counted with this one's.
+        // Leftovers of an earlier case would be counted with those of this one.
         let settings: Vec<(&str, &str)> = case.setting.into_iter().collect();
         rows.extend(stage.alone(&settings, |subject, size, _| {
             let elements = size.pick(200_000, 1_000_000);

@@ -65,7 +65,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     Ok(rows.into())
 }
 
-/// What is kept of a user.
+/// The value that is stored for a user.
 fn number(user: usize) -> String {
     (user * 7919 % 1_000_000).to_string()
 }

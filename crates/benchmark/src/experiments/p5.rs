@@ -88,16 +88,16 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     Ok(rows.into())
 }
 
-/// What a lookup took.
+/// The time of a lookup.
 struct Spent {
     /// Of its client's time.
     us: f64,
-    /// Of the server's processors.
+    /// CPU time of the server.
     cpu_us: Option<f64>,
 }
 
-/// Does so many lookups, after some that do not count: the first script makes a server set up more
-/// than a script needs.
+/// Does `lookups` lookups, after some that do not count: the first script makes a server set up
+/// more than a script needs.
 fn timed(
     subject: &Subject,
     lookups: usize,
@@ -140,7 +140,7 @@ fn far(subject: &Subject) -> Result<(DelayProxy, Asker), String> {
     Ok((proxy, asker.map_err(|error| error.to_string())?))
 }
 
-/// Lookups by GET, so many side by side; each step of all of them is one pipeline.
+/// Lookups by GET, `side_by_side` at a time; each step of all of them is one pipeline.
 fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(side_by_side) {
         let chains: Vec<usize> = (first..first + side_by_side).map(|i| i % CHAINS).collect();
@@ -154,7 +154,7 @@ fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), 
     Ok(())
 }
 
-/// Lookups by script, so many in a pipeline.
+/// Lookups by script, `together` in a pipeline.
 fn scripted(asker: &mut Asker, sha: &str, lookups: usize, together: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(together) {
         let chains: Vec<usize> = (first..first + together).map(|i| i % CHAINS).collect();

@@ -1,4 +1,4 @@
-//! Bars as SVG: figures of servers beside each other, and the article's.
+//! Bars as SVG: numbers of servers next to each other, and the article's.
 
 use super::escaped;
 use super::plot::{WIDTH, colour, figure_of};
@@ -9,16 +9,16 @@ use crate::experiments::render::figure;
 const BAR_HEIGHT: f64 = 15.0;
 /// Between groups.
 const GAP: f64 = 9.0;
-/// Room for a figure beside its bar.
+/// Room for a number next to its bar.
 const FIGURE_WIDTH: f64 = 64.0;
 const LETTER_WIDTH: f64 = 7.0;
 /// Longer labels stand above their bars.
 const LABEL_LETTERS: usize = 28;
 /// Room for a label above its bars.
 const LABEL_HEIGHT: f64 = 16.0;
-/// What is longer than the plot is wide is cut.
+/// Labels longer than the plot is wide are cut.
 const LETTERS_MAX: usize = 70;
-/// Figures further apart than this cannot be read beside each other: their ratios are drawn.
+/// Numbers further apart than this cannot be read next to each other: their ratios are drawn.
 const SPREAD_MAX: f64 = 200.0;
 
 /// Bars that belong together.

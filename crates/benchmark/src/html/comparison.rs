@@ -1,5 +1,5 @@
-//! A comparison within the page: throughput against depth, latency percentiles, processor time and
-//! memory, then all figures of every case.
+//! A comparison within the page: throughput by depth, latency percentiles, CPU time and memory,
+//! then all numbers of every case.
 
 use super::bars::bars;
 use super::plot::{lines, lines_at};
@@ -175,7 +175,7 @@ fn table(comparison: &Comparison, case: &CaseResult) -> String {
     text + "</tbody>\n</table></div>\n"
 }
 
-/// What a ratio means; an interval that holds 1 says nothing.
+/// The meaning of a ratio; an interval that contains 1 decides nothing.
 fn verdict(metric: Metric, ratio: &Ratio) -> Option<Verdict> {
     let better = match metric {
         Metric::Rate => Better::More,

@@ -137,7 +137,7 @@ fn curve(line: &Line, frame: &Frame, plot: &Plot, xs: &[f64], places: &Places) -
     svg
 }
 
-/// What a place is called on the axis.
+/// The label of a position on the axis.
 fn label_of(places: &Places, x: f64) -> String {
     let named = places.iter().find(|(place, _)| place.total_cmp(&x).is_eq());
     named.map_or_else(|| short(x), |(_, label)| label.clone())

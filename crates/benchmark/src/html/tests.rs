@@ -1,4 +1,4 @@
-//! The page holds the data's figures, and nothing from elsewhere.
+//! The page has the numbers of the data, and nothing from elsewhere.
 
 use super::*;
 use crate::compare::{CaseResult, Conditions, Sample};
@@ -144,7 +144,7 @@ fn losses_are_shown_like_wins() {
     assert!(html.contains("<span class=\"loss\">0.12 <small>worse</small></span>"));
     assert!(html.contains("<span class=\"win\">1 better</span>"));
     assert!(html.contains("<span class=\"loss\">1 worse</span>"));
-    // Of the comparison, with its interval.
+    // The comparison, with its interval.
     assert!(html.contains("<span class=\"win\">2.00 <small>better</small></span>"));
     assert!(html.contains("<td class=\"interval\">2.00-2.00</td>"));
 }

@@ -1,7 +1,7 @@
 //! The requests of one connection: written once, then patched in place where that is possible.
 //!
-//! A workload of one command whose values have one size is the same bytes for ever but for digits,
-//! so a batch of it is written once and only patched. Otherwise each batch is put together anew
+//! A workload of one command whose values have one size always has the same bytes except for
+//! digits, so a batch of it is written once and only patched. Otherwise each batch is built again
 //! from compiled commands.
 
 use super::Workload;
@@ -24,7 +24,7 @@ pub struct Batch {
     asked: VecDeque<Asked>,
 }
 
-/// What has to be known of a request to judge its reply.
+/// The facts about a request that decide whether its reply is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Index of the command in its workload.
@@ -57,7 +57,7 @@ impl Batch {
         }
     }
 
-    /// What the oldest unanswered request was; only if the source remembers.
+    /// The oldest request without a reply; only if the source remembers.
     pub fn answered(&mut self) -> Option<Asked> {
         self.asked.pop_front()
     }
@@ -86,7 +86,7 @@ struct Numbers {
 }
 
 impl RequestSource {
-    /// A source for worker `worker` of `workers`; it keeps what was asked in the batches if
+    /// A source for worker `worker` of `workers`; it keeps the requests in the batches if
     /// `remembers`.
     #[must_use]
     pub fn new(

@@ -1,4 +1,4 @@
-//! What is sent: commands, which keys they name, how long their values are, and in which mixture.
+//! The requests: commands, their keys, the sizes of their values, and their mixture.
 //!
 //! | file | about |
 //! |---|---|
@@ -52,7 +52,7 @@ pub struct Workload {
     pub payload_bytes: usize,
 }
 
-/// What the commands of a workload have in common.
+/// The settings that the commands of a workload have in common.
 #[derive(Clone, Debug)]
 pub struct Material {
     /// How numbers are drawn.

@@ -23,7 +23,7 @@ pub const DATA_WORD: &str = "__data__";
 /// Digits of a number.
 pub const DIGITS: usize = 12;
 
-/// What is inside a word.
+/// The parts of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Bytes(Vec<u8>),

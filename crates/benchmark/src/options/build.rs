@@ -14,15 +14,15 @@ use std::sync::Arc;
 /// One thing to measure: a workload at a pipeline depth.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called beside its depth.
+    /// Its name without its depth.
     pub title: String,
-    /// What is sent; its own title names the depth, too, where there are several.
+    /// The requests; the workload's own title also has the depth if there are several.
     pub workload: Arc<Workload>,
     /// How many requests together.
     pub pipeline: usize,
 }
 
-/// What the options say is to be measured, in order; and names of tests that do not exist.
+/// The cases to measure, in order, and the names of unknown tests.
 #[derive(Clone, Debug)]
 pub struct Cases {
     /// One after the other.
@@ -76,7 +76,7 @@ impl Options {
         }
     }
 
-    /// What is to be measured: all workloads, each at all depths.
+    /// The cases to measure: all workloads, each at all depths.
     ///
     /// # Errors
     /// A command or a mix cannot be read.
@@ -192,7 +192,7 @@ impl Options {
         Plan { clients: self.clients, threads, cluster: Some(cluster), ..plan }.bounded()
     }
 
-    /// Who sends; of the library as many callers as the engine would have requests under way.
+    /// The sender of the requests; for the library, as many callers as the engine would have pending requests.
     fn source(&self, pipeline: usize) -> Source {
         let is_pool = match self.sender {
             Sender::Engine => return Source::Engine,

@@ -12,7 +12,7 @@ const DELAY_MS_MAX: f64 = 3_600_000.0;
 /// Most rounds.
 const ROUNDS_MAX: usize = 1000;
 
-/// What `experiments` is asked for.
+/// The options of `experiments`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExperimentOptions {
     /// Experiments by name; none are all.
@@ -39,7 +39,7 @@ pub struct ExperimentOptions {
     pub list: bool,
 }
 
-/// Reads what follows `experiments`; none if it asks for help.
+/// Reads the arguments after `experiments`; `None` for the help.
 ///
 /// # Errors
 /// What is wrong, in a sentence.
@@ -88,7 +88,7 @@ pub(super) fn parse_experiments(
     Ok(Some(options))
 }
 
-/// Reads what follows `delay-proxy`; none if it asks for help.
+/// Reads the arguments after `delay-proxy`; `None` for the help.
 ///
 /// # Errors
 /// What is wrong, in a sentence.

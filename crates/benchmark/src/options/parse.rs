@@ -8,7 +8,7 @@ use brisk_dial::tls::TlsOptions;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Most processors of a list.
+/// The maximum number of CPUs of a list.
 const CPUS_MAX: usize = 1024;
 /// Most connections of the client library.
 const LANES_MAX: usize = 1024;
@@ -304,7 +304,7 @@ fn output_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
     Ok(true)
 }
 
-/// What can only be said when all options are known.
+/// Checks that need all options.
 fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
     let own = !options.own.is_empty();
     let mixed = options.mix.is_some() || !options.commands.is_empty();
@@ -358,7 +358,7 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// A list of processors: `0`, `0,2`, `0-3`; nothing is none.
+/// A list of CPUs: `0`, `0,2`, `0-3`; an empty text is an empty list.
 pub(super) fn cpus(list: &str) -> Result<Vec<usize>, String> {
     let bad = || format!("--pin: not a list of CPUs: \"{list}\"");
     let mut cpus = Vec::new();
