@@ -20,7 +20,8 @@ pub fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Answers all that a replica tells of itself; its PSYNC, which is for the caller to answer.
+/// Replies to everything that a replica reports about itself, and returns its PSYNC, to which the
+/// caller replies.
 ///
 /// # Panics
 /// If it comes not, or says nothing of use.

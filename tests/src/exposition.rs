@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// What the samples of a family mean.
+/// The meaning of the samples of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Counter,

@@ -45,7 +45,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Starts everybody, and waits until the sentinels know one another and the replicas.
+    /// Starts all servers, and waits until the sentinels know one another and the replicas.
     #[track_caller]
     pub fn start(kinds: [Kind; 3], launch: impl Fn(Launch) -> Launch) -> Group {
         let members: Vec<Member> =
@@ -117,7 +117,7 @@ impl Group {
         Some(healthy && has_two && follow)
     }
 
-    /// While nobody writes: waits until the replicas have everything, and asserts that it is the same.
+    /// While no client writes: waits until the replicas have everything, and asserts that the data is the same.
     #[track_caller]
     pub fn assert_agrees(&self, primary: usize) {
         let first = &self.members[primary].node;

@@ -97,7 +97,7 @@ fn an_aclfile_is_loaded_at_start_and_again_whole_or_not_at_all() {
     assert_reply!(admin, "ACL USERS", "1) \"alice\"\n2) \"bob\"\n3) \"default\"");
     assert_reply!(bob, "PING", "PONG");
 
-    // What is not in it is gone.
+    // Users that are not in it are removed.
     fs::write(&file, "user alice on >pw ~a* +get +ping\n").unwrap();
     assert_reply!(admin, "ACL LOAD", "OK");
     assert_reply!(admin, "ACL USERS", "1) \"alice\"\n2) \"default\"");

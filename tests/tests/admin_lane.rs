@@ -29,8 +29,8 @@ fn start(launch: Launch) -> Laned {
     Laned { server, port }
 }
 
-/// Waits until so many ordinary clients are connected: one found out that the server answers, and
-/// may be a moment in going.
+/// Waits until this number of ordinary clients is connected: the connection that checked the start
+/// of the server may still be closing.
 fn wait_for_clients(admin: &mut Conn, count: &str) {
     wait_until("the clients are connected", || admin.info("connected_clients") == count);
 }
@@ -128,7 +128,7 @@ fn the_admin_lane_replies_while_pipelines_keep_all_workers_busy() {
     }
 }
 
-/// The id of a connection that cannot be asked itself.
+/// The ID of a connection that cannot execute CLIENT ID itself.
 fn id_of(conn: &Conn, admin: &mut Conn) -> String {
     let list = admin.cmd("CLIENT LIST").text();
     let address = format!(" addr={} ", conn.local_addr());
@@ -160,7 +160,7 @@ fn the_admin_lane_replies_during_a_slow_script() {
         "CONFIG GET maxmemory-policy",
         "1) \"maxmemory-policy\"\n2) \"allkeys-lru\""
     );
-    // What is about keys waits its turn here, too.
+    // Commands with keys wait their turn here, too.
     assert_reply!(admin, "GET k", busy);
     assert_reply!(admin, "FLUSHALL", busy);
     assert_reply!(admin, "PUBLISH channel message", busy);

@@ -1,5 +1,5 @@
-//! Replies and messages that wait for the append-only file: they come when what they show is where it
-//! was promised, in order, and whatever the client does meanwhile.
+//! Replies and messages that wait for the append-only file: they leave in order when the changes that they show are
+//! written as promised, whatever the client does in the meantime.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -39,7 +39,7 @@ fn pipelined_replies_leave_in_order_after_the_file_is_written() {
     }
 }
 
-/// Who hears of a change finds it in the file.
+/// A client that gets a message about a change finds the change in the file.
 #[test]
 fn messages_leave_only_after_the_file_is_written() {
     let home = AofHome::new();
@@ -153,7 +153,7 @@ fn output_that_is_kept_back_counts_towards_limits() {
     assert_eq!(writer.reply().text(), "OK");
 }
 
-/// Each reply to who asked for the disk stands behind an fdatasync of its own; the others need none.
+/// Each reply to a client with CLIENT DURABILITY DISK comes after a separate fdatasync; the others need none.
 #[test]
 fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     if subject_is_redis() {
@@ -171,7 +171,7 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     let server = launch.start();
     let count = || fs::read_to_string(&trace).unwrap().matches("fdatasync(").count();
     let mut conn = server.connect();
-    // What the file begins with is there before anything is written.
+    // The beginning of the file exists before anything is written.
     let began = count();
     for n in 0..10 {
         assert_reply!(conn, &format!("SET usual {n}"), "OK");
@@ -182,11 +182,11 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
         assert_reply!(conn, &format!("SET asked {n}"), "OK");
         assert!(count() >= began + n, "{} for {n}", count());
     }
-    // Who reads it needs no other; who asks for the disk and reads what is there does not wait.
+    // A read of synced data does not wait, and needs no fdatasync.
     let before = count();
     assert_reply!(conn, "GET asked", "\"10\"");
     assert_eq!(count(), before);
-    // What others were shown of it is told to nobody before, either.
+    // A change of another client is shown only after it is synced, too.
     let mut other = server.connect();
     assert_reply!(other, "SET later 1", "OK");
     let mut asks = Conn::tcp(&server.address());

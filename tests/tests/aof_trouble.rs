@@ -1,5 +1,5 @@
-//! The append-only file when something is wrong: torn and damaged files, a disk that is full or slow,
-//! files of a real server. What it brings back after a kill is in `aof`.
+//! The append-only file when something is wrong: torn and damaged files, a disk that is full or slow, files of a real
+//! server. Its recovery after a kill is in `aof`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -20,7 +20,7 @@ fn run(conn: &mut Conn, lines: &[&str]) {
     }
 }
 
-/// What a server left that was killed after a few commands, each of them in a batch of its own.
+/// The file of a server that was killed after a few commands, each of them in a separate batch.
 fn small_file(home: &AofHome) -> (PathBuf, Vec<u8>) {
     let server = home.launch("always").start();
     let mut conn = server.connect();
@@ -76,7 +76,7 @@ fn a_torn_end_is_truncated_or_rejected_as_configured() {
         assert_eq!(found, wanted[batches], "cut at {cut}");
         let other = conn.cmd("EXISTS c d").integer() as usize;
         assert_eq!(other, batches.saturating_sub(2).min(2), "cut at {cut}");
-        // What is appended then is read again.
+        // Commands that are appended after that are read again.
         run(&mut conn, &["SET more 1"]);
         server.kill();
         let server = AofHome::load(home.launch("always"));
@@ -571,7 +571,7 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
         run(&mut conn, &["SET before 1"]);
         let ballast = home.path("ballast");
         fs::write(&ballast, vec![0; 150_000]).unwrap();
-        // Written in order; from some point on none is answered.
+        // Written in order; after the first one without a reply, none gets one.
         let value = "v".repeat(1000);
         let mut answered = 0;
         for n in 0..300 {
@@ -684,7 +684,7 @@ fn a_file_that_cannot_be_created_is_reported_with_the_texts_of_redis() {
     assert!(outcomes[0].0.contains("Unable to turn on AOF"), "{outcomes:?}");
 }
 
-/// A thread writes the file, beside the workers.
+/// A separate thread writes the file, in addition to the workers.
 fn with_writing_thread() -> (Server, Conn) {
     let server = Launch::subject()
         .set("appendonly", "yes")
@@ -696,11 +696,10 @@ fn with_writing_thread() -> (Server, Conn) {
     (server, conn)
 }
 
-/// Whoever does not wait for the file is faster than it.
+/// A client that does not wait for the file is faster than it.
 const SLOWLY: &str = "DEBUG AOF-FLUSH-SLEEP 1000000";
 
-/// Whoever changes the dataset waits while more than 64 MiB wait for the file: be it by commands,
-/// transactions or scripts.
+/// Clients that change the dataset wait while more than 64 MiB wait for the file: by commands, transactions or scripts.
 #[test]
 fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
     if subject_is_redis() {
@@ -721,10 +720,10 @@ fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
         // begins to write to the file.
         let mut clients = one_of_each_worker(&server, 2);
         let (mut control, mut sender) = (clients.remove(1), clients.remove(0));
-        // Else it is told of what waits only when that is on the disk.
+        // Otherwise it would see the waiting bytes only when they are on the disk.
         assert_reply!(control, "CLIENT DURABILITY MEMORY", "OK");
         assert_reply!(sender, "CLIENT DURABILITY MEMORY", "OK");
-        // Long enough for much to come meanwhile.
+        // Long enough for many commands to arrive in the meantime.
         assert_reply!(control, "DEBUG AOF-FLUSH-SLEEP 300000", "OK");
         // Until the server is gone.
         let sender = std::thread::spawn(move || while sender.try_send_raw(&way).is_ok() {});
@@ -738,7 +737,7 @@ fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
     }
 }
 
-/// What waits for the file is not what eviction could free.
+/// Eviction could not free the data that waits for the file.
 #[test]
 fn unwritten_append_only_data_evicts_no_keys() {
     if subject_is_redis() {
@@ -767,7 +766,7 @@ fn unwritten_append_only_data_evicts_no_keys() {
     server.kill();
 }
 
-/// What is in the file was executed once: limits of today do not keep it out.
+/// The commands in the file were executed once: present limits do not reject them.
 #[test]
 fn a_file_is_loaded_despite_limits_that_apply_to_clients() {
     let home = AofHome::new();

@@ -172,7 +172,7 @@ fn a_new_password_does_not_affect_connected_clients() {
         let mut late = Conn::tcp(&server.address());
         assert_reply!(late, "PING", NOBODY);
         assert_reply!(early, "PING", "PONG");
-        // Without a password nobody is a stranger, whenever it came.
+        // Without a password, every client is authenticated, whenever it connected.
         assert_reply!(early, "CONFIG SET requirepass ''", "OK");
         assert_reply!(late, "PING", "PONG");
         assert_reply!(early, "CONFIG SET requirepass other", "OK");
@@ -206,7 +206,7 @@ fn reset_makes_a_connection_new() {
     });
 }
 
-/// A refused EXEC is told to monitors, too; the words before it that were hidden are not its own.
+/// Monitors also see a rejected EXEC; the hidden arguments before it are not its own.
 #[test]
 fn monitors_see_a_rejected_exec_of_an_unauthenticated_client() {
     each_protected(|server| {

@@ -1,4 +1,4 @@
-//! A client that asks much and reads late costs a bounded amount, and still gets everything. (P4)
+//! A client that sends many requests and reads late costs a bounded amount, and still gets every reply. (P4)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -111,8 +111,8 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
                     && figure(&mut other, "output_stalls") >= CLIENTS as u64
                     && figure(&mut other, "instantaneous_ops_per_sec") < 500
             });
-            // Besides the limit: 16 KiB and the rest of a receive for each,
-            // and what the allocator keeps.
+            // In addition to the limit: 16 KiB and the rest of a receive for each, and memory that the allocator
+            // retains.
             let grown = server.rss().saturating_sub(before);
             assert!(grown < 32 * MIB, "grew by {grown} bytes");
             drop(deaf);

@@ -342,7 +342,7 @@ fn errors_that_end_a_wait_are_counted_as_failures() {
     });
 }
 
-/// As from Redis 7.2 on; 7.0 counts the call when it begins to wait.
+/// Since Redis 7.2; 7.0 counts the call when it begins to wait.
 #[test]
 fn a_command_that_waits_is_counted_when_its_wait_is_over() {
     if subject_is_redis() {

@@ -1,5 +1,5 @@
-//! A thousand clients that wait: everything is delivered once and in order, and nobody is left
-//! behind; ten thousand that vanish at once leave nothing. (issue point 7)
+//! A thousand blocked clients: everything is delivered once and in order, and no client is left
+//! waiting; ten thousand that disconnect at once leave nothing. (issue point 7)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::crowd::{Crowd, Way};

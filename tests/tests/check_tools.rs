@@ -1,5 +1,5 @@
-//! The check tools beside those of a real Redis: the same verdicts, exit codes and main lines for
-//! sound files, files cut anywhere and files with changed bits. (I5)
+//! The check tools compared with those of a real Redis: the same verdicts, exit codes and main lines for intact files,
+//! files truncated anywhere and files with changed bits. (I5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_check::report::Stop;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a tool gave back.
+/// The result of a tool.
 #[derive(Debug)]
 struct Told {
     success: bool,
@@ -75,7 +75,7 @@ fn real(tool: &str, args: &[OsString], answer: &str) -> Told {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A tool that asks nothing does not wait for the answer.
+    // A tool without a prompt does not wait for the input.
     let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
     let output = child.wait_with_output().unwrap();
     Told::new(output.status.success(), &output.stdout)
@@ -115,7 +115,7 @@ fn assert_alike(what: &str, (ours, real): &(Told, Told)) {
     assert_eq!(ours.success, real.success, "{what}: {ours:?}");
 }
 
-/// What a real server has written: a directory for each way to write, with its manifest.
+/// The files of a real server: a directory for each way to write, with its manifest.
 struct Corpus {
     home: TempDir,
 }
@@ -503,7 +503,7 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
             let (ours, real) = both("redis-check-rdb", &copy);
             let what = format!("{} of {} bytes, changed at {at}", path.display(), file.len());
             tried += 1;
-            // Where no checksum tells, the real tool takes what a text begins with for its number.
+            // Without a checksum, the real tool parses the number at the beginning of a text.
             if ours.has("a score is not a number") && real.success {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The typed commands of the client are those of the server's table (C4). What they say to servers, and get, is
-//! in `client_typed.rs`.
+//! The typed commands of the client are those of the server's table (C4). `client_typed.rs` tests their requests and
+//! replies.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::workspace_root;

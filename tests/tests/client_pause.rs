@@ -39,11 +39,11 @@ fn a_paused_pipeline_continues_where_it_stopped() {
             writer.send_raw(
                 format!("GET {key}\r\nSET {key} 1\r\nINCR {key}\r\nGET {key}\r\n").as_bytes(),
             );
-            // What stands before the first write is answered.
+            // Commands before the first write get their replies.
             assert_eq!(writer.reply().to_string(), "(nil)");
         }
         wait_for_waiting(&mut control, 6);
-        // What comes during the pause queues up behind.
+        // Commands that arrive during the pause are queued.
         for (at, writer) in writers.iter_mut().enumerate() {
             writer.send(&format!("INCR k{at}"));
         }

@@ -79,8 +79,8 @@ fn a_script_may_not_choose_which_replies_are_sent() {
     });
 }
 
-/// What is sent for commands queued between MULTI and EXEC, two ECHOs behind EXEC, and CLIENT REPLY
-/// ON: the whole of it, as Brisk and as a real Redis have it.
+/// The complete output for commands queued between MULTI and EXEC, two ECHOs after EXEC, and CLIENT
+/// REPLY ON, for Brisk and for a real Redis.
 struct Case {
     queued: &'static [&'static str],
     brisk: &'static str,
@@ -127,7 +127,7 @@ fn client_reply_within_a_transaction_applies_after_exec() {
             brisk: "*3\r\n+OK\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
             redis: "*3\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
         },
-        // What was said last counts. In Redis the skip outlives ON here, and only here.
+        // The last mode counts. In Redis the skip outlives ON here, and only here.
         Case {
             queued: &["CLIENT REPLY SKIP", "CLIENT REPLY ON"],
             brisk: "*2\r\n+OK\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n",

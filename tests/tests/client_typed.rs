@@ -8,7 +8,7 @@ use brisk_testkit::{Kind, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// A real Redis and ours, which are asked the same.
+/// A real Redis and ours, which get the same requests.
 struct Both {
     redis: Client,
     brisk: Client,

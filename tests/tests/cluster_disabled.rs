@@ -1,4 +1,4 @@
-//! What a server answers about what it has not: a cluster, and modules.
+//! The replies of a server about features that it does not have: a cluster, and modules.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Launch, assert_reply};

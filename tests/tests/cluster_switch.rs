@@ -241,7 +241,7 @@ fn a_switch_does_not_wait_for_the_disk() {
     let cluster = BriskCluster::start(1, 1);
     let files: Vec<PathBuf> =
         cluster.running().map(|at| cluster.node(at).dir().join("topology.json.new")).collect();
-    // Nobody reads from the pipe, so that a thread that writes the file waits.
+    // The pipe has no reader, so that a thread that writes the file waits.
     let make = |path: &PathBuf| Command::new("mkfifo").arg(path).status().unwrap().success();
     assert!(files.iter().all(make));
     let clients = Clients::start(&cluster);

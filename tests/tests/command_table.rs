@@ -1,4 +1,5 @@
-//! The command table, field by field, as the server tells it, against the facts of Redis 7.0.15.
+//! The command table, field by field, as the server reports it, compared with the facts of Redis
+//! 7.0.15.
 //!
 //! For every command the server has: COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS must say what
 //! the reference says. Commands of later versions, which the reference lacks, are not judged here.

@@ -12,7 +12,7 @@ fn config_get_returns_the_values_that_were_set() {
         assert_reply!(conn, "CONFIG SET maxmemory 100mb timeout 30", "OK");
         let reply = conn.cmd("CONFIG GET maxmemory");
         assert_eq!(reply.field("maxmemory").unwrap().text(), "104857600");
-        // A name is answered as it was asked.
+        // The reply has the name as it was requested.
         assert_eq!(conn.cmd("CONFIG GET TIMEOUT").field("TIMEOUT").unwrap().text(), "30");
         assert_eq!(conn.info("maxmemory"), "104857600");
         let several = conn.cmd("CONFIG GET maxmemory* timeout");

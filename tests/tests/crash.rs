@@ -1,4 +1,4 @@
-//! What a server tells when a signal ends it, and when it is asked what it does.
+//! The report of a server when a signal ends it, and when a signal requests its state.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -7,7 +7,7 @@ use std::fs;
 
 const LOG: &str = "mine.log";
 
-/// What the server said, in its log and in a file of its own, when a signal has ended it.
+/// The messages of the server, in its log and in a separate file, after a signal has ended it.
 fn ended(mut server: Server) -> String {
     wait_until("the server has ended", || !server.is_running());
     let log = server.log() + &fs::read_to_string(server.dir().join(LOG)).unwrap_or_default();

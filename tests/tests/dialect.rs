@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
 
-/// Answered otherwise by Redis 7.0 than by later versions, or by Brisk than by either.
+/// Replies that differ between Redis 7.0 and later versions, or between Brisk and both.
 const NOT_AS_REDIS_7_0: &[&str] = &["BITCOUNT missing ", "server.pcall"];
 
 /// The requests, each with the lines of its recorded reply.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const MARK_LEN: usize = 40;
 
-/// A connection that asked by PSYNC, and takes a snapshot whose length is not known.
+/// A connection that has sent PSYNC, and reads a snapshot of unknown length.
 struct Replica {
     conn: Conn,
     mark: Vec<u8>,
@@ -25,7 +25,7 @@ impl Replica {
         Replica::ask_by(server.connect())
     }
 
-    /// Like [`Replica::ask`], for a replica that wants no keys and only these other parts of the
+    /// Like [`Replica::ask`], for a replica that requests no keys and only these other parts of the
     /// dataset.
     fn ask_for(server: &Server, parts: &str) -> Replica {
         let mut conn = server.connect();
@@ -138,7 +138,7 @@ fn the_stream_follows_when_the_replica_has_acknowledged_the_mark() {
     assert_eq!(next, "1) \"set\"\n2) \"behind\"\n3) \"1\"");
 }
 
-/// Who does not know of marks gets a length, and by that a file.
+/// A replica that does not know marks gets a length, and therefore a file.
 #[test]
 fn a_replica_that_knows_no_marks_gets_a_length() {
     let server = with_workers(2).set("repl-diskless-sync", "yes").start();

@@ -1,5 +1,5 @@
-//! `brisk-server --doctor`: the real program on this machine. How other machines are judged is tested
-//! beside the checks (`crates/server/src/doctor`).
+//! `brisk-server --doctor`: the real program on this machine. The unit tests of the checks (`crates/server/src/doctor`)
+//! cover other machines.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::TempDir;

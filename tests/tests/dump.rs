@@ -186,7 +186,7 @@ fn values_of_snapshots_are_restored_by_both_alike() {
     assert!(restored > 400, "{restored}");
 }
 
-/// What a manifest says of its file: the digest of the dataset, none if the file is refused.
+/// The digest of the dataset in a manifest; `None` if the file is rejected.
 ///
 /// Later servers digest scores in another notation; their files hold the data of the 7.0.15 file
 /// of the same name, where there is one.
@@ -305,7 +305,7 @@ fn a_damaged_snapshot_changes_nothing() {
     assert_eq!(dataset_digest(&mut conn), digest);
 }
 
-/// The texts that logs of Redis are searched for; clients are told nothing else than before.
+/// The texts that users search for in logs of Redis; clients get the same replies as before.
 #[test]
 fn defects_of_a_payload_are_logged() {
     let server = Launch::new(Program::Brisk).start();

@@ -121,7 +121,7 @@ fn arguments_of_client_durability_are_checked() {
     ] {
         assert_reply!(conn, line, want);
     }
-    // The stream begins while everybody stands still: not amid a transaction.
+    // The stream begins while all workers are quiesced: not during a transaction.
     let alone = with_workers(2).start();
     let mut conn = alone.connect();
     conn.pipeline(&["MULTI", "CLIENT DURABILITY REPLICAS 1"]);
@@ -149,7 +149,7 @@ fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
         }
         pair.wait_until_there("n");
         assert_held(&mut durable);
-        // It counts for everybody else, who waits only if asked to.
+        // It counts for all other clients, which wait only on request.
         assert_reply!(other, "GET a", "\"1\"");
         assert_reply!(other, "WAIT 1 1", "(integer) 0");
         let mut reader = pair.durable();
@@ -164,13 +164,13 @@ fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
         assert!(durable.reply().text().contains("tcp_port"));
         assert_eq!(durable.reply().text(), "last");
         assert_eq!(reader.reply().text(), "1");
-        // Later it is there, and nobody waits.
+        // Later it is there, and no client waits.
         pair.hold_acks(true);
         assert_reply!(durable, "GET a", "\"1\"");
     });
 }
 
-/// All that can be asked for by pipelines on many connections comes, each in order.
+/// All replies to pipelines on many connections arrive, each in order.
 #[test]
 fn pipelines_of_many_clients_keep_their_order() {
     each_replica(|pair| {
@@ -271,7 +271,7 @@ fn a_reply_waits_for_the_requested_number_of_replicas() {
     conn.send("SET b 1");
     pair.wait_until_there("b");
     assert_held(&mut conn);
-    // One is not enough, whoever it is.
+    // One is not enough, whichever it is.
     assert_reply!(pair.durable(), "SET c 1", "OK");
     assert_held(&mut conn);
     second.stall(Direction::ToServer, false);
@@ -317,12 +317,12 @@ fn a_primary_that_becomes_a_replica_acknowledges_nothing_more() {
         assert_eq!(waits.reply().to_string(), ROLE_CHANGED);
         assert_eq!(waits.read_to_end(), b"");
         pair.hold_acks(false);
-        // Whoever has asked hears of it, and not that something was written.
+        // Clients with CLIENT DURABILITY get the error, even if they did not write.
         assert_reply!(pair.primary.connect(), "CONFIG SET replica-read-only no", "OK");
         idle.send("SET own 1");
         assert_eq!(idle.reply().to_string(), ROLE_CHANGED);
         assert_eq!(idle.read_to_end(), b"");
-        // A primary again, it promises anew.
+        // As a primary again, it promises durability again.
         wait_until("it to follow", || pair.primary.info("master_link_status") == "up");
         assert_reply!(pair.primary.connect(), "REPLICAOF NO ONE", "OK");
         let mut conn = pair.durable();
@@ -358,7 +358,7 @@ fn without_a_replica_a_reply_waits_for_one_and_not_for_ever() {
     assert_eq!(conn.read_to_end(), b"");
 }
 
-/// Who has asked for the disk besides waits for both.
+/// A client with CLIENT DURABILITY DISK and REPLICAS waits for both.
 #[test]
 fn replicas_come_on_top_of_the_file() {
     if subject_is_redis() {
@@ -429,7 +429,7 @@ fn acknowledged_writes_survive_the_loss_of_the_primary() {
     });
 }
 
-/// INFO brisk tells how far behind who is, in seconds.
+/// INFO brisk shows the lag of each replica, in seconds.
 #[test]
 fn info_shows_the_lag_of_a_replica_in_seconds() {
     each_replica(|pair| {
@@ -460,7 +460,7 @@ fn info_shows_the_lag_of_a_replica_in_seconds() {
     });
 }
 
-/// Who came back while its last connection still seems to be there is one copy, not two.
+/// A replica that reconnects while its last connection still seems to exist is one copy, not two.
 #[test]
 fn a_replica_with_two_connections_is_one() {
     if subject_is_redis() {

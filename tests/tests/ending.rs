@@ -70,7 +70,7 @@ fn a_second_sigint_does_not_wait_for_the_last_snapshot() {
     assert!(log.contains("You insist... exiting now."), "{log}");
 }
 
-/// What is in no snapshot either would be lost.
+/// Data that is in no snapshot either would be lost.
 #[test]
 fn a_server_does_not_end_before_its_append_only_file_has_a_base() {
     let server = launch().set("save", "").set("shutdown-on-sigterm", "default").start();
@@ -143,7 +143,7 @@ fn an_endless_script_does_not_prevent_shutdown_nosave() {
     assert_eq!(log.matches("User requested shutdown...").count(), 1, "{log}");
 }
 
-/// Whoever comes first ends the server; the others must not keep it.
+/// The first request ends the server; the others must not prevent it.
 #[test]
 fn concurrent_shutdown_requests_are_one_shutdown() {
     for round in 0..10 {

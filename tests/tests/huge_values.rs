@@ -1,4 +1,4 @@
-//! Huge values: they are freed behind everybody's back, and read as they were. (issue point 6)
+//! Huge values: they are freed in the background, and read as they were. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::Launch;
@@ -7,7 +7,7 @@ use brisk_testkit::wait::holds_within;
 use brisk_testkit::{Conn, assert_reply, each_backend, each_config, wait_until};
 use std::time::Duration;
 
-/// Of some hundred bytes: more than the kernel takes of a reply that nobody reads.
+/// A few hundred bytes each: more than the kernel takes of an unread reply.
 const MANY: usize = 20_000;
 
 /// Puts many elements under a key, a thousand with each command.
@@ -84,7 +84,7 @@ fn flushall_replies_when_the_memory_is_free() {
                 assert_eq!(figure(&mut conn, "lazyfree_pending_objects"), 0);
             }
         }
-        // Each a change, and told to those who wait for the keys.
+        // Each is a change, and wakes the clients that are blocked on the keys.
         build(&mut conn, "SADD", "big");
         conn.cmd("XGROUP CREATE stream group $ MKSTREAM");
         let mut waiting = server.connect();
@@ -237,7 +237,7 @@ fn huge_pages_are_used_only_with_enough_data() {
     for key in 0..10 {
         conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);
     }
-    // What was there before the program could say anything.
+    // Memory from before the program could decide.
     assert!(server.huge_page_bytes() <= 4 << 20, "{}", server.huge_page_bytes());
     for key in 0..100 {
         conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);

@@ -1,4 +1,4 @@
-//! INFO: every field of Redis 7 is there, in its section, and tells the truth. (I1, I2)
+//! INFO: every field of Redis 7 exists, in its section, and has the right value. (I1, I2)
 
 use brisk_testkit::server::{brisk_binary, redis_binary, subject_is_redis};
 use brisk_testkit::{Launch, assert_reply, each_config, each_protocol, wait_until};

@@ -8,7 +8,7 @@ use brisk_testkit::{Conn, Server, assert_reply, wait_until, words};
 use brisk_tests::with_workers;
 use std::path::Path;
 
-/// A client that hears every message, and one that says where a command's messages end.
+/// A client that gets every message, and one that marks the end of a command's messages.
 struct Listener {
     conn: Conn,
     marker: Conn,

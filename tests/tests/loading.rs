@@ -20,7 +20,7 @@ const DAMAGED: usize = 40;
 struct Home(TempDir);
 
 impl Home {
-    /// With so many small strings.
+    /// With this number of small strings.
     fn with_keys(keys: usize) -> Home {
         let home = Home(TempDir::new());
         let server = home.launch(Launch::subject()).start();
@@ -50,7 +50,7 @@ impl Home {
 
     /// A server that takes long to load.
     fn slow(&self, launch: Launch) -> Launch {
-        // The real one looks at its clients between so many bytes.
+        // The real one serves its clients once per this number of bytes.
         self.launch(launch)
             .while_loading()
             .set("key-load-delay", DELAY_US)
@@ -357,7 +357,7 @@ fn nothing_expires_or_is_evicted_or_saved_while_loading() {
     assert_eq!(conn.cmd("DBSIZE").integer(), KEYS as i64);
 }
 
-/// What a start with the file comes to.
+/// The result of a start with the file.
 fn outcome(home: &Home, threads: &str) -> Result<String, String> {
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
     let server = launch.set("threads", threads).try_start()?;
@@ -436,7 +436,7 @@ fn many_blocks_load_the_same_by_any_number_of_threads_and_again() {
     for _ in 0..10 {
         assert_reply!(conn, "DEBUG RELOAD NOSAVE", "OK");
     }
-    // What was flushed is freed by another thread.
+    // Another thread frees flushed data.
     wait_until("no memory is lost", || used(&mut conn) < once + once / 5);
 }
 
@@ -444,7 +444,7 @@ fn refused(bytes: &[u8], how: &str) {
     let home = Home::with_file(bytes);
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
     match launch.set("threads", "4").set("rdbchecksum", "no").try_start() {
-        // What was changed is in a text.
+        // The change is in a text.
         Ok(server) => assert!(!server.log().contains("panicked"), "{how}: {}", server.log()),
         Err(error) => {
             assert!(error.contains("the server ended with exit status: 1:"), "{how}: {error}");

@@ -1,5 +1,5 @@
-//! Commands that work on many elements: other clients go on, and nobody sees anything but one
-//! moment. (issue point 6)
+//! Commands that work on many elements: other clients continue, and no client sees an intermediate
+//! state. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -110,8 +110,8 @@ fn long_commands_give_the_same_results_inside_a_transaction() {
     });
 }
 
-/// A writer adds to a source all the time. Each union must hold what was acknowledged before it was
-/// asked for, and nothing that was sent after it was answered.
+/// A writer adds to a source all the time. Each union must hold everything that was acknowledged
+/// before the request, and nothing that was sent after its reply.
 #[test]
 fn a_stored_result_is_consistent_during_writes_to_its_sources() {
     let server = with_workers(2).start();
@@ -151,7 +151,7 @@ fn a_result_is_stored_even_if_its_client_has_disconnected() {
     let mut gone = server.connect();
     gone.send("SUNIONSTORE d a nothing");
     wait_until("the command has arrived", || {
-        // The peer's own commands are counted: only what the other asked for matters.
+        // The peer's own commands are counted: only the request of the other matters.
         conn.cmd("CLIENT LIST").text().contains("cmd=sunionstore")
             || conn.cmd("EXISTS d").integer() == 1
     });

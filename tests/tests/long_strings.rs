@@ -86,7 +86,7 @@ fn every_change_and_every_part_is_as_in_a_real_server() {
     });
 }
 
-/// What one server dumps the other restores, both ways.
+/// Each server restores a dump of the other, both ways.
 fn same_after_dump(ours: &mut Conn, theirs: &mut Conn, key: &str) {
     for way in 0..2 {
         let (from, to) =

@@ -49,7 +49,7 @@ fn memory_of_a_running_long_command_evicts_no_keys() {
     }
 }
 
-/// What has been deleted is free at once, whoever does the freeing.
+/// Deleted data is free at once, whatever thread frees it.
 #[test]
 fn memory_that_is_about_to_be_freed_evicts_no_keys() {
     let server = Launch::subject().start();
@@ -68,7 +68,7 @@ fn memory_that_is_about_to_be_freed_evicts_no_keys() {
         assert_reply!(conn, "SET small value", "OK");
         push_numbers(&mut conn, "SADD big a", 0..400_000);
         limit(&mut conn, "noeviction", MIB / 2);
-        // Twice the room that there is beside it.
+        // Twice the room that is left next to it.
         let sets: Vec<String> = (0..4_000).map(|i| format!("SET {i} {:0300}", 0)).collect();
         let lines: Vec<&str> =
             std::iter::once(delete).chain(sets.iter().map(String::as_str)).collect();

@@ -106,7 +106,7 @@ fn wrong_options_are_rejected_before_anything_is_sent() {
     ] {
         assert_reply!(conn, &format!("MIGRATE 127.0.0.1 1 {options}"), error);
     }
-    // Nobody listens there.
+    // Ports without a listener.
     let refused = "(error) IOERR error or timeout writing to target instance";
     for port in ["1", "nonsense"] {
         assert_reply!(conn, &format!("MIGRATE 127.0.0.1 {port} k 0 5000"), refused);
@@ -161,7 +161,7 @@ fn a_transaction_and_a_script_hand_keys_over_too() {
     assert_reply!(here, "DBSIZE", "(integer) 0");
 }
 
-/// A server that does what the test says: reads until a request is whole, answers when told.
+/// A scripted server: it reads until a request is complete, and replies when the test says so.
 struct Scripted {
     listener: TcpListener,
 }

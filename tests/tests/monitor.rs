@@ -103,7 +103,7 @@ fn monitor_hides_administration_and_every_password() {
     });
 }
 
-/// What a line of MONITOR shows behind the address.
+/// The part of a MONITOR line after the address.
 fn words(watcher: &mut Conn) -> String {
     line(&watcher.reply()).split_once("] ").unwrap().1.to_owned()
 }
@@ -208,7 +208,7 @@ fn a_monitor_may_not_look_at_keys_and_ends_by_reset() {
             let error = "(error) ERR Replica can't interact with the keyspace";
             assert_reply!(watcher, words, error);
         }
-        // The second is not answered.
+        // The second one gets no reply.
         watcher.send("MONITOR");
         assert_reply!(watcher, "PING", "PONG");
         assert!(line(&watcher.reply()).ends_with("\"PING\""));

@@ -1,8 +1,8 @@
 //! Replicas that come back go on where they were, if the server still has what they lack; and what is
 //! kept for them costs its bytes once.
 //!
-//! What is expected is Redis's: offsets count the bytes of the stream from 1 on, PSYNC asks for the next
-//! one, and what is kept is what INFO replication says.
+//! The expected behaviour is that of Redis: offsets count the bytes of the stream from 1 on, PSYNC names the next one,
+//! and INFO replication shows the retained range.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -36,7 +36,7 @@ fn line(conn: &mut Conn) -> String {
     }
 }
 
-/// What PSYNC is answered, and the connection.
+/// The reply to PSYNC, and the connection.
 fn psync(server: &Server, id: &str, next: i64) -> (String, Conn) {
     let mut conn = server.connect();
     assert_reply!(conn, "REPLCONF capa psync2", "OK");
@@ -164,7 +164,7 @@ fn the_backlog_is_kept_to_the_byte() {
     for (field, count) in counts {
         assert_eq!(server.info(field), count.to_string(), "{field}");
     }
-    // Who did not say that it knows names is not told any. Names are compared as numbers are.
+    // A replica that does not announce psync2 gets no ID. IDs are compared without regard to case.
     let mut plain = server.connect();
     plain.send(&format!("PSYNC {} {}", id.to_uppercase(), end + 1));
     plain.expect_bytes(b"+CONTINUE\r\n");
@@ -172,7 +172,7 @@ fn the_backlog_is_kept_to_the_byte() {
     assert_eq!(server.info("sync_partial_ok"), "0");
 }
 
-/// While nobody follows, the stream goes on: its places would else name other changes later.
+/// Without replicas, the stream continues: otherwise its offsets would name other changes later.
 #[test]
 fn changes_without_a_replica_are_in_the_backlog() {
     let server = with_workers(2).set("repl-ping-replica-period", "10000").start();
@@ -194,7 +194,7 @@ fn changes_without_a_replica_are_in_the_backlog() {
     for expected in ["select 0", "set a 1", "multi", "incr a", "incr b", "exec"] {
         assert_eq!(next().to_lowercase(), expected);
     }
-    // One that comes back knows the database: it is not told again.
+    // A returning replica knows the database: SELECT is not sent again.
     let end = number(&server, "master_repl_offset") as i64;
     let (_, mut again) = psync(&server, &id, end + 1);
     assert_reply!(conn, "SET c 1", "OK");
@@ -283,7 +283,7 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     for _ in 0..80 {
         conn.call(&["SET", "key", &value]);
     }
-    // What the kernel has taken does not count, what is in the backlog may be behind.
+    // Bytes that the kernel has taken do not count, and the replica may lag by the bytes in the backlog.
     assert_eq!(conn.info("connected_slaves"), "1");
     while conn.info("connected_slaves") == "1" {
         conn.call(&["SET", "key", &value]);
@@ -296,7 +296,7 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     }
 }
 
-/// Bytes that a stalled stream of 20 MB takes for so many replicas.
+/// The memory of a stalled stream of 20 MB for this number of replicas.
 fn cost_of(replicas: usize, value: &str, count: usize) -> u64 {
     let server = with_workers(2)
         .set("client-output-buffer-limit", "replica 0 0 0")

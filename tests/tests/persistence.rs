@@ -92,7 +92,7 @@ fn fill(conn: &mut Conn) {
     assert_eq!(conn.call(&["FUNCTION", "LOAD", LIBRARY]).text(), "lib");
 }
 
-/// What tells two datasets apart.
+/// Values that distinguish two datasets.
 fn dataset(conn: &mut Conn) -> [String; 4] {
     ["DEBUG DIGEST", "FUNCTION LIST WITHCODE", "PEXPIRETIME later", "INFO keyspace"]
         .map(|line| conn.cmd(line).to_string())
@@ -243,7 +243,7 @@ fn shutdown_saves_only_as_configured_or_requested() {
     }
 }
 
-/// Whoever is answered before the end finds the write in the file, however busy the server was.
+/// A write with a reply before the end is in the file, however busy the server was.
 #[test]
 fn every_acknowledged_write_is_in_the_last_snapshot() {
     let home = Home::new();
@@ -256,14 +256,14 @@ fn every_acknowledged_write_is_in_the_last_snapshot() {
             for (client, answered) in answered.into_iter().enumerate() {
                 let kept = conn.cmd(&format!("GET counter:{client}")).text();
                 let kept: i64 = kept.parse().unwrap();
-                // The last one may have been executed and not answered.
+                // The last one may have been executed without a reply.
                 assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
             }
         },
     );
 }
 
-/// What each of some clients was answered last when SHUTDOWN ended the server.
+/// The last reply of each client when SHUTDOWN ended the server.
 fn write_until_the_end(server: &Server) -> Vec<i64> {
     const CLIENTS: usize = 8;
     let mut conn = server.connect();
@@ -384,7 +384,7 @@ fn a_server_that_loads_can_be_stopped() {
         return; // it waits for the file
     }
     let home = Home::new();
-    // Nobody writes into it, so that it is never read to its end.
+    // The pipe has no writer, so that it is never read to its end.
     assert!(Command::new("mkfifo").arg(home.file()).status().unwrap().success());
     let (port, log) = (Port::claim(), fs::File::create(home.path("log")).unwrap());
     let mut child = Command::new(brisk_binary().unwrap())
@@ -410,7 +410,7 @@ fn keys_that_have_expired_are_not_loaded() {
     assert_reply!(conn, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
     assert_reply!(conn, "MSET a 1 b 2", "OK");
     assert_reply!(conn, "SET short v PX 1", "OK");
-    // Nobody asks for it, so it is still there.
+    // No client reads it, so it still exists.
     assert_reply!(conn, "DBSIZE", "(integer) 3");
     conn.send("SHUTDOWN");
     server.ended();

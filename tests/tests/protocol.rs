@@ -1,4 +1,4 @@
-//! What the server makes of bytes that are no commands, and how HELLO switches the protocol.
+//! Bytes that are not commands, and how HELLO switches the protocol.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;

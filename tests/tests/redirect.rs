@@ -1,6 +1,6 @@
-//! CLIENT CAPA redirect: a replica sends who asked for it to its primary.
+//! CLIENT CAPA redirect: a replica redirects clients with this capability to its primary.
 //!
-//! What is expected is what Valkey 8.0.1 answers, which is the control where it is there.
+//! The expected replies are those of Valkey 8.0.1, which is the control if it is installed.
 
 use brisk_testkit::kind::Kind;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
@@ -48,12 +48,12 @@ fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
         assert_reply!(conn, "GET k", there);
         let refused = "(error) EXECABORT Transaction discarded because of previous errors.";
         assert_reply!(conn, "EXEC", refused);
-        // Others are answered as ever.
+        // Other clients get the usual replies.
         let mut other = replica.connect();
         assert_reply!(other, "GET k", "(nil)");
         let read_only = "(error) READONLY You can't write against a read only replica.";
         assert_reply!(other, "SET k 1", read_only);
-        // It may ask for what the replica has, and is still not to write.
+        // It may read from the replica, but still not write.
         assert_reply!(conn, "READONLY", "OK");
         assert_reply!(conn, "GET k", "(nil)");
         assert_reply!(conn, "SET k 1", there);

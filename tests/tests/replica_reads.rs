@@ -24,7 +24,7 @@ struct Pair {
 
 impl Pair {
     fn start(replica: Launch) -> Pair {
-        // What expires stays at the primary until somebody asks for it there.
+        // Expired keys stay at the primary until a client accesses them there.
         let primary = Launch::redis().set("repl-diskless-sync-delay", "0").start();
         let mut at_primary = primary.connect();
         assert_reply!(at_primary, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
@@ -103,20 +103,20 @@ fn expired_keys_of_a_replica_are_hidden_and_stay_until_its_primary_removes_them(
             ("DBSIZE", "(integer) 3"),
         ]);
         assert_eq!(pair.at_replica.info("expired_keys"), "0");
-        // Asked for, they go: there, and here by its word.
+        // An access removes them: at the primary, and at the replica by its DEL.
         pair.write("EXISTS due hash");
         pair.check(&[("DBSIZE", "(integer) 1")]);
         assert_eq!(pair.at_replica.info("expired_keys"), "0");
     });
 }
 
-/// What the primary sends finds them: there they are.
+/// Commands of the primary find them: they exist there.
 #[test]
 fn to_its_primary_a_replica_has_keys_that_have_expired() {
     each_replica(|mut pair| {
         pair.write("SET due 1 PXAT 1");
         pair.check(&[("EXISTS due", "(integer) 0"), ("DBSIZE", "(integer) 1")]);
-        // It is set anew there, and is persistent here, too.
+        // It is set again there, and is persistent here, too.
         pair.write("SET due 2");
         pair.check(&[("GET due", "\"2\""), ("TTL due", "(integer) -1")]);
     });
@@ -152,7 +152,7 @@ fn clients_of_a_replica_do_not_write() {
         ]);
         let refused = pair.at_replica.cmd("EVAL \"return redis.call('SET', 'k', '2')\" 0");
         assert!(refused.to_string().starts_with(&format!("{READONLY} script: ")), "{refused}");
-        // Who may write finds expired keys gone.
+        // Clients that may write find expired keys gone.
         pair.write("SET due 1 PXAT 1");
         pair.check(&[
             ("CONFIG SET replica-read-only no", "OK"),
@@ -165,7 +165,7 @@ fn clients_of_a_replica_do_not_write() {
     });
 }
 
-/// What they gave a deadline goes when it has expired, and what the primary gave one stays.
+/// Keys to which clients gave a TTL are removed when they expire, and those with a TTL of the primary stay.
 #[test]
 fn keys_that_clients_of_a_writable_replica_let_expire_are_removed() {
     each_replica(|mut pair| {

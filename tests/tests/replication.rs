@@ -26,8 +26,8 @@ impl Stream {
         Stream(conn, magic)
     }
 
-    /// The next command but PING, as one line. SELECT is told without its number, since that
-    /// depends on what came before.
+    /// The next command except PING, as one line. SELECT has no number, since that depends on
+    /// earlier commands.
     fn next(&mut self) -> String {
         loop {
             let line = match self.0.reply() {
@@ -377,7 +377,7 @@ fn a_real_redis_follows() {
         let role = conn.cmd("ROLE");
         let listed = role.elements()[2].elements()[0].elements()[1].text();
         assert!(listed.contains(&replica.port().to_string()), "{listed}");
-        // It tells once a second how far it is.
+        // It reports its offset once a second.
         wait_until("its word", || conn.info("slave0").contains("state=online"));
     }
     // When it is gone, nothing is collected any more.

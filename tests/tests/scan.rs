@@ -1,4 +1,5 @@
-//! SCAN's promise: what is there throughout is returned, whatever is written meanwhile.
+//! SCAN's promise: keys that exist throughout are returned, whatever is written during the
+//! iteration.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Conn, assert_reply, each_config, each_protocol};

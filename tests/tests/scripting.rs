@@ -193,7 +193,8 @@ fn a_script_has_its_own_database_and_protocol() {
     });
 }
 
-/// Keys that a script does not declare are used as correctly: nobody sees it half done.
+/// Keys that a script does not declare are used correctly as well: no client sees an intermediate
+/// state.
 #[test]
 fn scripts_are_atomic_with_declared_and_undeclared_keys() {
     const TURNS: usize = 400;
@@ -589,7 +590,7 @@ fn a_slow_script_is_ended_by_no_shutdown_but_one_without_saving() {
     }
 }
 
-/// Unlike Redis, commands on keys that a slow script does not use are answered.
+/// Unlike Redis, the server executes commands on keys that a slow script does not use.
 #[test]
 fn keys_that_a_slow_script_does_not_declare_are_served() {
     if subject_is_redis() {
@@ -632,8 +633,8 @@ fn a_client_that_leaves_does_not_stop_its_script() {
     wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
 }
 
-/// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and
-/// for a client that is gone.
+/// FLUSHALL in a slow script: for a client without replies, next to a monitor, and for a
+/// disconnected client.
 #[test]
 fn a_slow_script_that_flushes_is_monitored_once_and_obeys_client_reply() {
     for workers in [1, 2] {
@@ -691,7 +692,7 @@ fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
     wait_until("the memory is back", || used() < 16 << 20);
 }
 
-/// What is there once may be shown many times.
+/// A value that is stored once may be shown many times.
 #[test]
 fn replies_of_more_than_a_script_may_take_are_errors() {
     if subject_is_redis() {
@@ -886,7 +887,7 @@ fn a_slow_script_gives_way_wherever_it_is() {
         assert!(killed.contains("killed by user"), "{place}: {killed}");
         wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
     }
-    // What takes long comes to its end if nobody minds.
+    // A slow call completes if no client kills it.
     let sort = "local t = {} for i = 1, 100000 do t[i] = i * 7919 % 100003 end \
                 table.sort(t, function(a, b) return a < b end) return {t[1], t[50000], t[100000]}";
     let sorted = eval(&mut runner, sort, 0, &[]).to_string();

@@ -1,12 +1,12 @@
 //! Failovers by real sentinels: whatever happens to the primary, there is one again with two replicas
 //! that have its data, and nothing is lost that was promised.
 //!
-//! What is promised, and asserted after each failover:
+//! The promises, which are asserted after each failover:
 //!
 //! - Whatever all replicas had before the failure stays: one of them is the next primary.
-//! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not
-//!   enough: sentinels choose by offsets that they asked for a while ago, and a planned failover does not
-//!   wait for the replica that it promotes.
+//! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not enough:
+//!   sentinels choose by offsets that they queried a while ago, and a planned failover does not wait for the replica
+//!   that it promotes.
 //! - If clients request with CLIENT DURABILITY that both replicas have a write before its reply, every acknowledged
 //!   record is kept.
 //! - Other acknowledged records may be lost if they were written during the failover. They are counted and printed.
@@ -36,9 +36,9 @@ enum Failure {
     Killed,
     /// The process stands still, and goes on when there is another primary.
     Stopped,
-    /// Nobody reaches it, but a client that is beside it.
+    /// It is unreachable, except for a client on its side.
     Parted,
-    /// None: the sentinels are asked for another primary.
+    /// None: SENTINEL FAILOVER requests another primary.
     Planned,
 }
 

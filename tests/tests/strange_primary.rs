@@ -1,5 +1,5 @@
-//! A primary that sends what is no stream of commands: the replica closes the connection, keeps what came
-//! before, and asks for what follows it.
+//! A primary that sends bytes that are not a stream of commands: the replica closes the connection, keeps the earlier
+//! data, and requests the stream after it.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
@@ -19,7 +19,7 @@ fn follower() -> (Server, TcpListener, TcpStream) {
     follower_that_hears("+OK\r\n")
 }
 
-/// The same, which is answered so to what it tells of itself.
+/// The same, with this reply to everything that the replica reports about itself.
 fn follower_that_hears(answer: &str) -> (Server, TcpListener, TcpStream) {
     let (listener, port) = listen();
     let server = Launch::subject().start();
@@ -63,7 +63,7 @@ fn commands(all: &[&[&str]]) -> Vec<u8> {
     all.iter().flat_map(|words| encoded(words)).collect()
 }
 
-/// What a comparison that heals says of the slot of the key `kept` if the primary has no keys there.
+/// The marker of a healing comparison for the slot of the key `kept` if the primary has no keys there.
 fn nothing_is_kept() -> String {
     format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32))
 }
@@ -119,7 +119,7 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
     let before = conn.info("slave_repl_offset").parse::<usize>().expect("a number");
     assert_reply!(conn, "CLIENT PAUSE 100000 WRITE", "OK");
-    // What stands before it is no write, and shows that its turn has come.
+    // The bytes before it are not a write, and show that its turn has come.
     let ping = encoded(&["PING"]);
     stream
         .write_all(&[&*ping, &encoded(&["PING", &nothing_is_kept()])].concat())
@@ -132,7 +132,7 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("it to be healed", || conn.cmd("EXISTS kept").to_string() == "(integer) 0");
 }
 
-/// What it finds in comparisons is more than the kernel takes of it while its primary does not read.
+/// The findings of its comparisons are more than the kernel takes from it while its primary does not read.
 #[test]
 fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
     const ROUNDS_MAX: u64 = 5000;

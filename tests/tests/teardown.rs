@@ -1,4 +1,4 @@
-//! What a closing connection leaves behind: nothing. (S1)
+//! A closed connection leaves nothing. (S1)
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config, wait_until};
 

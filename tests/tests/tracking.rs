@@ -1,4 +1,4 @@
-//! Client-side caching: who is told of which changes, in which form and order.
+//! Client-side caching: invalidation messages, their receivers, form and order.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
@@ -6,8 +6,8 @@ use brisk_testkit::{Conn, Server, assert_reply, each_backend, each_config, wait_
 use brisk_tests::{until_slow, with_workers};
 use std::collections::HashMap;
 
-/// A connection that tracks, and where it hears: itself with RESP3, else a subscriber of RESP2 that
-/// it redirects to.
+/// A connection that tracks, and the connection that gets its messages: itself with RESP3, otherwise a subscriber of
+/// RESP2 that it redirects to.
 struct Cacher {
     conn: Conn,
     ear: Option<Conn>,
@@ -374,7 +374,7 @@ fn keys_of_several_prefixes_share_one_invalidation() {
         own.read("MSET b:3 x b:4 x");
         some.hears(&["b:3", "b:4"]);
         all.hears(&["b:3", "b:4"]);
-        // Nothing was read, and it hears again.
+        // Nothing was read, but it gets messages again.
         other.cmd("DEL b:1 nothing");
         for cacher in [&mut all, &mut some, &mut own] {
             cacher.hears(&["b:1"]);
@@ -412,7 +412,7 @@ fn a_client_is_notified_when_its_redirection_target_is_gone() {
     assert_reply!(cacher.conn, "CLIENT GETREDIR", format!("(integer) {id}"));
     let line = cacher.conn.cmd("CLIENT INFO").text();
     assert!(line.contains(" flags=t ") && line.contains(&format!(" redir={id} ")), "{line}");
-    // A client of RESP2 that does not listen cannot be told.
+    // A client of RESP2 without a subscription gets no messages.
     cacher.read("GET k");
     other.cmd("SET k 1");
     // From worker to worker: what is redirected passes the one of who tracks.
@@ -596,7 +596,7 @@ fn a_served_blocked_client_gets_its_reply_before_the_invalidation() {
     cacher.conn.send("BLMOVE from to LEFT LEFT 0");
     wait_until("it waits", || other.info("blocked_clients") == "1");
     other.cmd("RPUSH from x");
-    // Redis 7.0 tells first.
+    // Redis 7.0 sends the invalidation first.
     if !subject_is_redis() {
         cacher.conn.expect_bytes(b"$1\r\nx\r\n");
         cacher.hears(&["to"]);
@@ -621,7 +621,7 @@ fn no_cache_goes_stale_unnoticed() {
     let mut conn = server.connect();
     for filled in filled {
         let Ok((mut cacher, mut cache)) = filled else { panic!("a cache was not filled") };
-        // What has expired by now is told of when it is looked at.
+        // Expired keys are invalidated when they are accessed.
         for key in 0..20 {
             conn.cmd(&format!("GET key:{key}"));
         }
@@ -744,8 +744,8 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
         hears_of_all_or_last(&mut cacher)
     });
     assert!(was_about_all, "no message was about all keys");
-    // Once it has read everything, the client hears of each key again. There may be several messages about all
-    // keys, and each of them may stand for this change.
+    // Once it has read everything, the client gets a message for each key again. There may be several messages about
+    // all keys, and each of them may stand for this change.
     loop {
         change(&mut cacher, "last");
         if !hears_of_all_or_last(&mut cacher) {

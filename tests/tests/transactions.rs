@@ -197,7 +197,7 @@ fn blocking_commands_do_not_block_and_blocked_clients_are_served_after_exec() {
         assert_reply!(conn, "EXEC", "1) (nil)\n2) (nil)\n3) (nil)");
         waiter.send("BLPOP q 0");
         wait_until("a client is blocked", || conn.info("blocked_clients") == "1");
-        // What is pushed and taken again within the transaction was never there for others.
+        // Elements that are pushed and popped within the transaction were never visible to others.
         queue(&mut conn, &["RPUSH q 1 2", "LPOP q", "LLEN q"]);
         assert_reply!(conn, "EXEC", "1) (integer) 2\n2) \"1\"\n3) (integer) 1");
         assert_eq!(waiter.reply().to_string(), "1) \"q\"\n2) \"2\"");
@@ -558,7 +558,7 @@ fn readers_never_see_half_a_transfer() {
                                 let from = random.below(ACCOUNTS);
                                 let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
                                 let by = 1 + random.below(50);
-                                // Now and then with everybody else standing still.
+                                // Sometimes with all other workers quiesced.
                                 let last = if round % 16 == 0 { "DBSIZE" } else { "PING" };
                                 let last = if round % 16 == 8 { "RANDOMKEY" } else { last };
                                 let replies = conn.pipeline(&[

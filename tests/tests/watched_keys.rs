@@ -5,7 +5,7 @@ use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
 use brisk_tests::with_workers;
 
-/// Enough that EXEC has to have everybody else stand still.
+/// Enough keys that EXEC has to quiesce all other workers.
 const KEYS: usize = 3000;
 
 /// Lets a client watch `key:0` to `key:<keys - 1>`.
@@ -95,7 +95,7 @@ fn ended_watches_do_not_affect_the_session() {
                 assert_eq!(figure(&clients.text(), "total_watched_keys"), 0);
                 assert_eq!(figure(&brisk.text(), "leftover_watches"), KEYS, "{end:?}");
             }
-            // Changes of what was watched, and of what is watched anew.
+            // Changes of keys that were watched, and of keys that are watched again.
             for (line, wanted) in [
                 ("SET key:1 x", true),
                 ("FLUSHALL", true),
@@ -129,7 +129,7 @@ fn a_key_watched_again_stays_watched_after_leftover_cleanup() {
             assert_reply!(third, "WATCH key:0", "OK");
             let replies =
                 conn.pipeline(&["UNWATCH", "WATCH key:0 key:2999", "INFO brisk", "INFO clients"]);
-            // Whoever watches takes as many away.
+            // Each WATCH removes as many leftovers.
             assert_eq!(figure(&replies[2].text(), "leftover_watches"), KEYS - 2);
             assert_eq!(figure(&replies[3].text(), "watching_clients"), 2);
             wait_until("all are taken out", || other.info("leftover_watches") == "0");

@@ -29,6 +29,7 @@ const COMMENTED: &[&str] = &[
     "crates/testkit/",
     "checks/",
     "fuzz/",
+    "tests/",
     "xtask/",
 ];
 

@@ -6,7 +6,7 @@ use super::rows::{Call, Options};
 use super::tree::{Method, Piece};
 use std::fmt::Write;
 
-/// What a line of a comment may be long.
+/// The maximum length of a line of a comment.
 const COMMENT_MAX: usize = 106;
 
 /// A comment of these paragraphs, whose lines begin with `mark`.
@@ -92,7 +92,7 @@ impl Call<'_> {
         self.reply.contains('T')
     }
 
-    /// The type of the command, of somebody.
+    /// The type of the command, with the owner `whose`.
     fn command(&self, whose: &str) -> String {
         match &self.options {
             Some(options) => format!("Command<{whose}, {}, options::{options}>", self.reply),
