@@ -17,7 +17,7 @@ pub(super) fn docs(out: &mut String, mark: &str, paragraphs: &[String]) {
         }
         let mut line = String::new();
         for word in paragraph.split(' ') {
-            // What would begin a list or a title does not begin a line.
+            // A word that would begin a list or a title does not begin a line.
             let begins = word.starts_with(|c: char| c.is_alphabetic() || "[`(".contains(c));
             if begins && !line.is_empty() && line.len() + 1 + word.len() > COMMENT_MAX {
                 let _ = writeln!(out, "{mark} {line}");
@@ -131,13 +131,13 @@ impl Call<'_> {
         about.push(format!("{complexity} Since Redis {}. {errors}", self.spec.since));
         if self.traits.binds {
             about.push(
-                "It changes what the connection is, or tells of it: it is no method of \
+                "This command changes or reports the state of its connection. It is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );
         } else if self.traits.blocks {
             about.push(
-                "It may wait, and what is behind it on the connection with it: it is no method of \
+                "This command may block its connection and the commands after it. It is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );
@@ -232,7 +232,7 @@ fn write_option(out: &mut String, method: &Method, generics: &str, to: &str, the
         about += " May be called again.";
     }
     if let Some(before) = &method.behind {
-        let _ = write!(about, " Only behind `{before}`.");
+        let _ = write!(about, " Only after `{before}`.");
     }
     docs(out, "///", &[about]);
     let own = if method.is_last { "mut self" } else { "self" };

@@ -198,8 +198,8 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `HMGET key field …`
 ///
-/// O(N) in the number of requested fields. Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of requested fields. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HMGET", READS);
     request.key(key);

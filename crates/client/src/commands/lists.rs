@@ -14,7 +14,7 @@ use crate::request::Request;
 ///
 /// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn blmove<T>(
     source: impl ToArg,
@@ -40,7 +40,7 @@ pub fn blmove<T>(
 /// O(N+M) where N is the number of provided keys and M is the number of elements returned. Since Redis 7.0.0.
 /// Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn blmpop<K, T>(
     timeout: impl ToArg,
@@ -63,7 +63,7 @@ pub fn blmpop<K, T>(
 /// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BLPOP", BLOCKS);
@@ -80,7 +80,7 @@ pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 /// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BRPOP", BLOCKS);
@@ -95,7 +95,7 @@ pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 ///
 /// O(1). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 #[deprecated(note = "since Redis 6.2.0: `BLMOVE` with the `RIGHT` and `LEFT` arguments instead")]
 pub fn brpoplpush<T>(

@@ -17,7 +17,7 @@ use crate::request::Request;
 /// set, and M being the number of elements popped. Since Redis 7.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn bzmpop<K, T>(
     timeout: impl ToArg,
@@ -40,7 +40,7 @@ pub fn bzmpop<K, T>(
 /// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
 /// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMAX", BLOCKS);
@@ -57,7 +57,7 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
 /// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
 /// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMIN", BLOCKS);
@@ -261,7 +261,7 @@ pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandm
 }
 
 /// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
-/// if these are asked for.
+/// if these are requested.
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///

@@ -304,7 +304,7 @@ pub fn xrange<T>(
 }
 
 /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-/// entries; none if there are no new ones: only `xread_block` waits.
+/// entries; none if there are no new ones: only `xread_block` blocks.
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
 ///
@@ -322,7 +322,7 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 }
 
 /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-/// entries; none if the time is over.
+/// entries; none after the timeout.
 ///
 /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
 ///
@@ -331,7 +331,7 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 /// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: those of
 /// the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn xread_block<T>(
     milliseconds: impl ToArg,
@@ -349,7 +349,7 @@ pub fn xread_block<T>(
 }
 
 /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-/// none if there are no new ones: only `xreadgroup_block` waits.
+/// none if there are no new ones: only `xreadgroup_block` blocks.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
 ///
@@ -376,7 +376,7 @@ pub fn xreadgroup<T>(
 }
 
 /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-/// none if the time is over.
+/// none after the timeout.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
 ///
@@ -386,7 +386,7 @@ pub fn xreadgroup<T>(
 /// getting new data. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
 /// the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
+/// This command may block its connection and the commands after it. It is not a method of
 /// [`Client`](crate::Client), whose connections are shared.
 pub fn xreadgroup_block<T>(
     group: impl ToArg,

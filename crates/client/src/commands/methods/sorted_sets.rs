@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
-    /// if these are asked for.
+    /// if these are requested.
     ///
     /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
     pub fn zrange<T>(
