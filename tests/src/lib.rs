@@ -1,8 +1,8 @@
 //! Recorded replies of real servers, kept in `data/`, for the tests that compare against them.
 //!
-//! The tests themselves are in `tests/`, one file per behaviour. `BRISK_TEST_SUBJECT=redis cargo
+//! The tests themselves are in `tests/`, one file per behavior. `BRISK_TEST_SUBJECT=redis cargo
 //! test -p brisk-tests` runs them against a real Redis, which shows that they test the right
-//! behaviour; assertions for our server alone say so.
+//! behavior; assertions for our server alone say so.
 #![forbid(unsafe_code)]
 
 pub mod acted;

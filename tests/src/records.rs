@@ -1,4 +1,4 @@
-//! Clients that write numbered records to the present primary, and remember which were acknowledged. They show the loss
+//! Clients that write numbered records to the current primary, and remember which were acknowledged. They show the loss
 //! at a failover.
 //!
 //! A record is a key, an element of a list and a member of a set, written by one transaction: each existing record must

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Records between two steps.
 const RECORDS: u64 = 200;
 
-/// A client that appends numbers to a list on the present target.
+/// A client that appends numbers to a list on the current target.
 struct Client {
     goes_to: Mutex<String>,
     written: AtomicU64,

@@ -1,7 +1,7 @@
 //! Replicas that come back go on where they were, if the server still has what they lack; and what is
 //! kept for them costs its bytes once.
 //!
-//! The expected behaviour is that of Redis: offsets count the bytes of the stream from 1 on, PSYNC names the next one,
+//! The expected behavior is that of Redis: offsets count the bytes of the stream from 1 on, PSYNC names the next one,
 //! and INFO replication shows the retained range.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 

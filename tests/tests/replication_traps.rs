@@ -2,7 +2,7 @@
 //! and another order in the midst of one. (D2)
 //!
 //! Each test runs with ours as a replica of a real Redis and of ours, and first with a real Redis as the replica, which
-//! shows that it tests the right behaviour.
+//! shows that it tests the right behavior.
 
 use brisk_testkit::digest::assert_same;
 use brisk_testkit::proxy::Direction;

@@ -1,5 +1,5 @@
-//! Analyzes the memory of the keys of a server or file by pattern, and how much each change would save. This crate is the
-//! implementation of `brisk-cli analyze`. M8, M4.
+//! Analyzes the memory of the keys of a server or file by pattern, and how much each change would save. This crate is
+//! the implementation of `brisk-cli analyze`. M8, M4.
 //!
 //! ```text
 //!  source ── records ── analysis ── groups by pattern ── advice ── report
@@ -12,7 +12,7 @@
 //! | [`args`] | the command line arguments |
 //! | [`source`] | reads files and servers into records |
 //! | [`record`] | the properties of one key |
-//! | [`model`] | the memory of a key, in its present form and in others |
+//! | [`model`] | the memory of a key, in its current form and in others |
 //! | [`pattern`] | finds keys that belong together |
 //! | [`group`], [`lengths`], [`measure`] | totals of a group of keys |
 //! | [`analysis`] | sorts records into groups |

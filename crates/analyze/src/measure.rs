@@ -144,7 +144,7 @@ pub struct Measure<'a> {
     pub record: &'a Record<'a>,
     pub shape: &'a Shape,
     pub models: &'a Models,
-    /// The present memory of the key.
+    /// The current memory of the key.
     pub now: Bytes,
     /// The part of the key in which it differs from others.
     pub field: Option<&'a [u8]>,

@@ -1,8 +1,8 @@
 //! Output of the program. Standard output has one buffer, which is flushed at each line on a terminal and in large
 //! pieces in a pipe; standard error is never buffered.
 //!
-//! The reader of standard output may exit early, as `head` does. Then the program ends by SIGPIPE, as other programs do,
-//! or only stops printing while a session continues.
+//! The reader of standard output may exit early, as `head` does. Then the program ends by SIGPIPE, as other programs
+//! do, or only stops printing while a session continues.
 
 use rustix::stdio;
 use signal_hook::consts::SIGPIPE;

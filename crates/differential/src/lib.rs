@@ -19,7 +19,7 @@
 //! **Time.** The two servers execute a command at slightly different instants. Nothing may depend
 //! on that, so every deadline in a stream lies either in the past or over a day ahead (rows of
 //! [`rules::GUARDS`] see to it after mutations too), and replies with a time may differ by the
-//! tolerance of their rule. Tests with real waiting cover the behaviour *at* an expiry time.
+//! tolerance of their rule. Tests with real waiting cover the behavior *at* an expiry time.
 //! Blocking commands get timeouts of a millisecond: no other client wakes them.
 
 #![forbid(unsafe_code)]

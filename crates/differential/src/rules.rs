@@ -390,7 +390,7 @@ pub fn prelude(name: &str) -> Option<&'static [&'static [u8]]> {
 /// Looks at every key of a database.
 pub const SWEEP: &[&[u8]] = &[b"SCAN", b"0", b"COUNT", b"1000000"];
 
-/// The version whose behaviour is the measure.
+/// The version whose behavior is the measure.
 const MEASURE: [u32; 3] = [7, 0, 15];
 
 /// Whether something is younger than the server we are compared with, given its version.

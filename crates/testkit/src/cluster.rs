@@ -44,8 +44,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts `primaries` primaries with `replicas_each` replicas each. The primary `n` has the `n`th part of the slots;
-    /// after the primaries come their first replicas, in the same order, then their second ones.
+    /// Starts `primaries` primaries with `replicas_each` replicas each. The primary `n` has the `n`th part of the
+    /// slots; after the primaries come their first replicas, in the same order, then their second ones.
     ///
     /// # Panics
     /// It does not come up.

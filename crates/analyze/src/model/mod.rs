@@ -1,4 +1,4 @@
-//! The memory of a key in Redis 7 and in Brisk, in its present form and in others.
+//! The memory of a key in Redis 7 and in Brisk, in its current form and in others.
 //!
 //! | part | about |
 //! |---|---|

@@ -5,15 +5,15 @@
 //!  SCAN ── keys of a step ── TYPE · OBJECT ENCODING · MEMORY USAGE · PTTL · OBJECT IDLETIME or FREQ
 //!                       └─── DUMP of some, to see what is in them
 //! ```
-//! **Share of time.** The analysis keeps the server busy at most while it waits for a reply. So after each round trip of
-//! length t, it sends nothing for t · (1 / share - 1). Steps are so small that none takes long.
+//! **Share of time.** The analysis keeps the server busy at most while it waits for a reply. So after each round trip
+//! of length t, it sends nothing for t · (1 / share - 1). Steps are so small that none takes long.
 //!
 //! **Rejected commands** are counted, and the report is marked as incomplete. A key without a type or size is skipped,
-//! since 0 bytes would be wrong. An error such as BUSY or LOADING ends the walk. The file for resuming the walk has only
-//! keys with all their replies.
+//! since 0 bytes would be wrong. An error such as BUSY or LOADING ends the walk. The file for resuming the walk has
+//! only keys with all their replies.
 //!
-//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as an access to the key. Servers before 7.2 do not support it, so
-//! there the keys whose values are read look as if they had just been used.
+//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as an access to the key. Servers before 7.2 do not support it,
+//! so there the keys whose values are read look as if they had just been used.
 
 use super::SourceError;
 use super::spool::{Found, Place, Spool};

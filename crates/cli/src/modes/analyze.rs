@@ -1,5 +1,5 @@
-//! `analyze`: reports the memory of keys by pattern, and how much each change would save. `brisk-analyze` does the work,
-//! over a connection of this program.
+//! `analyze`: reports the memory of keys by pattern, and how much each change would save. `brisk-analyze` does the
+//! work, over a connection of this program.
 
 use crate::link::{Link, LinkError};
 use crate::session::{Loudness, Session};

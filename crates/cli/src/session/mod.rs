@@ -58,7 +58,7 @@ pub(crate) struct Session {
     is_monitoring: bool,
     /// Messages may come at any time, until Ctrl-C or RESET.
     is_subscribed: bool,
-    /// The replies to the present command are messages.
+    /// The replies to the current command are messages.
     awaits_messages: bool,
     speaks_resp3: bool,
     /// A command has been sent, so the time limit of `-t` applies to its reply. Messages may take any

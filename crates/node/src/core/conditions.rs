@@ -36,7 +36,7 @@ pub enum Condition {
     Stale = 1 << 10,
     /// This server is a replica, and some client can be redirected to its primary.
     Redirect = 1 << 11,
-    /// Another dataset of the same history is being loaded and will replace the present one, which is served until
+    /// Another dataset of the same history is being loaded and will replace the current one, which is served until
     /// then.
     AsyncLoading = 1 << 12,
 }

@@ -54,7 +54,7 @@ const PRELUDE: &str = include_str!("../prelude.luau");
 /// The version information that scripts can read.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// The version of Redis with this behaviour, and the same as `0x00MMmmpp`.
+    /// The version of Redis with this behavior, and the same as `0x00MMmmpp`.
     pub redis: &'static str,
     pub redis_number: u32,
     pub name: &'static str,

@@ -146,7 +146,7 @@ impl Tree {
         }
     }
 
-    /// The present bounds.
+    /// The current bounds.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.bounds
