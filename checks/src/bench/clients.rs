@@ -55,7 +55,7 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     };
     let ours = measure(&sides.ours[0].1).context("ours")?;
     let theirs = measure(&sides.theirs).context("peer")?;
-    for (at, when) in ["alone", "beside CLIENT LIST"].into_iter().enumerate() {
+    for (at, when) in ["alone", "during CLIENT LIST"].into_iter().enumerate() {
         let (ours, theirs) = (&ours[at], &theirs[at]);
         let figures = [
             ("median", ours.p50_ms, theirs.p50_ms, Limit::None),

@@ -48,7 +48,7 @@ const fn taking(command: &'static str, before: &'static str) -> Case {
 
 /// Commands without a figure, and why.
 const UNMEASURED: &[(&str, &str)] = &[
-    ("flushall", "costs what the keys cost that it deletes; the others need the keys"),
+    ("flushall", "its cost is that of the deleted keys, which other commands need"),
     ("flushdb", "as FLUSHALL"),
     ("migrate", "waits for another server"),
     ("object|freq", "an error unless the eviction policy counts uses"),

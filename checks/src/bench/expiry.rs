@@ -121,15 +121,15 @@ pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     type Of = fn(&Found) -> f64;
     let rows: [(&str, Limit, Of); 4] = [
         ("gone after their deadline", Limit::Most(GONE_MS_MAX), |found| found.gone),
-        ("longest round of the event loop meanwhile", Limit::Most(WAIT_MS_MAX), |found| {
+        ("longest round of the event loop during the expiry", Limit::Most(WAIT_MS_MAX), |found| {
             found.round
         }),
-        ("longest GET meanwhile", Limit::None, |found| found.wait),
+        ("longest GET during the expiry", Limit::None, |found| found.wait),
         ("longest GET in a calm second before", Limit::None, |found| found.calm),
     ];
     for (what, limit, of) in rows {
         report.add(Row {
-            what: format!("{count} keys of one deadline: {what} (least of {})", setup.rounds),
+            what: format!("{count} keys with one expiry time: {what} (least of {})", setup.rounds),
             unit: "ms",
             ours: of(&found[0]),
             theirs: found.last().map(of).filter(|figure| figure.is_finite()),

@@ -83,7 +83,7 @@ const CASES: &[Case] = &[
         about: "MULTI of ten SETs, 50 clients",
         run: transactions::transactions,
     },
-    Case { name: "bare", about: "PING beside the bare event loop", run: throughput::bare },
+    Case { name: "bare", about: "PING compared with the bare event loop", run: throughput::bare },
     Case { name: "kept", about: "GET with 8,000 clients kept alive", run: throughput::kept },
     Case {
         name: "reconnect",
@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
     Case { name: "workers", about: "two workers against one", run: throughput::workers },
     Case {
         name: "keys",
-        about: "10 M keys: bytes per key, longest pause while they come",
+        about: "10 M keys: bytes per key, longest pause during the insertion",
         run: resources::keys,
     },
     Case {
@@ -118,32 +118,32 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "blocking",
-        about: "1,000 clients share 1,000,000 items, exactly; 10,000 that wait vanish at once",
+        about: "1,000 clients share 1,000,000 items, exactly; 10,000 blocked ones disconnect at once",
         run: blocking::blocking,
     },
     Case {
         name: "huge",
-        about: "what others wait while values of millions go, are read or made; --part, --only",
+        about: "delay of others while huge values are freed, read or created; --part, --only",
         run: huge::huge,
     },
     Case {
         name: "strings",
-        about: "changes of and looks at strings of 256 MB, what others wait; --only",
+        about: "changes and reads of strings of 256 MB, delay of others; --only",
         run: strings::strings,
     },
     Case {
         name: "routing",
-        about: "GET and SET at P1 and P100 with cluster mode on, beside the same with it off",
+        about: "GET and SET at P1 and P100 with cluster mode on, compared with off",
         run: routing::routing,
     },
     Case {
         name: "persistence",
-        about: "BGSAVE beside 50 writers: what others wait, what it takes; --part, --scale",
+        about: "BGSAVE during 50 writers: delay of others, duration; --part, --scale",
         run: persistence::persistence,
     },
     Case {
         name: "log",
-        about: "the append-only file: CPU beside none, rates with always, a busy disk",
+        about: "the append-only file: CPU compared with none, rates with always, a busy disk",
         run: log::log,
     },
     Case {
@@ -153,7 +153,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "expiry",
-        about: "a million keys with one deadline: when they are gone, what others wait",
+        about: "a million keys with one expiry time: time until they are gone, delay of others",
         run: expiry::expiry,
     },
     Case {
@@ -168,7 +168,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "tracking",
-        about: "GET and SET with client-side caching on, beside the same without",
+        about: "GET and SET with client-side caching on, compared with off",
         run: tracking::tracking,
     },
     Case {
@@ -183,7 +183,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "generator",
-        about: "CPU per request of brisk-benchmark beside redis-benchmark at P1, P16, P100",
+        about: "CPU per request of brisk-benchmark and redis-benchmark at P1, P16, P100",
         run: generator::generator,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },

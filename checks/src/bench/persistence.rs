@@ -152,12 +152,12 @@ type Figures = [f64; 10];
 
 const NAMES: [(&str, &str); 10] = [
     ("longest request without a snapshot", "ms"),
-    ("longest request beside it", "ms"),
+    ("longest request during it", "ms"),
     ("p99.9 without a snapshot", "ms"),
-    ("p99.9 beside it", "ms"),
+    ("p99.9 during it", "ms"),
     ("commands per second without a snapshot", "1/s"),
-    ("commands per second beside it", "1/s"),
-    ("BGSAVE beside writers", "s"),
+    ("commands per second during it", "1/s"),
+    ("BGSAVE during writes", "s"),
     ("BGSAVE of an idle server", "s"),
     ("CPU of that", "s"),
     ("extra memory, of the dataset", "%"),
@@ -312,7 +312,7 @@ fn tell_figures(report: &mut Report, name: &str, figures: &[Vec<Figures>; 2]) {
         [(0, "our", Limit::RatioAtLeast(RATE_MIN)), (1, "the peer's", Limit::None)]
     {
         report.add(Row {
-            what: format!("{name}: {whose} rate beside a snapshot, over that without"),
+            what: format!("{name}: {whose} rate during a snapshot, over that without"),
             unit: "1/s",
             ours: middle(side, 5),
             theirs: Some(middle(side, 4)),

@@ -63,7 +63,7 @@ impl Audience {
         }
         let cpu = cpu_ns(self.pid) - before;
         if !heard.chunks(message.len()).all(|one| one == message) {
-            bail!("what was heard is not what was published");
+            bail!("the received messages are not those published");
         }
         let per = |ns: u128| ns as f64 / 1000.0 / messages as f64;
         Ok((per(u128::from(cpu)), per(begun.elapsed().as_nanos())))

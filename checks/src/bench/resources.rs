@@ -114,7 +114,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
     let sides = Sides::start(setup)?;
     let rows = [
         ("RSS growth by one slow reader", "MiB", Limit::Most(4.0)),
-        ("PING p99 meanwhile", "ms", Limit::Ratio(1.5)),
+        ("PING p99 of another client", "ms", Limit::Ratio(1.5)),
         ("replies read in order", "count", Limit::None),
     ];
     beside(&sides, report, &rows, |server| {
@@ -188,8 +188,8 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     report.ours(format!("RSS growth by {clients} slow readers"), "MiB", grown / MIB, Limit::None);
     report.ours("of it for each", "KiB", grown / 1024.0 / clients as f64, Limit::Most(1_100.0));
     report.ours("of them stopped", "count", stalled as f64, Limit::None);
-    report.ours("PING p99 meanwhile", "ms", percentile_ms(&times, 99), Limit::None);
-    report.ours("longest PING meanwhile", "ms", percentile_ms(&times, 100), Limit::None);
+    report.ours("PING p99 of another client", "ms", percentile_ms(&times, 99), Limit::None);
+    report.ours("longest PING of another client", "ms", percentile_ms(&times, 100), Limit::None);
     Ok(())
 }
 

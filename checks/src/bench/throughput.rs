@@ -219,9 +219,9 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             report.add(Row { what, unit, ours, theirs: Some(theirs), limit });
         };
         row("", "CPU µs/op", alone, limit);
-        row(" beside 9,999 idle", "CPU µs/op", beside, limit);
+        row(" next to 9,999 idle", "CPU µs/op", beside, limit);
         let dearer = [ours[1] / ours[0], theirs[1] / theirs[0]];
-        row(": dearer by idle clients", "times", dearer, Limit::Most(1.05));
+        row(": cost increase by idle clients", "×", dearer, Limit::Most(1.05));
     }
     Ok(())
 }
@@ -264,7 +264,7 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         start(at_once(1)?)?,
         start(at_once(2)?)?,
     ];
-    let pairs = [(1, 0, ""), (2, 0, " that give way"), (4, 3, " that wake at once, as the peer")];
+    let pairs = [(1, 0, ""), (2, 0, " that yield"), (4, 3, " that wake at once, like the peer")];
     let cases: [(&str, &[&str], u64, u64); 3] = [
         ("LCS of 4,000 bytes", lcs, 30_000, 1_000),
         ("GET", &["GET", KEY], 200_000, 100_000),

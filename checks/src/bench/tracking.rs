@@ -28,14 +28,14 @@ struct Way {
 
 const WAYS: &[Way] = &[
     Way {
-        what: "GET of what is tracked",
+        what: "GET of tracked keys",
         options: Some("NOLOOP"),
         others_track: false,
         word: "GET",
         limit: Limit::Ratio(1.15),
     },
     Way {
-        what: "SET of what nobody tracks",
+        what: "SET of untracked keys",
         options: None,
         others_track: true,
         word: "SET",

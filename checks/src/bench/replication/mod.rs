@@ -6,7 +6,7 @@
 //! | `primary` | CPU of a primary per SET, with one replica that only reads |
 //! | `replica` | CPU of a replica per SET, of a primary that only sends |
 //! | `behind` | how far a replica is behind a primary of two workers |
-//! | `sync` | a full copy: how long it takes, and what clients of the primary wait for meanwhile |
+//! | `sync` | a full copy: its duration, and the delay of clients of the primary during it |
 //! | `stalled` | memory for replicas that do not read |
 //! | `promotion` | REPLICAOF NO ONE until the first write |
 //!
@@ -150,7 +150,7 @@ fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     }
     report.add(Row {
         what: "memory for ten stalled replicas over that for one".to_owned(),
-        unit: "times",
+        unit: "×",
         ours: held[0][1] / held[0][0],
         theirs: Some(held[1][1] / held[1][0]),
         limit: Limit::Most(STALLED_MAX),

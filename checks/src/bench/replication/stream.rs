@@ -163,19 +163,19 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     };
     let rows = [
         (
-            "rate meanwhile",
+            "rate of the load",
             "SET/s",
             [0, 1].map(|side| middle(side, |one| one.per_second)),
             Limit::None,
         ),
         (
-            "at the end of the load",
+            "lag at the end of the load",
             "MiB",
             [0, 1].map(|side| middle(side, |one| one.mib)),
             Limit::None,
         ),
         (
-            "until it has all",
+            "time until it has everything",
             "ms",
             [0, 1].map(|side| middle(side, |one| one.ms)),
             Limit::Most(BEHIND_MS_MAX),
@@ -183,7 +183,7 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     ];
     for (what, unit, [ours, theirs], limit) in rows {
         report.add(Row {
-            what: format!("replica behind two workers at P100, {what}"),
+            what: format!("replica of two workers at P100, {what}"),
             unit,
             ours,
             theirs: Some(theirs),

@@ -48,8 +48,8 @@ type Figures = [f64; 4];
 const NAMES: [(&str, &str); 4] = [
     ("until the replica has all", "s"),
     ("longest request without", "ms"),
-    ("longest request meanwhile", "ms"),
-    ("p99.9 meanwhile", "ms"),
+    ("longest request during the copy", "ms"),
+    ("p99.9 during the copy", "ms"),
 ];
 
 pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
