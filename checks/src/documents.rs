@@ -145,7 +145,7 @@ pub(crate) fn blocks(document: &str, kind: &str) -> Vec<String> {
     blocks
 }
 
-/// Whether output is what stands in the document; nothing there says nothing.
+/// Reports whether the output matches the document. An empty expectation matches every output.
 fn is_as_said(said: &[String], output: &str) -> bool {
     let said: Vec<&str> = said.iter().map(|line| line.trim_end()).collect();
     let found: Vec<&str> = output.lines().map(str::trim_end).collect();
@@ -179,8 +179,8 @@ fn letters(piece: &str) -> Vec<String> {
     }
 }
 
-/// Whether a row of things is as said, where `any` stands for any number of them. In time of their
-/// lengths' product.
+/// Reports whether a row of things is as said, where `any` stands for any number of them. In time of their lengths'
+/// product.
 fn fits(said: &[&str], found: &[&str], any: &str, same: &dyn Fn(&str, &str) -> bool) -> bool {
     // `reached[n]`: what was said so far can stand for the first n that were found.
     let mut reached = vec![false; found.len() + 1];

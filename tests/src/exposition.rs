@@ -113,7 +113,7 @@ impl Exposition {
         self.samples().filter(|sample| sample.name == name).map(|sample| sample.value).sum()
     }
 
-    /// Whether there is a sample of this name.
+    /// Reports whether there is a sample with this name.
     pub fn has_sample(&self, name: &str) -> bool {
         self.samples().any(|sample| sample.name == name)
     }

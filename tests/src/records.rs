@@ -230,7 +230,7 @@ impl Records {
     }
 }
 
-/// Whether this client waits for replicas.
+/// Reports whether this client waits for replicas.
 const fn waits(number: usize) -> bool {
     !number.is_multiple_of(2)
 }

@@ -107,7 +107,7 @@ impl Web {
         answer
     }
 
-    /// Whether the server closes the connection without a further word.
+    /// Reports whether the server closes the connection without another reply.
     pub fn is_closed(&mut self) -> bool {
         self.input.is_empty() && !self.receive() && self.input.is_empty()
     }

@@ -257,7 +257,7 @@ fn count_list_and_the_whole_table_agree() {
     assert_eq!(conn.cmd("COMMAND INFO nosuch get|x").to_string(), "1) (nil)\n2) (nil)");
 }
 
-/// Whether one of `rows` means the command: by its name, or by the beginning before `*`.
+/// Reports whether one of `rows` matches the command: by its name, or by the prefix before `*`.
 fn is_in(rows: &[(&str, &str)], name: &str) -> bool {
     rows.iter().any(|row| match row.0.strip_suffix('*') {
         Some(family) => name.starts_with(family),

@@ -36,7 +36,7 @@ impl Pair {
         Pair { primary, replica, link }
     }
 
-    /// Whether what the replica says stands still.
+    /// Holds or releases the acknowledgements of the replica.
     fn hold_acks(&self, held: bool) {
         self.link.stall(Direction::ToServer, held);
     }

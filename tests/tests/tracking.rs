@@ -142,7 +142,7 @@ fn every_kind_of_change_invalidates_a_key() {
     });
 }
 
-/// Whether the word of a reading command is its key.
+/// Reports whether the word of a reading command is its key.
 fn other_names(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
 }

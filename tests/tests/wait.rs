@@ -13,7 +13,7 @@ fn replica(of: &Server) -> Server {
     server
 }
 
-/// Whether a client of the server is waiting.
+/// Reports whether a client of the server is waiting.
 fn is_waiting(control: &mut Conn) -> bool {
     control.info("blocked_clients") != "0"
 }

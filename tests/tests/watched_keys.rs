@@ -25,7 +25,7 @@ fn figure(text: &str, field: &str) -> usize {
     value.and_then(|value| value.trim_end().parse().ok()).expect("INFO has the field")
 }
 
-/// Whether a transaction of the client would run now.
+/// Reports whether a transaction of the client would run now.
 #[track_caller]
 fn runs(conn: &mut Conn) -> bool {
     assert_reply!(conn, "MULTI", "OK");

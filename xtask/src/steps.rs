@@ -120,7 +120,7 @@ pub(crate) fn our_cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Whether `cargo run` sets this variable for the package that it runs.
+/// Reports whether `cargo run` sets this variable for the package that it runs.
 fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }

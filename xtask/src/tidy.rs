@@ -246,7 +246,7 @@ fn tests_that_never_run(texts: &BTreeMap<String, String>) -> Vec<Finding> {
     unused.map(|path| Finding { path: path.clone(), line: 1, advice: advice.to_owned() }).collect()
 }
 
-/// Whether cargo or another file names a file, by its path within a package's `tests`.
+/// Reports whether cargo or another file names a file, by its path within a package's `tests`.
 fn is_compiled(
     within: &str,
     package: &str,
@@ -274,7 +274,7 @@ fn is_compiled(
     })
 }
 
-/// Whether nothing but a visibility precedes a declaration.
+/// Reports whether nothing but a visibility precedes a declaration.
 fn is_visibility(before: &str) -> bool {
     matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
 }

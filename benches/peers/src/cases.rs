@@ -74,7 +74,7 @@ pub(crate) struct Figures {
 }
 
 impl Case {
-    /// Whether memory is all that is measured.
+    /// Reports whether only memory is measured.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self.load, Load::Idle(_))
     }

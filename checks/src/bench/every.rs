@@ -267,7 +267,7 @@ fn missing() -> Vec<String> {
     names.filter(|name| !known(name)).collect()
 }
 
-/// Whether the server knows the command. An error of another kind is one of the case.
+/// Reports whether the server knows the command. An error of another kind is one of the case.
 fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     let mut peer = Peer::connect(&server.address())?;
     let words: Vec<String> =

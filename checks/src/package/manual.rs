@@ -172,7 +172,7 @@ fn first_clause(line: &str) -> String {
     line[..end].trim().replace(['\'', '"', '[', ']', ':', '`', '$', '\\'], "")
 }
 
-/// Whether a value is a path.
+/// Reports whether a value is a path.
 fn is_path(word: &Word) -> bool {
     let value = word.value.as_deref().unwrap_or_default();
     ["file", "path", "dir", "socket"].contains(&value)

@@ -35,7 +35,8 @@ pub(super) fn packaged(defaults: &str, changes: &str) -> Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Whether a line gives `name` a value; a setting without a default stands in a comment, alone.
+/// Reports whether a line gives `name` a value; a setting without a default stands in a comment,
+/// alone.
 fn sets(line: &str, name: &str) -> bool {
     let given = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
     given || line.strip_prefix("# ") == Some(name)

@@ -95,7 +95,7 @@ impl Encoding {
         named.map_or(Encoding::Unknown, |(encoding, _)| *encoding)
     }
 
-    /// Whether the value is one packed string of bytes.
+    /// Reports whether the value is one packed string of bytes.
     #[must_use]
     pub fn is_packed(self) -> bool {
         matches!(self, Encoding::ListPack | Encoding::ListPackEx)

@@ -192,7 +192,7 @@ impl Cluster {
     }
 }
 
-/// Whether an error reply says that the slot is served elsewhere, or not at the moment.
+/// Reports whether an error reply says that the slot is served elsewhere, or not at the moment.
 pub(crate) fn is_redirection(error: &str) -> bool {
     ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]
         .contains(&error.split(' ').next().unwrap_or_default())

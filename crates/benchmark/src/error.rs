@@ -77,7 +77,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether it happened on a connection that its text does not name.
+    /// Reports whether it happened on a connection that its text does not name.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         match self {
             RunError::Closed

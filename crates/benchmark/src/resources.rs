@@ -158,8 +158,8 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     inodes
 }
 
-/// Whether the kernel's spelling (words of 32 bits in the order of this machine)
-/// means this address.
+/// Reports whether the kernel's spelling (words of 32 bits in the order of this machine) means this
+/// address.
 fn is_address(hex: &str, ip: IpAddr) -> bool {
     let spelled = |bytes: &[u8]| -> String {
         let words = bytes.as_chunks::<4>().0.iter();

@@ -189,7 +189,7 @@ impl Subject {
         Usage::of(self.pid?)
     }
 
-    /// Whether it was started here, so that its data are ours.
+    /// Reports whether it was started here, so that this program may write and delete its data.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.started.is_some()

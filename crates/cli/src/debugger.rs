@@ -49,7 +49,7 @@ fn coloured(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether bold, and which colour.
+/// The style of a line: bold or not, and the color.
 fn colour(line: &[u8]) -> Option<(u8, u8)> {
     let has = |mark: &[u8]| line.windows(mark.len()).any(|part| part == mark);
     Some(if has(b"<debug>") {

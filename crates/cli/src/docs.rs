@@ -80,7 +80,7 @@ impl Docs {
     }
 }
 
-/// Whether the words are the same as far as both go.
+/// Reports whether one list of words is a prefix of the other.
 pub(crate) fn same_words<'a>(name: impl Iterator<Item = &'a str>, words: &[Vec<u8>]) -> bool {
     name.zip(words).all(|(part, word)| part.as_bytes().eq_ignore_ascii_case(word))
 }

@@ -139,7 +139,7 @@ impl Interrupts {
         Ok(Rc::new(Interrupts(reader)))
     }
 
-    /// Whether there was one since the last look.
+    /// Reports whether there was one since the last call.
     pub(crate) fn take(&self) -> bool {
         let mut buffer = [0; 64];
         let mut seen = false;
@@ -431,8 +431,7 @@ impl Link {
     }
 }
 
-/// Whether a read is to be repeated. A socket can report its time limit also for a read that has no
-/// limit.
+/// Reports whether a read is to be repeated. A socket can report its time limit also for a read that has no limit.
 fn is_no_end(error: &io::Error, patience: Option<Duration>) -> bool {
     match error.kind() {
         io::ErrorKind::Interrupted => true,

@@ -25,17 +25,17 @@ fn open() -> Option<BufWriter<File>> {
     Some(BufWriter::with_capacity(BUFFER_BYTES, file))
 }
 
-/// Whether standard output is a terminal.
+/// Reports whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     IS_TERMINAL.with(|is| *is)
 }
 
-/// Whether replies are laid out for people: on a terminal, or if the environment wants it so.
+/// Reports whether replies are laid out for people: on a terminal, or if the environment wants it so.
 pub(crate) fn is_for_people() -> bool {
     is_terminal() || std::env::var_os(TERMINAL_VARIABLE).is_some()
 }
 
-/// Whether colours are understood.
+/// Reports whether the terminal supports colors.
 pub(crate) fn is_colourful() -> bool {
     std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
 }

@@ -73,8 +73,8 @@ impl Address {
     }
 }
 
-/// Whether this machine has the address, or would connect to itself by it, as by 0.0.0.0: only then
-/// can a socket be bound to it.
+/// Reports whether this machine has the address, or would connect to itself by it, as by 0.0.0.0:
+/// only then can a socket be bound to it.
 fn is_of_this_machine(mut address: SocketAddr) -> bool {
     address.set_port(0);
     UdpSocket::bind(address).is_ok()

@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Whether reads and writes return at once. A TLS session is not broken by it.
+    /// Sets whether reads and writes return at once. A TLS session is not affected.
     ///
     /// # Errors
     /// The system refuses it.
@@ -90,7 +90,7 @@ impl Stream {
         }
     }
 
-    /// Whether a read finds bytes that have left the socket already, which a poll does not see.
+    /// Reports whether a read finds bytes that have left the socket already, which a poll does not see.
     pub fn has_decrypted(&mut self) -> bool {
         match self {
             Stream::Tls(stream) => stream.conn.reader().fill_buf().is_ok_and(|b| !b.is_empty()),

@@ -60,7 +60,7 @@ pub struct Judged {
     pub errors: u64,
 }
 
-/// Whether the command has keys that Redis does not see.
+/// Reports whether the command has keys that Redis does not see.
 ///
 /// PFMERGE without sources writes its destination; Redis's key specifications look for a source
 /// first and give up. See [`rules::repeats_key_option`] for the others.

@@ -4,8 +4,8 @@ use super::rules::How;
 use super::values;
 use brisk_testkit::reply::Reply;
 
-/// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
-/// but [`How::Refused`], [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
+/// Reports whether `ours` is as good as `theirs`. Errors must be equal under every rule but [`How::Refused`],
+/// [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -142,8 +142,8 @@ const OUT_OF_RANGE: &[u8] = b"-ERR One or more scores can't be converted into do
 /// What OBJECT REFCOUNT says of an integer that is held once for all keys.
 const SHARED: i64 = i32::MAX as i64;
 
-/// Whether a set or list may have one encoding with us and the other in Redis 7.0, which knows no
-/// listpack for them, and which minds only how many members a set has, not how many come at once.
+/// Reports whether a set or list may have one encoding with us and the other in Redis 7.0, which knows no listpack for
+/// them, and which minds only how many members a set has, not how many come at once.
 fn encodings(ours: &Reply, theirs: &Reply) -> bool {
     let (Reply::Bulk(ours), Reply::Bulk(theirs)) = (ours, theirs) else { return false };
     matches!(
@@ -177,7 +177,7 @@ fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bo
         })
 }
 
-/// Whether lists of maps are the same but for near integers under `names`.
+/// Reports whether lists of maps are the same but for near integers under `names`.
 fn fields(ours: &Reply, theirs: &Reply, names: &[&str], tolerance: i64) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
     ours.len() == theirs.len()
@@ -209,7 +209,7 @@ fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
         && parts.into_iter().zip(others).all(|(a, b)| moments(a, b, tolerance))
 }
 
-/// Whether two replies are the same but for pairs that only ours has, and near numbers.
+/// Reports whether two replies are the same but for pairs that only ours has, and near numbers.
 fn grown(ours: &Reply, theirs: &Reply, more: &[&str], names: &[&str], tolerance: i64) -> bool {
     let (parts, others) = (ours.elements(), theirs.elements());
     if parts.is_empty() && others.is_empty() {

@@ -125,7 +125,7 @@ pub const EXCLUDED: &[Excluded] = &[
     out("script*", SCRIPTS),
 ];
 
-/// Whether the command appears in streams.
+/// Reports whether the command appears in streams.
 pub fn admitted(name: &str) -> bool {
     !EXCLUDED.iter().any(|row| match (row.name.strip_suffix('*'), row.name.strip_prefix('*')) {
         (Some(start), _) => name.starts_with(start),
@@ -362,8 +362,8 @@ fn of_longer(words: &[Vec<u8>]) -> bool {
         .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Whether an option that is followed by keys occurs more than once, perhaps as a name. Redis 7.0 then
-/// finds other keys than the command uses.
+/// Reports whether an option that is followed by keys occurs more than once, perhaps as a name. Redis 7.0 then finds
+/// other keys than the command uses.
 pub fn repeats_key_option(words: &[Vec<u8>]) -> bool {
     let count = |names: &[&str]| {
         let is =
@@ -393,7 +393,7 @@ pub const SWEEP: &[&[u8]] = &[b"SCAN", b"0", b"COUNT", b"1000000"];
 /// The version whose behavior is the measure.
 const MEASURE: [u32; 3] = [7, 0, 15];
 
-/// Whether something is younger than the server we are compared with, given its version.
+/// Reports whether a version is newer than that of the server of the comparison.
 pub fn newer(since: &str) -> bool {
     let mut parts = since.split('.').map(|part| part.parse().unwrap_or(0));
     let version: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
@@ -659,18 +659,18 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
 const TOLD_OTHERWISE: &[(&str, &str)] =
     &[("bitfield", "a string that only grew has changed, but Redis sends no notification")];
 
-/// Whether a command ends the tracking of its session.
+/// Reports whether a command ends the tracking of its session.
 pub fn ends_tracking(name: &str) -> bool {
     name == "reset"
 }
 
-/// Whether who caches or watches the keys of a command may hear otherwise of them.
+/// Reports whether clients that cache or watch the keys of a command may get other notifications than from Redis.
 pub fn tells_otherwise(name: &str) -> bool {
     TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
 }
 
-/// Whether a reply says that the words of a call are wrong. Which keys Redis then finds in them,
-/// and takes for read, differs from command to command.
+/// Reports whether a reply says that the words of a call are wrong. Which keys Redis then finds in them, and takes for
+/// read, differs from command to command.
 pub fn refuses_words(reply: &[u8]) -> bool {
     reply.starts_with(b"-") && !reply.starts_with(b"-WRONGTYPE")
 }

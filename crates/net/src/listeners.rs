@@ -28,7 +28,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether it listens for operators: their connections are counted apart.
+    /// Reports whether it belongs to the admin lane, whose connections are counted separately.
     pub const fn is_admin(self) -> bool {
         matches!(self, Purpose::AdminTcp | Purpose::AdminUnix)
     }
@@ -243,8 +243,8 @@ fn open_port(
     Ok(each)
 }
 
-/// Whether the server starts without an address: one marked as optional that this machine does not
-/// have, or any of a protocol that it does not have.
+/// Reports whether the server starts without an address: one marked as optional that this machine does not have, or any
+/// of a protocol that it does not have.
 fn may_be_missing(cause: &io::Error, optional: bool) -> bool {
     let Some(number) = Errno::from_io_error(cause) else { return false };
     match number {
@@ -297,8 +297,7 @@ fn group_id(groups: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// Whether one socket would take the other's connections. Sockets that share their port would not
-/// notice.
+/// Reports whether one socket would take the other's connections. Sockets that share their port would not notice.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (a, b) = (one.ip(), other.ip());
     // An IPv6 socket takes IPv6 only.

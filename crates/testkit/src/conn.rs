@@ -233,7 +233,7 @@ impl Conn {
         }
     }
 
-    /// Whether a reply arrives within `limit`. Nothing is consumed.
+    /// Reports whether a reply arrives within `limit`. Nothing is consumed.
     pub fn has_reply_within(&mut self, limit: Duration) -> bool {
         if !matches!(Reply::parse(self.unread()), Ok(None)) {
             return true;

@@ -47,8 +47,8 @@ impl Kind {
         is_there
     }
 
-    /// Whether both compute `DEBUG DIGEST` in the same way: ours computes the one of Redis 7.0, and
-    /// Valkey prints other digits of scores.
+    /// Reports whether both compute `DEBUG DIGEST` in the same way: ours computes the one of Redis
+    /// 7.0, and Valkey prints other digits of scores.
     pub fn has_digest_of(self, other: Kind) -> bool {
         (self == Kind::Valkey) == (other == Kind::Valkey)
     }

@@ -167,7 +167,7 @@ impl Proxy {
         self.shared.lock().cut_next_after = Some((direction, bytes, how));
     }
 
-    /// Whether who connects is reset at once.
+    /// Sets whether new connections are reset at once.
     pub fn refuse(&self, is_refusing: bool) {
         self.shared.lock().is_refusing = is_refusing;
     }
@@ -182,7 +182,7 @@ impl Proxy {
         self.change(&Direction::BOTH, |rules| rules.bytes_per_s = bytes_per_s);
     }
 
-    /// Whether the bytes of a direction stand still; they go on when they no longer do.
+    /// Stalls or resumes a direction. Stalled bytes are sent when it resumes.
     pub fn stall(&self, direction: Direction, is_stalled: bool) {
         self.change(&[direction], |rules| rules.is_stalled = is_stalled);
     }
@@ -192,8 +192,7 @@ impl Proxy {
         self.change(&Direction::BOTH, |rules| rules.is_stalled = true);
     }
 
-    /// Whether the bytes of a direction vanish. A connection that has lost some is good for nothing
-    /// but to be cut.
+    /// Sets whether the bytes of a direction are discarded. A connection that has lost bytes can only be cut.
     pub fn swallow(&self, direction: Direction, is_swallowed: bool) {
         self.change(&[direction], |rules| rules.is_swallowed = is_swallowed);
     }

@@ -113,7 +113,7 @@ impl Sentinels {
         move || sentinels.iter().find_map(|sentinel| primary_by(sentinel, password.as_deref()))
     }
 
-    /// Whether all of them see the primary in good health.
+    /// Reports whether all of them consider the primary healthy.
     pub fn are_content(&self) -> bool {
         (0..COUNT).all(|at| {
             let state = self.connect(at).cmd(&format!("SENTINEL MASTER {SERVICE}"));

@@ -245,7 +245,7 @@ impl Launch {
     }
 }
 
-/// Whether the tests run against a real Redis; see [`SUBJECT`].
+/// Reports whether the tests run against a real Redis; see [`SUBJECT`].
 pub fn subject_is_redis() -> bool {
     std::env::var(SUBJECT).is_ok_and(|subject| subject == "redis")
 }
@@ -472,7 +472,7 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
     }
 
-    /// Whether the process still runs.
+    /// Reports whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -55,7 +55,7 @@ impl Mark {
         }
     }
 
-    /// Whether it stands for an id that could be a number.
+    /// Reports whether it is the placeholder of an ID that could be a number.
     #[must_use]
     pub fn is_long_id(self) -> bool {
         matches!(self, Mark::Uuid | Mark::Hex | Mark::Id)
@@ -131,7 +131,7 @@ fn run(bytes: &[u8], same: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !same(*byte)).unwrap_or(bytes.len())
 }
 
-/// Whether a UUID stands first, and nothing of a word behind it.
+/// Reports whether the text begins with a UUID that no letter or digit follows.
 fn is_uuid(bytes: &[u8]) -> bool {
     let Some(text) = bytes.get(..UUID_BYTES) else { return false };
     let fits = text.iter().enumerate().all(|(at, byte)| match at {
@@ -194,7 +194,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether keys of the pattern differ there.
+    /// Reports whether keys of the pattern differ there.
     #[must_use]
     pub fn varies(&self) -> bool {
         matches!(self, Part::Mark(_) | Part::Any)

@@ -113,7 +113,7 @@ impl Touched {
         }
     }
 
-    /// Whether a command may change a key. Now and then it is said of another, too.
+    /// Reports whether a command may change a key. False positives are possible.
     pub(super) fn has(&self, key: &[u8]) -> bool {
         self.all || self.keys.contains(&self.hash.hash_one(key))
     }

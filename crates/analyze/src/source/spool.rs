@@ -48,7 +48,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the database is done.
+    /// Reports whether the database is finished.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.cursor == b"0"

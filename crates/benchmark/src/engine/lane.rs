@@ -105,7 +105,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether the bytes of the last batch have left, so that another can be written.
+    /// Reports whether the bytes of the last batch have left, so that another can be written.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sent == self.len && self.prelude_unsent == 0

@@ -58,7 +58,7 @@ impl Turns {
         }
     }
 
-    /// Whether lanes are to connect as soon as their last turn is over.
+    /// Reports whether lanes connect as soon as their last turn is over.
     pub(super) const fn connect_ahead(&self) -> bool {
         self.ahead
     }

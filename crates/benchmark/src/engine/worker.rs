@@ -217,7 +217,7 @@ impl<'a> Worker<'a> {
         Ok(Box::new(self.share))
     }
 
-    /// Whether each request has a connection of its own.
+    /// Reports whether each request has a separate connection.
     fn reconnects(&self) -> bool {
         !self.plan.keep_alive && self.plan.pace != Pace::Idle
     }

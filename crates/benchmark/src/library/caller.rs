@@ -107,7 +107,7 @@ impl Run {
         last_ns
     }
 
-    /// Whether there is one more to send.
+    /// Reports whether another request may be sent.
     fn take(&self) -> bool {
         match self.plan.end {
             End::After(_) => true,

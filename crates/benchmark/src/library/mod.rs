@@ -128,7 +128,7 @@ fn names(workload: &Workload, is_pool: bool) -> Result<Vec<(Vec<u8>, Traits)>, R
     Ok(names)
 }
 
-/// Whether nothing of the workload is drawn that could be a key.
+/// Reports whether the workload has no random parts that could be a key.
 fn names_one_key(workload: &Workload) -> bool {
     workload.keyspace <= 1 && workload.commands.len() == 1
 }

@@ -68,7 +68,7 @@ pub struct Material {
 }
 
 impl Workload {
-    /// Whether every command has a hash tag.
+    /// Reports whether every command has a hash tag.
     #[must_use]
     pub fn is_tagged(&self) -> bool {
         self.commands.iter().all(|command| command.template.is_tagged())

@@ -38,7 +38,7 @@ impl ValueSizes {
         }
     }
 
-    /// Whether this size can be drawn.
+    /// Reports whether this size can be drawn.
     #[must_use]
     pub fn allows(&self, len: usize) -> bool {
         match self {

@@ -122,7 +122,7 @@ impl Template {
         self.whole.as_ref().map(|(bytes, places)| (bytes.as_slice(), places))
     }
 
-    /// Whether a hash tag stands in it.
+    /// Reports whether it contains a hash tag.
     #[must_use]
     pub fn is_tagged(&self) -> bool {
         self.words.iter().flatten().any(|part| *part == Part::Tag)

@@ -117,7 +117,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
     }
 }
 
-/// Whether an RDB file stands first, long enough to have a version.
+/// Reports whether the file begins with an RDB file that is long enough to have a version.
 fn begins_with_rdb(path: &Path) -> IoResult<bool> {
     let mut file = File::open(path)?;
     Ok(file.metadata()?.len() >= 8 && has_preamble(&mut file)?)
@@ -238,7 +238,7 @@ fn say_manifest_error(error: &ManifestError, out: &mut dyn Write) -> IoResult<()
     writeln!(out, "{error}")
 }
 
-/// Whether the answer to a question is yes. No answer is none.
+/// Reports whether the user confirms. The end of input does not.
 fn agrees(terminal: &mut Terminal<'_>) -> IoResult<bool> {
     terminal.out.flush()?;
     let mut answer = [0];

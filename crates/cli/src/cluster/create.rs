@@ -62,7 +62,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     if view.check(task, false).is_well() { Ok(()) } else { Err(Told) }
 }
 
-/// Whether a node may be taken into a cluster.
+/// Rejects a node that may not be added to a cluster.
 pub(super) fn require_empty(node: &mut Node) -> Done {
     let others = node.load()?;
     if others.is_empty() && node.keys()? == 0 {

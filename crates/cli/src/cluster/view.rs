@@ -165,7 +165,7 @@ impl View {
         findings
     }
 
-    /// Whether all nodes think the same of all slots.
+    /// Reports whether all nodes agree on all slots.
     pub(super) fn agree(&mut self) -> bool {
         let mut signatures = self.nodes.iter_mut().map(Node::signature);
         let first = signatures.next().flatten();

@@ -184,7 +184,7 @@ impl Transfer {
     }
 }
 
-/// Whether there is something to read, and room to write.
+/// Reports whether there is something to read, and room to write.
 fn ready(link: &mut Link, writes: bool) -> Result<(bool, bool), LinkError> {
     let mut wanted = PollFlags::IN;
     if writes {

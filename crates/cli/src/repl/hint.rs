@@ -142,7 +142,7 @@ fn body(argument: &Argument, words: &[Vec<u8>]) -> Option<Fit> {
     }
 }
 
-/// Whether a word begins as a number does; `inf` is one of the decimal ones.
+/// Reports whether a word begins like a number; `inf` counts as a decimal number.
 fn begins_number(word: &[u8], with_decimals: bool) -> bool {
     let unsigned = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
     let digits = match unsigned {

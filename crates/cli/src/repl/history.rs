@@ -89,7 +89,7 @@ pub(super) fn words_of_broken(line: &[u8]) -> Vec<Vec<u8>> {
     words.skip_while(is_repeat).map(<[u8]>::to_vec).collect()
 }
 
-/// Whether a command brings a password along.
+/// Reports whether a command has a password among its arguments.
 pub(super) fn holds_secret(words: &[Vec<u8>]) -> bool {
     let lower: Vec<Vec<u8>> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
     let lower: Vec<&[u8]> = lower.iter().map(Vec::as_slice).collect();

@@ -104,7 +104,8 @@ impl Source {
         matches!(self, Source::Terminal(..))
     }
 
-    /// Whether the next line has been received already, so that there is nothing to wait for.
+    /// Reports whether the next line has been received already, so that there is nothing to wait
+    /// for.
     fn holds_more(&self) -> bool {
         matches!(self, Source::Pipe(stdin) if !stdin.buffer().is_empty())
     }

@@ -230,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Whether there is a connection, as far as is known.
+    /// Reports whether there is a connection that is not known to be lost.
     pub(crate) fn is_connected(&self) -> bool {
         self.link.is_some()
     }

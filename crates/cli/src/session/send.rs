@@ -188,7 +188,7 @@ impl Session {
         screen::flush();
     }
 
-    /// Whether Ctrl-C ends what the session waits for, and not the session.
+    /// Reports whether Ctrl-C ends the current wait instead of the session.
     fn may_be_left(&self) -> bool {
         self.is_monitoring || self.is_subscribed
     }
@@ -234,7 +234,7 @@ impl Session {
         read
     }
 
-    /// Whether the last reply was an error.
+    /// Reports whether the last reply was an error.
     pub(crate) fn last_is_error(&self) -> bool {
         self.last.as_ref().is_some_and(|value| value.as_error().is_some())
     }
@@ -330,7 +330,7 @@ fn rest(time: Duration) {
     crate::pause::pause(time);
 }
 
-/// Whether the answer is a text that is laid out already.
+/// Reports whether the reply is a text with its own layout.
 fn is_text_for_people(command: &[u8], words: &[Vec<u8>]) -> bool {
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
     matches!(

@@ -13,7 +13,7 @@ const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key t
 /// Takes the invitation away again.
 const ERASE: &str = "\x1b[K";
 
-/// Reports whether the reply to a command is one message for each of its channels.
+/// The kind of a command whose reply is one message for each of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subscription {
     Begins,
@@ -66,7 +66,7 @@ impl Drop for EveryKey {
 }
 
 impl Session {
-    /// Whether messages may come at any time.
+    /// Reports whether messages may come at any time.
     pub(crate) fn is_subscribed(&self) -> bool {
         self.is_subscribed
     }

@@ -262,7 +262,7 @@ pub(super) fn private_key(
     })
 }
 
-/// Whether a PEM text says that its key is encrypted, in either of the two ways.
+/// Reports whether a PEM text says that its key is encrypted, in either of the two ways.
 fn is_encrypted(pem: &[u8]) -> bool {
     pem.split(|&byte| byte == b'\n').any(|line| {
         line.starts_with(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")

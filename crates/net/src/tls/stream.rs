@@ -39,7 +39,7 @@ impl TlsStream {
         Ok(TlsStream { connection: ServerConnection::new(settings)?, closed: false })
     }
 
-    /// Whether the handshake is not over yet.
+    /// Reports whether the handshake is still in progress.
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }

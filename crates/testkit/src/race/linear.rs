@@ -33,7 +33,7 @@ pub trait Model: Clone + Eq + Hash {
     /// The state after `op` of `client`, if the operation may give this answer here.
     fn step(&self, client: usize, op: &Self::Op, answer: &Self::Answer) -> Option<Self>;
 
-    /// Whether an operation with this answer leaves every state as it is that allows it.
+    /// Reports whether an operation with this reply leaves every state unchanged that allows it.
     fn only_looks(op: &Self::Op, answer: &Self::Answer) -> bool;
 }
 
