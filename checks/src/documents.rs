@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn three_dots_stand_for_anything_and_all_else_for_itself() {
+    fn three_dots_match_any_text_and_everything_else_matches_itself() {
         let said = |lines: &[&str], output| {
             is_as_said(&lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>(), output)
         };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_judged_by_what_stands_between_its_marks() {
+    fn the_output_of_a_command_is_the_text_between_its_marks() {
         let printed = "\u{1}begin 0\nhello\n\u{1}end 0 0\n\u{1}begin 1\nno\n\u{1}end 1 7\n";
         assert_eq!(part(printed, 0), Some((0, "hello\n")));
         assert_eq!(part(printed, 1), Some((7, "no\n")));

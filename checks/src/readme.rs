@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_command_is_the_first_line_that_is_no_comment() {
+    fn the_first_command_is_the_first_line_without_a_comment() {
         let readme = "# X\n```sh\n# build\n\ncargo build  # all of it\ncargo run\n```\n";
         assert_eq!(first_command(readme).as_deref(), Some("cargo build"));
         assert_eq!(first_command("```shell\ncargo run\n```"), None);

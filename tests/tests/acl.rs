@@ -126,7 +126,7 @@ fn transactions_are_checked_when_queued_and_when_run() {
 }
 
 #[test]
-fn a_transaction_that_changes_its_own_user_feels_it() {
+fn a_transaction_that_changes_its_own_user_is_affected() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.cmd("ACL SETUSER u on nopass ~* +@all");

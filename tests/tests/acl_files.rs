@@ -72,7 +72,7 @@ fn failed_start(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn an_aclfile_is_loaded_at_start_and_again_whole_or_not_at_all() {
+fn an_aclfile_is_loaded_at_startup_and_reloaded_completely_or_not_at_all() {
     let dir = Dir::new("load");
     let text = "user default on nopass ~* &* +@all\nuser alice on >pw ~a* +get (+set ~b)\n";
     let file = dir.write("users.acl", text);

@@ -160,7 +160,7 @@ fn assert_same(found: &[String], wanted: &[String]) {
 }
 
 #[test]
-fn everything_comes_back_after_the_process_was_killed() {
+fn all_data_is_recovered_after_a_kill() {
     for (policy, backend) in [("always", "auto"), ("everysec", "epoll"), ("no", "auto")] {
         let home = AofHome::new();
         let launch = || match subject_is_redis() {

@@ -391,7 +391,7 @@ fn a_command_that_fails_during_replay_is_logged() {
 
 /// An approximate trimming is written as what it came to, with the limit that it had.
 #[test]
-fn trimmed_streams_come_back_as_they_were() {
+fn trimmed_streams_are_recovered_unchanged() {
     let home = AofHome::new();
     let server = home.launch("always").set("stream-node-max-entries", "10").start();
     let mut conn = server.connect();

@@ -175,7 +175,7 @@ fn send_until_stalled(server: &Server, stream: &mut TcpStream, request: &[u8], m
 
 /// Pipelines in which one receive causes less than 64 KiB of replies, or one command a large reply.
 #[test]
-fn no_pipeline_has_more_held_for_it_than_its_bound() {
+fn output_held_for_a_pipeline_is_bounded() {
     if subject_is_redis() {
         return; // holds all replies
     }

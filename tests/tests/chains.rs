@@ -206,7 +206,7 @@ fn assert_equal_and_rising(server: &Server, is_over: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn a_replica_never_shows_half_a_transaction_nor_goes_back() {
+fn a_replica_never_shows_half_a_transaction_or_an_older_state() {
     each_chain(&[OF_REDIS, FROM_BRISK, TO_BRISK, OF_VALKEY], |kinds| {
         let chain = Chain::start(kinds, with_large_backlog);
         let (budget, is_over) = (Budget::default(), AtomicBool::new(false));

@@ -402,7 +402,7 @@ fn manifests_that_would_drop_a_file_are_not_valid() {
 
 /// An RDB file that lost its content is never valid, and there is nothing to truncate.
 #[test]
-fn a_base_that_is_no_rdb_file_is_not_fixed() {
+fn a_base_that_is_not_an_rdb_file_is_not_fixed() {
     let home = TempDir::new();
     let (path, base) = (home.path("a.manifest"), home.path("a.1.base.rdb"));
     fs::write(&path, "file a.1.base.rdb seq 1 type b\n").unwrap();

@@ -250,7 +250,7 @@ fn list_shows_the_selected_clients() {
 }
 
 #[test]
-fn the_caller_sees_itself_as_it_is() {
+fn the_caller_sees_its_own_state() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.send_raw(b"ECHO abc\r\n*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n");

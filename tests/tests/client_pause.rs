@@ -88,7 +88,7 @@ fn everything_waits_for_the_end_of_a_pause_of_all_even_unpause() {
 }
 
 #[test]
-fn a_second_pause_makes_the_first_neither_weaker_nor_shorter() {
+fn a_second_pause_does_not_weaken_or_shorten_the_first() {
     each_server(|server| {
         let [mut control, mut writer] = server.connections();
         assert_reply!(control, &format!("{LONG} WRITE"), "OK");
@@ -144,7 +144,7 @@ fn monitors_are_not_paused() {
 }
 
 #[test]
-fn bad_words_are_rejected() {
+fn bad_arguments_are_rejected() {
     each_server(|server| {
         let mut conn = server.connect();
         for (words, error) in [

@@ -434,7 +434,7 @@ fn streams() {
 }
 
 #[test]
-fn bits_places_and_estimates() {
+fn bitmaps_geo_and_hyperloglogs() {
     each_protocol(|db| {
         assert_eq!(db.same("SETBIT b 7 1", || setbit("b", 7, 1)), 0);
         assert_eq!(db.same("GETBIT b 7", || getbit("b", 7)), 1);

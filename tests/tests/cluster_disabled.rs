@@ -39,7 +39,7 @@ fn commands_of_a_cluster_are_rejected() {
 }
 
 #[test]
-fn there_are_no_modules_and_none_is_loaded() {
+fn modules_are_not_supported() {
     let server = Launch::subject().set("enable-module-command", "yes").start();
     let mut conn = server.connect();
     assert_reply!(conn, "MODULE LIST", "(empty array)");

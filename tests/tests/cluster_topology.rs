@@ -103,7 +103,7 @@ fn a_primary_without_replicas_resumes_with_its_data_after_a_restart() {
 }
 
 #[test]
-fn most_primaries_that_die_at_once_are_replaced_after_a_storm() {
+fn primaries_that_die_together_are_replaced_after_a_storm() {
     let mut cluster = BriskCluster::start_with(3, 1, &[("cluster-node-timeout", "2000")]);
     for key in KEYS {
         wait_until_written(&cluster, key, "v");
@@ -135,7 +135,7 @@ fn a_node_that_announces_another_address_is_named_by_it() {
 }
 
 #[test]
-fn a_cluster_whose_processes_all_died_comes_back_with_its_data() {
+fn a_cluster_whose_processes_all_died_resumes_with_its_data() {
     let mut cluster = BriskCluster::start_with(2, 1, &[("appendonly", "yes")]);
     for key in KEYS {
         wait_until_written(&cluster, key, "v");
@@ -273,7 +273,7 @@ fn a_replica_takes_over_when_the_leader_of_etcd_dies_with_the_primary() {
 }
 
 #[test]
-fn a_primary_that_ends_gives_its_lease_back() {
+fn a_primary_that_shuts_down_releases_its_lease() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
     // Its lease would live longer than the test.
     let mut cluster = start_on_etcd(&etcd, 1, 1, "600000");
@@ -299,7 +299,7 @@ fn a_primary_that_ends_at_once_is_replaced_without_a_wait() {
 }
 
 #[test]
-fn a_primary_that_was_stopped_for_longer_than_its_lease_serves_nothing_more() {
+fn a_primary_stopped_for_longer_than_its_lease_serves_nothing() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
     let cluster = start_on_etcd(&etcd, 1, 1, "3000");
     let key = KEYS[0];

@@ -266,7 +266,7 @@ fn is_in(rows: &[(&str, &str)], name: &str) -> bool {
 }
 
 #[test]
-fn the_groups_the_server_has_are_whole() {
+fn the_command_groups_are_complete() {
     let (_server, mut conn) = server();
     let names = listed(&mut conn);
     let mut missing = Vec::new();

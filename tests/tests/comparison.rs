@@ -146,7 +146,7 @@ fn under_load<R>(writers: Writers, body: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn replicas_that_hold_the_same_are_never_said_not_to() {
+fn equal_replicas_are_never_reported_as_different() {
     let rounds = sized("BRISK_COMPARE_ROUNDS", 30);
     let primary = start(Brisk);
     let mut conn = primary.server.connect();

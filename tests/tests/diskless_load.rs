@@ -114,7 +114,7 @@ impl Again {
 }
 
 #[test]
-fn an_older_state_is_served_until_the_new_one_is_there_as_a_whole() {
+fn an_older_state_is_served_until_the_new_one_is_complete() {
     if subject_is_redis() {
         return;
     }
@@ -220,7 +220,7 @@ fn broken() -> Vec<(String, Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn nothing_is_believed_of_a_dataset_that_is_not_whole() {
+fn an_incomplete_dataset_is_discarded() {
     if subject_is_redis() {
         return;
     }

@@ -335,7 +335,7 @@ fn parts_that_are_not_known_are_rejected() {
 }
 
 #[test]
-fn a_replica_that_wants_no_keys_waits_for_no_other_snapshot() {
+fn a_replica_that_requests_no_keys_waits_for_no_other_snapshot() {
     if subject_is_redis() {
         return; // its process makes one snapshot after the other
     }

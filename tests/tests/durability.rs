@@ -138,7 +138,7 @@ fn arguments_of_client_durability_are_checked() {
 }
 
 #[test]
-fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
+fn a_reply_leaves_when_the_replica_has_acknowledged_its_data() {
     each_replica(|pair| {
         let (mut durable, mut other) = (pair.durable(), pair.primary.connect());
         assert_reply!(durable, "SET before 1", "OK");

@@ -361,7 +361,7 @@ fn now_and_a_timeout_of_zero_wait_for_no_replica() {
 }
 
 #[test]
-fn a_replica_that_goes_away_is_not_waited_for_and_one_that_comes_is() {
+fn shutdown_waits_for_new_replicas_but_not_for_lost_ones() {
     let pair = Pair::start(Kind::Redis);
     pair.hold_replica();
     pair.primary.signal("TERM");

@@ -41,7 +41,7 @@ fn values_of_every_size_around_the_limits_come_back_unchanged() {
 }
 
 #[test]
-fn a_value_of_64_mib_goes_in_and_out() {
+fn a_value_of_64_mib_is_written_and_read() {
     const LEN: usize = 64 << 20;
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();

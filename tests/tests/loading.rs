@@ -458,7 +458,7 @@ fn refused(bytes: &[u8], how: &str) {
 }
 
 #[test]
-fn damaged_files_end_the_start_with_the_place_of_the_damage() {
+fn damaged_files_end_the_start_with_the_offset_of_the_damage() {
     if subject_is_redis() {
         return; // it loads some, and is brought down by others
     }

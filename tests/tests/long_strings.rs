@@ -188,7 +188,7 @@ fn unwritten_parts_of_a_string_take_no_memory() {
 }
 
 #[test]
-fn long_strings_in_transactions_and_scripts_come_whole() {
+fn long_strings_in_transactions_and_scripts_are_complete() {
     each_config(|server| {
         let mut conn = server.connect();
         let value: Vec<u8> = (0..3 * CHUNK + 100).map(|at| (at * 7 % 253) as u8).collect();

@@ -148,7 +148,7 @@ fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
 /// The second script is begun again and again while the first one, which could go beyond the keys
 /// that it declares, is at work.
 #[test]
-fn monitor_shows_a_script_once_however_often_it_is_begun() {
+fn monitor_shows_a_restarted_script_once() {
     // More would take longer than replies are waited for; whether one is begun twice is up to chance.
     const TURNS_MAX: u64 = 1 << 25;
     const TRIES_MAX: usize = 30;

@@ -100,7 +100,7 @@ fn dataset(conn: &mut Conn) -> [String; 4] {
 }
 
 #[test]
-fn everything_comes_back_after_an_orderly_end() {
+fn all_data_is_recovered_after_a_clean_shutdown() {
     let home = Home::new();
     let (server, mut conn) = home.start();
     fill(&mut conn);
@@ -202,7 +202,7 @@ fn settings_of_the_file_are_in_force() {
 }
 
 #[test]
-fn a_changed_directory_is_where_the_file_goes() {
+fn the_file_is_written_to_a_changed_directory() {
     let (home, other) = (Home::new(), Home::new());
     let (server, mut conn) = home.start();
     assert_reply!(conn, "SET k v", "OK");

@@ -50,7 +50,7 @@ fn messages_and_confirmations_have_the_forms_of_redis() {
 }
 
 #[test]
-fn in_resp2_a_subscriber_may_only_listen() {
+fn in_resp2_a_subscriber_can_only_change_subscriptions() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.cmd("SSUBSCRIBE c");

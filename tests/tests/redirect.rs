@@ -80,7 +80,7 @@ fn without_a_cluster_readonly_needs_the_redirect_capability() {
 }
 
 #[test]
-fn while_a_failover_is_in_progress_they_wait_for_its_end() {
+fn redirected_clients_wait_for_the_end_of_a_failover() {
     each_kind(|launch| {
         let (primary, replica) = (launch().start(), launch().start());
         follow(&replica, &primary);

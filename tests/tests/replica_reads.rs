@@ -284,7 +284,7 @@ fn a_replica_without_its_primary_serves_stale_data_only_if_allowed() {
 }
 
 #[test]
-fn a_replica_says_whose_it_is_and_how_it_stands_with_it() {
+fn a_replica_reports_its_primary_and_link_state() {
     const TAIL: &[&str] = &[
         "slave_priority",
         "slave_read_only",

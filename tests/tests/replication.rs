@@ -89,7 +89,7 @@ fn changes_arrive_as_what_repeats_them() {
 }
 
 #[test]
-fn a_replica_is_no_ordinary_client() {
+fn a_replica_is_not_an_ordinary_client() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     let mut stream = Stream::attach(&server);

@@ -59,7 +59,7 @@ fn requests_of_a_primary_can_exceed_the_limits_of_clients() {
 }
 
 #[test]
-fn a_replica_with_less_memory_than_its_primary_keeps_all_until_it_is_one() {
+fn a_replica_with_less_memory_keeps_all_data_until_it_is_promoted() {
     let limits = [("maxmemory", "40mb"), ("maxmemory-policy", "allkeys-lru")];
     each_pair(&limits, |replica, primary| {
         let (mut at_primary, mut at_replica) = (primary.server.connect(), replica.server.connect());

@@ -235,7 +235,7 @@ fn scripts_are_atomic_with_declared_and_undeclared_keys() {
 /// Scripts go beyond their keys after a write, each for the first time, while others do the same
 /// and hold what they need.
 #[test]
-fn scripts_that_surprise_each_other_all_end_well() {
+fn scripts_with_undeclared_keys_in_common_all_complete() {
     const ROUNDS: usize = 60;
     const CLIENTS: usize = 4;
     let server = with_workers(2).start();
@@ -771,7 +771,7 @@ fn functions_are_loaded_called_listed_and_removed() {
 }
 
 #[test]
-fn a_payload_of_functions_goes_to_redis_and_back() {
+fn a_payload_of_functions_is_restored_by_redis_and_back() {
     let (ours, theirs) = (Launch::subject().start(), Launch::redis().start());
     let (mut ours, mut theirs) = (ours.connect(), theirs.connect());
     ours.call(&["FUNCTION", "LOAD", LIBRARY]);
@@ -858,7 +858,7 @@ fn a_slow_function_is_shown_and_killed() {
 
 /// Also inside of what the machine's own functions call, for the only worker that there is.
 #[test]
-fn a_slow_script_gives_way_wherever_it_is() {
+fn a_slow_script_yields_at_any_point() {
     let server = with_workers(1).set("busy-reply-threshold", "50").start();
     let [mut runner, mut conn] = server.connections();
     let busy = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \

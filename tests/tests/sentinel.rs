@@ -149,7 +149,7 @@ fn a_group_of_ours_survives_failovers() {
 
 /// Those of others have no such clients.
 #[test]
-fn a_group_of_ours_loses_nothing_that_its_clients_were_promised() {
+fn a_group_of_brisk_servers_loses_no_promised_write() {
     each_group(&[[Brisk; 3]], Promise::Durability);
 }
 

@@ -310,7 +310,7 @@ fn a_disconnected_replica_leaves_nothing() {
 
 /// Messages for a client that is receiving a snapshot follow the snapshot.
 #[test]
-fn nothing_comes_into_the_snapshot() {
+fn no_message_is_sent_within_the_snapshot() {
     if subject_is_redis() {
         return; // it sends what is answered meanwhile with the first part of the stream
     }

@@ -276,7 +276,7 @@ fn a_client_with_noloop_gets_no_invalidation_of_its_own_changes() {
 }
 
 #[test]
-fn clients_choose_what_is_tracked_in_both_ways() {
+fn optin_and_optout_choose_the_tracked_keys() {
     each_config(|server| {
         let mut optin = Cacher::new(server, server.resp(), "OPTIN");
         let mut optout = Cacher::new(server, server.resp(), "OPTOUT");

@@ -258,7 +258,7 @@ fn watched_keys_that_change_make_exec_return_null() {
 }
 
 #[test]
-fn a_watch_is_of_a_key_in_its_database() {
+fn a_watch_concerns_a_key_in_one_database() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         conn.cmd("SELECT 1");
@@ -440,7 +440,7 @@ fn a_transaction_that_writes_waits_for_the_end_of_a_pause() {
 }
 
 #[test]
-fn large_replies_come_in_their_place() {
+fn large_replies_arrive_in_order() {
     each_config(|server| {
         let mut conn = server.connect();
         let items: Vec<String> = (0..30_000).map(|i| format!("item:{i}")).collect();
@@ -460,7 +460,7 @@ fn large_replies_come_in_their_place() {
 }
 
 #[test]
-fn sessions_that_are_gone_leave_no_watches() {
+fn closed_sessions_leave_no_watches() {
     if subject_is_redis() {
         return; // counts nothing that would show it
     }

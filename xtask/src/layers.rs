@@ -698,7 +698,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_tests_and_visibilities_are_no_imports() {
+    fn comments_tests_and_visibilities_are_not_imports() {
         let text = "//! See [`crate::roof`].\npub(in crate::roof) fn f() {}\n// crate::roof\n\
                     #[cfg(test)]\nmod tests {\n    use crate::roof::Tile;\n}\n";
         assert!(found("crates/house/src/cellar.rs", text).is_empty());

@@ -84,7 +84,7 @@ fn copied_files_are_built_first() {
 }
 
 #[test]
-fn it_starts_the_server_as_no_superuser_on_its_port_and_checks_it() {
+fn the_container_starts_the_server_without_root_and_checks_it() {
     let all = container();
     let last = all.iter().rposition(|(name, _)| name == "FROM").unwrap();
     let all = &all[last..];

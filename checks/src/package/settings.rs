@@ -109,7 +109,7 @@ port 6379
 ";
 
     #[test]
-    fn a_change_takes_the_place_of_the_default_and_says_why() {
+    fn a_changed_setting_replaces_the_default_and_has_a_reason() {
         let changes = "# About this file.\n\n# Here.\nunixsocket /run/x\nport 1\n";
         let text = packaged(DEFAULTS, changes).unwrap();
         assert!(text.contains("only]\nport 1\n"), "{text}");

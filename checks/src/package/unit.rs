@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_is_its_service_section_with_later_lines_over_earlier() {
+    fn later_lines_of_a_unit_override_earlier_ones() {
         let unit = Unit::parse(
             "[Unit]\nUser=no\n[Service]\n# User=no\nUser=a\nLogsDirectory=x y\nLogsDirectoryMode=0750\n\
              ReadWritePaths=/a\nReadWritePaths=\nReadWritePaths=/b /c\n[Install]\nUser=no\n[Service]\nUser=b\n",

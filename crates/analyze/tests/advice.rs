@@ -63,7 +63,7 @@ fn uuid(random: &mut Random) -> String {
 }
 
 #[test]
-fn shorter_keys_save_what_is_said() {
+fn shorter_keys_save_as_much_as_estimated() {
     let requests = |user: &'static str, name: &'static str| {
         let mut random = Random::new();
         (0..60_000).map(move |n| {
@@ -82,7 +82,7 @@ fn shorter_keys_save_what_is_said() {
 
 /// By number, by the rule that the advice gives.
 #[test]
-fn packing_neighbours_saves_what_is_said() {
+fn packing_neighbours_saves_as_much_as_estimated() {
     let value = |n: u64| format!("city {}", n % 977);
     let plain = (0..100_000).map(|n| words_of(&["SET", &format!("user:{n}"), &value(n)]));
     let before = Before::new(redis(), plain);
@@ -97,7 +97,7 @@ fn packing_neighbours_saves_what_is_said() {
 
 /// By CRC32, with the rule of the client library.
 #[test]
-fn packing_by_checksum_saves_what_is_said() {
+fn packing_by_checksum_saves_as_much_as_estimated() {
     let keys = 60_000;
     let mut random = Random::new();
     let ids: Vec<String> = (0..keys).map(|_| uuid(&mut random)).collect();
@@ -127,7 +127,7 @@ fn words_of(words: &[&str]) -> Words {
 }
 
 #[test]
-fn raised_limits_save_what_is_said() {
+fn raised_limits_save_as_much_as_estimated() {
     for (command, pattern) in [("HSET", "hash:<n>"), ("ZADD", "board:<n>"), ("SADD", "set:<n>")] {
         let mut random = Random::new();
         let name = pattern.trim_end_matches("<n>");
@@ -172,7 +172,7 @@ fn raised_limits_save_what_is_said() {
 }
 
 #[test]
-fn compressed_lists_save_what_is_said() {
+fn compressed_lists_save_as_much_as_estimated() {
     let mut random = Random::new();
     let mut requests = Vec::new();
     for n in 0..1500 {
@@ -198,7 +198,7 @@ fn compressed_lists_save_what_is_said() {
 }
 
 #[test]
-fn numbers_as_ids_save_what_is_said() {
+fn numbers_as_ids_save_as_much_as_estimated() {
     let mut random = Random::new();
     let by_id: Vec<Words> = (0..60_000)
         .map(|_| words_of(&["SET", &format!("cart:{}", uuid(&mut random)), "a book and a pen"]))
@@ -230,7 +230,7 @@ fn integer_members_save_as_much_as_estimated() {
 }
 
 #[test]
-fn compressed_values_save_what_is_said() {
+fn compressed_values_save_as_much_as_estimated() {
     let mut random = Random::new();
     let mut value = |n: u64| {
         let words = (0..60)
@@ -252,7 +252,7 @@ fn compressed_values_save_what_is_said() {
 
 /// Redis keeps how long a key was idle through RESTORE and, with an LRU policy, in its file.
 #[test]
-fn forgotten_keys_take_what_is_said() {
+fn forgotten_keys_take_as_much_as_estimated() {
     let server = Launch::redis()
         .set("save", "")
         .set("enable-debug-command", "yes")

@@ -165,7 +165,7 @@ impl Read for PipeReader {
 
 /// More than a million different keys: words in every place, so that there are as many patterns as can be.
 #[test]
-fn memory_does_not_depend_on_how_many_keys_there_are() {
+fn memory_does_not_depend_on_the_number_of_keys() {
     const KEYS: u64 = 1_200_000;
     let (to, from) = sync_channel(4);
     let writer = std::thread::spawn(move || {

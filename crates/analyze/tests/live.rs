@@ -108,7 +108,7 @@ fn memory_usage_agrees_with_the_model() {
 }
 
 #[test]
-fn nothing_is_written_and_uses_are_not_counted_where_that_can_be_said() {
+fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
     for server in servers() {
         fill(&server, data());
         let mut conn = server.connect();
@@ -156,7 +156,7 @@ impl Asked for Slow {
 
 /// Pauses are counted, not waited for.
 #[test]
-fn the_server_is_left_alone_for_as_long_as_its_share_demands() {
+fn the_analysis_pauses_as_long_as_the_share_demands() {
     let [server, _] = servers();
     fill(&server, data());
     for share in [0.05, 0.5] {

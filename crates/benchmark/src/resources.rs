@@ -195,7 +195,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn this_process_uses_something_and_listens_where_it_listens() {
+    fn resources_and_listeners_of_a_process_are_found() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches > 0, "{usage:?}");
         assert_eq!(Usage::of(u32::MAX), None);

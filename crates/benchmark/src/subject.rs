@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_read_as_they_are_named() {
+    fn server_specifications_are_parsed() {
         let read = |text| {
             let SubjectSpec { name, place } = SubjectSpec::parse(text);
             match place {

@@ -49,7 +49,7 @@ fn calls(server: &Server, command: &str) -> u64 {
 }
 
 #[test]
-fn every_primary_gets_its_share_under_keys_of_its_own() {
+fn every_primary_gets_its_share_with_its_own_keys() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         let out =
             succeeds(cluster.port(1), "--cluster -t set,lpush,mset -n 600 -c 6 -P 2 -r 100 -q");
@@ -82,7 +82,7 @@ fn every_primary_gets_its_share_under_keys_of_its_own() {
 }
 
 #[test]
-fn all_tests_of_the_suite_and_commands_of_ones_own_work() {
+fn all_tests_of_the_suite_and_custom_commands_work() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         let port = cluster.port(0);
         let judged = "set,get,incr,lpush,rpush,sadd,hset,zadd,mset";

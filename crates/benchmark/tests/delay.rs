@@ -101,7 +101,7 @@ fn the_end_of_the_proxy_ends_its_connections() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_a_connection_that_ends() {
+fn a_missing_server_closes_the_connection() {
     let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
     let proxy = proxy(gone, 1, 0);
     let mut client = TcpStream::connect(proxy.address()).unwrap();

@@ -127,7 +127,7 @@ fn the_long_report_has_the_lines_of_redis_benchmark() {
 }
 
 #[test]
-fn own_commands_have_their_placeholders_filled() {
+fn placeholders_of_custom_commands_are_filled() {
     each_server(|server| {
         let arguments =
             "-n 200 -c 1 -r 50 -d 7 -q --keys sequential APPEND k:__rand_int__ __data__";

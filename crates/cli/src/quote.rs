@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_far_as_they_go() {
+    fn numbers_are_parsed_up_to_the_first_invalid_character() {
         assert_eq!(leading_number(b" -12ab"), -12);
         assert_eq!(leading_number(b"x"), 0);
         assert_eq!(leading_number(b"99999999999999999999"), i64::MAX);

@@ -243,7 +243,7 @@ fn a_requested_shutdown_of_the_server_is_not_an_error() {
 }
 
 #[test]
-fn our_own_texts_are_printed_without_a_server() {
+fn help_and_version_are_printed_without_a_server() {
     let help = run(&ours(), &Case::new(&["--help"]));
     assert_eq!(help.status.code(), Some(0));
     // Every option that redis-cli names is there.
@@ -306,7 +306,7 @@ fn bash_completes_options_and_what_follows_them() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program() {
+fn a_closed_output_ends_the_program() {
     let server = brisk_testkit::Launch::subject().start();
     prepare(&server);
     let mut child = std::process::Command::new(ours())

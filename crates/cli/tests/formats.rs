@@ -97,7 +97,7 @@ fn big_numbers_attributes_and_long_errors_are_shown() {
 }
 
 #[test]
-fn bytes_that_are_no_reply_end_the_program_with_a_message_and_no_panic() {
+fn malformed_replies_end_the_program_with_a_message() {
     let server = Scripted::start();
     let port = server.port();
     let mut seed = 12345u64;

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_gets_errors_of_its_own() {
+    fn a_script_gets_the_errors_for_scripts() {
         let mut holed = three_shards();
         holed.shards[0].slots = range(0, 5459);
         let holed = SlotMap::new(Some(&holed), run(1));

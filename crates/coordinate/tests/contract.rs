@@ -278,7 +278,7 @@ fn a_watch_reports_nodes_and_controllers() {
 }
 
 #[test]
-fn a_node_whose_process_ends_is_reported_gone_and_its_office_is_vacant() {
+fn a_node_whose_process_ends_is_reported_and_loses_its_leadership() {
     each_subject(|subject| {
         let (a, b) = (subject.connect(), subject.connect());
         let lease = a.register(&registration(1, "i1"), short_ttl(), Claim::Start).unwrap();

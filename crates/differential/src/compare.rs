@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_may_be_a_listpack_but_not_the_other_way_round() {
+    fn a_set_can_be_a_listpack_but_not_the_reverse() {
         let (packed, table) = (b"$8\r\nlistpack\r\n", b"$9\r\nhashtable\r\n");
         assert!(same(How::Encoding, packed, table));
         assert!(!same(How::Encoding, table, packed));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn sharing_more_is_no_fault_but_sharing_less_is() {
+    fn sharing_more_is_allowed_but_sharing_less_is_not() {
         assert!(same(How::Shared, b":2147483647\r\n", b":1\r\n"));
         assert!(!same(How::Shared, b":1\r\n", b":2147483647\r\n"));
         assert!(!same(How::Shared, b":2\r\n", b":1\r\n"));

@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn no_deadline_lies_in_the_near_future() {
+    fn no_expiry_time_is_in_the_near_future() {
         for text in lines(11) {
             let words: Vec<&str> = text.split(' ').collect();
             if words[0].eq_ignore_ascii_case("expire") && !text.contains('"') && words.len() > 2 {

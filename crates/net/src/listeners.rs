@@ -326,7 +326,7 @@ mod tests {
     use super::group_id;
 
     #[test]
-    fn groups_are_found_by_their_whole_name() {
+    fn groups_are_found_by_their_full_name() {
         let groups = "root:x:0:\nwww-data:x:33:me,you\nwww:x:34:\nbroken\n";
         let found =
             ["root", "www-data", "www", "ww", "broken", ""].map(|name| group_id(groups, name));

@@ -75,7 +75,7 @@ fn addresses_that_take_each_others_connections_keep_the_server_from_starting() {
 }
 
 #[test]
-fn optional_addresses_alone_that_are_missing_leave_nothing_to_listen_on() {
+fn missing_optional_addresses_alone_leave_no_listener() {
     // The Unix socket would be a valid listener.
     let launch = launch().set("bind", "-192.0.2.1").set("unixsocket", "");
     let why = launch.try_start().err().unwrap();
@@ -147,7 +147,7 @@ fn a_stale_socket_is_replaced_and_the_own_one_removed_at_shutdown() {
 }
 
 #[test]
-fn another_file_in_the_place_of_the_unix_socket_is_replaced_and_a_directory_is_not() {
+fn a_file_at_the_path_of_the_unix_socket_is_replaced_and_a_directory_is_not() {
     let dir = std::env::temp_dir().join(format!("brisk-in-the-way-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("file");

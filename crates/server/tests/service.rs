@@ -76,7 +76,7 @@ fn stat(pid: u32, field: usize) -> String {
 }
 
 #[test]
-fn signals_that_are_not_about_a_server_leave_it_as_it_is() {
+fn unrelated_signals_do_not_affect_the_server() {
     let mut server = launch().start();
     let mut conn = server.connect();
     assert_eq!(conn.cmd("SET k v").text(), "OK");
@@ -110,7 +110,7 @@ fn a_second_sigint_exits_at_once() {
 }
 
 #[test]
-fn a_server_in_the_background_has_a_session_of_its_own_and_a_pid_file() {
+fn a_daemon_has_its_own_session_and_a_pid_file() {
     let (dir, port) = (Dir::new("background"), Port::claim());
     let first = dir.start_in_background(port.number(), &["--pidfile", "pid"]);
     assert!(first.status.success(), "{first:?}");
@@ -215,7 +215,7 @@ fn systemd_is_notified_when_the_server_is_ready_and_when_it_stops() {
 }
 
 #[test]
-fn a_manager_that_is_not_there_is_missed_in_the_log_only() {
+fn a_missing_service_manager_is_only_logged() {
     for (supervised, said) in [
         ("systemd", "systemd supervision error: NOTIFY_SOCKET not found!"),
         ("upstart", "upstart supervision requested, but UPSTART_JOB not found!"),

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn content_comes_back() {
+    fn decompression_restores_the_content() {
         for len in [0, 1, 2, 3, 4, 31, 32, 33, 263, 264, 265, 266, 267, 268, 8191, 8192, 8200] {
             round_trip(&vec![b'a'; len]);
         }

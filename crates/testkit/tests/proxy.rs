@@ -67,7 +67,7 @@ fn assert_carries(client: TcpStream, server: TcpStream, len: usize) {
 }
 
 #[test]
-fn bytes_and_ends_go_both_ways() {
+fn bytes_and_ends_of_streams_are_forwarded_both_ways() {
     let link = Link::new();
     let (client, server) = link.open();
     assert_carries(client, server, 3_000_000);

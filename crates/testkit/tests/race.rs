@@ -110,7 +110,7 @@ fn a_read_between_two_commands_of_a_transaction_is_noticed() {
 }
 
 #[test]
-fn an_item_that_comes_twice_is_noticed() {
+fn a_duplicate_item_is_noticed() {
     let pops = |first, second| {
         [
             by(0, (0, 1), Op::Push(0, RIGHT, vec![7, 8]), number(2)),
@@ -153,7 +153,7 @@ fn a_pop_out_of_order_is_noticed() {
 }
 
 #[test]
-fn a_wait_gets_what_comes_while_it_lasts_and_no_item_before() {
+fn a_wait_gets_items_that_arrive_during_it() {
     let waits = |times, answer| {
         [
             by(0, (10, 20), Op::Push(1, RIGHT, vec![7]), number(1)),

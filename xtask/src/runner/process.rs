@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_process_is_given_whole_with_its_status() {
+    fn the_complete_output_of_a_process_is_returned_with_its_status() {
         let ended = shell("echo a; echo b >&2; printf c; exit 3", LONG);
         assert_eq!(text(&ended), ["a", "c"]);
         assert_eq!(ended.errors, "b\n");

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_knows_which_way_is_good() {
+    fn a_verdict_respects_the_better_direction() {
         assert_eq!(Better::More.verdict(1.5), Verdict::Win);
         assert_eq!(Better::Less.verdict(1.5), Verdict::Loss);
         assert_eq!(Better::Less.verdict(0.5), Verdict::Win);

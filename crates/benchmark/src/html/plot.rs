@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_is_no_plot() {
+    fn no_data_gives_no_plot() {
         let line = Line { name: String::new(), server: None, computed: false, points: Vec::new() };
         let (title, x, y) = (String::new(), String::new(), String::new());
         let plot = Plot { title, x, y, logarithmic: true, lines: vec![line] };

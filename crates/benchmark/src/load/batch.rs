@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_of_each_batch_gets_a_number_of_its_own() {
+    fn each_request_of_each_batch_gets_its_own_number() {
         let material = Material { keyspace: Some(1_000_000), ..Material::default() };
         let mut source = source(&material, "get", false);
         let mut batch = Batch::default();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_has_the_tag_of_its_batch_also_after_that_has_changed() {
+    fn every_request_has_the_tag_of_its_batch_even_after_a_change() {
         for sizes in ["16", "12-40"] {
             let material = Material {
                 keyspace: Some(500),

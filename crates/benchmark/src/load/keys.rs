@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_follows_its_law() {
+    fn zipf_follows_the_power_law() {
         for exponent in ["0.5", "0.99", "1", "1.5"] {
             let power: f64 = exponent.parse().unwrap();
             let draws = 1_000_000;

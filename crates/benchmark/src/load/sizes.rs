@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_drawn_as_said() {
+    fn sizes_are_drawn_as_configured() {
         assert_eq!(drawn("64").len(), 1);
         assert_eq!(drawn("10-19").len(), 10);
         let weighted = drawn("16:90,1024:9,65536:1");

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_one_size_is_bytes_and_places() {
+    fn a_request_of_fixed_size_is_bytes_and_positions() {
         let template =
             Template::new(&["SET", "key:__rand_int__", "__data__"], NUMBERS, &values("3", false));
         let (bytes, places) = template.whole().unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_tag_is_a_place_in_cluster_mode_and_ordinary_text_without_it() {
+    fn a_hash_tag_is_a_placeholder_in_cluster_mode_only() {
         let words = ["SET", "key:{tag}:__rand_int__", "{tag}__data__"];
         let tagged = Placeholders { numbers: true, tags: true };
         let template = Template::new(&words, tagged, &values("2", false));

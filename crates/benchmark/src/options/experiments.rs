@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proxy_wants_both_addresses_and_a_delay() {
+    fn the_proxy_needs_both_addresses_and_a_delay() {
         let line = ["--listen", ":7001", "--to", ":7000", "--delay", "0.25", "--jitter", "1"];
         let plan = parse_delay_proxy(&mut words(&line).into_iter()).unwrap().unwrap();
         assert_eq!((plan.listen.port(), plan.to.port()), (7001, 7000));

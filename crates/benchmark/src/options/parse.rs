@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_options() {
+    fn options_of_brisk_are_parsed() {
         let options = options(
             "--rate 5000 --arrivals poisson --warmup 0.5 --duration 3 --keys zipf:1.1 -d 16-64 -r 9 \
              --fill --verify --count-errors --json --pin 0/1-2,5 -P 1,16",

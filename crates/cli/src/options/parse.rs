@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_read_as_far_as_they_go() {
+    fn pauses_are_parsed_up_to_the_first_invalid_character() {
         assert_eq!(parsed("-i 0.25s x").interval_us, 250_000);
         assert_eq!(parsed("-i abc x").interval_us, 0);
         assert_eq!(parsed("-i -1 x").interval_us, 0);

@@ -124,7 +124,7 @@ mod tests {
     use crate::quote::split;
 
     #[test]
-    fn a_file_that_is_no_history_is_left_alone() {
+    fn a_file_that_is_not_a_history_is_left_alone() {
         let home = brisk_testkit::TempDir::new();
         let file = home.path("file");
         let keep = || {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_known_in_a_line_whose_quotes_are_not_balanced() {
+    fn a_password_is_found_in_a_line_with_unbalanced_quotes() {
         let secret = |line: &str| {
             assert_eq!(split(line.as_bytes()), None, "{line}");
             holds_secret(&words_of_broken(line.as_bytes()))

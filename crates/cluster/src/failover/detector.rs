@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_comes_back_in_time_begins_the_time_again() {
+    fn a_renewed_lease_restarts_the_failure_timer() {
         let mut world = World::new();
         for _ in 0..5 {
             world.registered.remove(&node(2));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_no_member_sees_no_failed_members() {
+    fn a_node_that_is_not_a_member_sees_no_failed_members() {
         let mut world = World::new();
         world.registered.remove(&node(3));
         world.topology.members.remove(&node(1));

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_serves_until_its_deadline_and_longer_only_if_replicas_acknowledge() {
+    fn a_primary_serves_until_its_deadline_or_longer_if_replicas_acknowledge() {
         let lease = Some(Lease { renewed_ms: 0, ttl_ms: 5_000 });
         let cases = [
             (4_299, Safe, Missing, true),

@@ -191,7 +191,7 @@ const DIFFERENT: [(&str, &str); 2] = [
 const GIVEN: [&str; 3] = ["port", "bind", "save"];
 
 #[test]
-fn every_directive_takes_its_default_and_has_a_name_of_its_own() {
+fn every_directive_accepts_its_default_and_has_a_unique_name() {
     let mut names: Vec<_> = directives::all().flat_map(directive::Directive::names).collect();
     let count = names.len();
     names.sort_unstable();
@@ -403,7 +403,7 @@ fn several_pairs_at_once_are_judged_in_the_order_of_redis() {
 }
 
 #[test]
-fn a_rejected_change_leaves_everything_as_it_was() {
+fn a_rejected_change_leaves_everything_unchanged() {
     let mut store = Store::new(Config::default(), None);
     let before = store.current();
     let pairs: [(&[u8], &[u8]); 2] = [(b"timeout", b"9"), (b"PORT", b"1")];

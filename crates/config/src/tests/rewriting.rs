@@ -183,7 +183,7 @@ fn rewrite_takes_back_a_primary_that_an_included_file_names() {
 }
 
 #[test]
-fn a_user_of_the_main_file_takes_the_place_of_an_included_one() {
+fn a_user_of_the_main_file_replaces_an_included_one() {
     let main = "user alice on +get\ninclude INC\nuser carol off\n";
     let files = WithInclude::new(main, "user alice off\nuser bob on\n");
     let store = files.load();

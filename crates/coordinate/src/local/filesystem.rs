@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_the_file_system_and_the_way_out() {
+    fn the_error_names_the_file_system_and_the_solution() {
         let error = CoordinatorError::NetworkFileSystem { path: "/mnt/x".into(), kind: "NFS" };
         let text = error.to_string();
         assert!(text.contains("/mnt/x is on NFS") && text.contains("etcd://"), "{text}");

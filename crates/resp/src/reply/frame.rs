@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_reply_ends_where_the_decoder_says_however_it_comes(
+        fn a_reply_ends_where_the_decoder_says_however_it_arrives(
             reply in replies(),
             more in proptest::collection::vec(any::<u8>(), 0..9),
             cuts in proptest::collection::vec(0usize..600, 0..8),

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_whole_is_waited_for_and_a_wrong_one_is_an_error() {
+    fn an_incomplete_line_waits_and_a_malformed_one_is_an_error() {
         for text in ["", "$", "$11", "$11\r"] {
             assert_eq!(of(text), Ok(None), "{text}");
         }

@@ -361,7 +361,7 @@ fn an_abandoned_script_is_gone() {
 }
 
 #[test]
-fn a_script_that_allocates_without_end_fails_and_its_memory_comes_back() {
+fn a_script_that_allocates_endlessly_fails_and_its_memory_is_freed() {
     let mut bench = bench();
     for source in [
         "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 1000) .. i end",

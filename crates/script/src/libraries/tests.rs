@@ -20,7 +20,7 @@ fn run(lua: &Lua, script: &str) -> String {
 }
 
 #[test]
-fn errors_are_strings_that_begin_with_the_callers_place() {
+fn errors_are_strings_that_begin_with_the_callers_position() {
     let lua = lua();
     let raised = |call: &str| {
         run(&lua, &format!("local _, e = pcall(function()\n\n{call} end) return type(e)..' '..e"))

@@ -285,7 +285,7 @@ fn commands_of_the_primary_are_never_rejected_and_wait_for_a_slow_script() {
 }
 
 #[test]
-fn the_limit_of_memory_is_the_primarys_unless_the_settings_say_otherwise() {
+fn a_replica_ignores_maxmemory_unless_configured_otherwise() {
     let mut node = Node::replica(|config| config.memory.maxmemory = 1000);
     let limit = |node: &Node| {
         let is_limited = node.core.shared.conditions.has(Condition::MemoryLimit);
@@ -351,7 +351,7 @@ fn clients_see_no_expired_key_of_a_replica_and_its_primary_sees_all() {
 }
 
 #[test]
-fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
+fn a_replica_reports_its_primary_and_its_offset() {
     let mut node = Node::replica(|_| {});
     let mut client = node.session();
     let role = |phase: &str, offset: &str| {
@@ -367,7 +367,7 @@ fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
 }
 
 #[test]
-fn a_way_that_was_left_for_another_primary_changes_nothing_any_more() {
+fn a_connection_to_a_former_primary_changes_nothing() {
     let node = Node::replica(|_| ());
     let shared = node.core.shared;
     let primary = &shared.replication.upstream;

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_limit_is_compared_with_what_there_is() {
+    fn the_memory_limit_is_compared_with_the_total_memory() {
         let state = |bytes, total| maxmemory(bytes, total).map(|found| found.state);
         assert_eq!(state(0, Some(1 << 30)), Some(Warning));
         assert_eq!(state(1 << 29, Some(1 << 30)), Some(Ok));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn http_for_others_wants_a_password_and_encryption() {
+    fn http_for_other_machines_needs_a_password_and_encryption() {
         let mut config = Config::default();
         config.network.http_port = 9121;
         assert_eq!(http(&config), None);

@@ -68,7 +68,7 @@ fn assert_unharmed(site: &Site, server: &mut Server, fds: usize) {
 }
 
 #[test]
-fn bytes_that_are_no_handshake_do_no_harm() {
+fn bytes_that_are_not_a_handshake_do_no_harm() {
     let site = Site::new();
     let hello = client_hello(&site);
     each_backend(

@@ -88,7 +88,7 @@ fn requests_may_be_cut_anywhere_into_records() {
 }
 
 #[test]
-fn a_value_of_ten_megabytes_goes_both_ways() {
+fn a_value_of_ten_megabytes_is_written_and_read() {
     let site = Site::new();
     each_backend(
         || site.launch(),

@@ -19,7 +19,7 @@ fn refusal(site: &Site, change: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_server_whose_settings_cannot_be_used_says_why_and_ends() {
+fn unusable_settings_are_reported_and_end_the_server() {
     let site = Site::new();
     let other_key = site.dir.write("other.key", &site.authority.issue().key);
     let garbage = site.dir.write("garbage", "-----BEGIN CERTIFICATE-----\nno\n");
@@ -182,7 +182,7 @@ fn sessions_are_resumed_unless_that_is_off() {
 }
 
 #[test]
-fn authorities_may_stand_in_a_directory() {
+fn authorities_can_be_in_a_directory() {
     let site = Site::new();
     let dir = site.dir.path().join("authorities");
     std::fs::create_dir(&dir).unwrap();

@@ -74,7 +74,7 @@ fn merging_keeps_the_higher_of_two_registers() {
 }
 
 #[test]
-fn the_sparse_form_gives_way_when_it_grows_too_long() {
+fn the_sparse_form_becomes_dense_when_it_grows_too_long() {
     let mut model = Model::new();
     let mut longest = 0;
     for number in 0u64..1000 {

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_longer_than_the_front_can_be_come_and_go_at_every_place() {
+    fn large_insertions_and_deletions_work_at_every_position() {
         let long = vec![7; FRONT_MAX + 1];
         let half = vec![9; FRONT_MAX / 2 + 1];
         for head in [0, 2, 4] {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_operations_may_stand_in_any_order() {
+    fn overlapping_operations_can_have_any_order() {
         for seen in [0, 1] {
             let history = [event(0, 0, 10, Use::Write(1), 0), event(1, 1, 9, Use::Read, seen)];
             assert_eq!(verdict(&history), Verdict::Linearizable(Register(1)), "read {seen}");

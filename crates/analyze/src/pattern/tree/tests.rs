@@ -40,7 +40,7 @@ fn name(number: usize) -> String {
 }
 
 #[test]
-fn words_that_are_all_different_become_any_word() {
+fn varying_words_become_a_wildcard() {
     let mut tree = Tree::default();
     for number in 0..10_000 {
         add(&mut tree, &format!("session:{}", name(number)));
@@ -51,7 +51,7 @@ fn words_that_are_all_different_become_any_word() {
 }
 
 #[test]
-fn a_few_words_with_a_key_each_become_any_word_in_the_end() {
+fn a_few_words_with_one_key_each_become_a_wildcard_at_the_end() {
     let mut tree = Tree::default();
     for number in 0..20 {
         add(&mut tree, &format!("feature:{}:on", name(number)));

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_stands_twice_and_every_option_is_explained() {
+    fn option_names_are_unique_and_every_option_is_explained() {
         let mut seen = std::collections::BTreeSet::new();
         for row in SECTIONS.iter().flat_map(|section| section.rows) {
             for name in row.names.iter().chain(row.old_names) {

@@ -403,7 +403,7 @@ fn a_payload_that_is_bad_changes_nothing() {
 }
 
 #[test]
-fn a_restore_happens_when_its_value_is_there() {
+fn a_restore_takes_effect_when_its_value_is_built() {
     let mut db = large();
     let line = with_payload(&mut db, "RESTORE d 700 $a");
     let Err(long) = db.begin(&line) else { panic!("it is long") };

@@ -31,7 +31,7 @@ fn places_are_members_with_numbers() {
 }
 
 #[test]
-fn searches_find_what_lies_within() {
+fn searches_find_the_members_within() {
     let mut db = sicily();
     db.check(
         "GEOSEARCH s FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST",

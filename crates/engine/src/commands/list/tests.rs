@@ -124,7 +124,7 @@ fn lpos_counts_ranks_from_either_end() {
 }
 
 #[test]
-fn lmpop_takes_from_the_first_list_that_is_there() {
+fn lmpop_takes_from_the_first_existing_list() {
     let mut db = Db::new();
     for (line, want) in [
         ("LMPOP 0 k LEFT", "(error) ERR numkeys should be greater than 0"),

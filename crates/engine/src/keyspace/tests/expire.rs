@@ -114,7 +114,7 @@ fn a_ttl_set_after_a_running_walk_has_passed_is_kept() {
 }
 
 #[test]
-fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
+fn a_walk_survives_swapdb_and_flush() {
     for swap in [true, false] {
         let world = World::new();
         let mut sweeper = half_walked(&world);
@@ -160,7 +160,7 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 }
 
 #[test]
-fn every_expired_or_evicted_key_is_a_transaction_of_its_own() {
+fn every_expired_or_evicted_key_is_a_separate_transaction() {
     use crate::env::effect::Hooks;
     use crate::testing::take_transactions;
     let world = World::new();

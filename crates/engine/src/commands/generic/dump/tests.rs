@@ -130,7 +130,7 @@ fn encodings_beyond_the_limits_are_converted() {
 }
 
 #[test]
-fn a_stream_keeps_its_groups_and_what_is_pending() {
+fn a_stream_keeps_its_groups_and_pending_entries() {
     let mut db = Db::new();
     restore(&mut db, "stream", &row("stream").payload);
     db.check("XLEN stream", "(integer) 4");

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_changes_often_is_noted_as_its_last_client_left_it() {
+    fn a_key_that_changes_often_is_recorded_in_its_last_state() {
         let name = |i: u64| KeyName::from_slice(&i.to_le_bytes());
         let mut all = Vec::new();
         (0..200_000).for_each(|i| note_changed(&mut all, (name(i % 100), i)));

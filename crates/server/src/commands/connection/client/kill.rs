@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_looks_at_its_own_sessions_only() {
+    fn a_filter_by_user_matches_the_sessions_of_that_user_only() {
         let clients = crowd();
         let table = Box::leak(Box::new(crate::commands::table(&[]).unwrap().0));
         let vocabulary = Vocabulary { table, channels: Default::default() };
