@@ -179,8 +179,8 @@ fn letters(piece: &str) -> Vec<String> {
     }
 }
 
-/// Reports whether a row of things is as said, where `any` stands for any number of them. In time of their lengths'
-/// product.
+/// Reports whether a list of items matches a pattern, in which `any` stands for any number of items. O(product of their
+/// lengths).
 fn fits(said: &[&str], found: &[&str], any: &str, same: &dyn Fn(&str, &str) -> bool) -> bool {
     // `reached[n]`: what was said so far can stand for the first n that were found.
     let mut reached = vec![false; found.len() + 1];

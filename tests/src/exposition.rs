@@ -38,7 +38,7 @@ impl Exposition {
     /// Reads a text of OpenMetrics, or of the older format.
     ///
     /// # Panics
-    /// It is not as its specification says.
+    /// It violates its specification.
     #[track_caller]
     pub fn parse(text: &str, is_open: bool) -> Exposition {
         let body = if is_open {

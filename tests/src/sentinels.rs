@@ -59,7 +59,7 @@ impl Group {
         Group { members, sentinels }
     }
 
-    /// Where clients ask who the primary is.
+    /// The addresses of the sentinels that clients query for the primary.
     pub fn finder(&self) -> impl Fn() -> Option<String> + Send + use<> {
         self.sentinels.finder()
     }

@@ -21,7 +21,7 @@ pub fn make_endless(conn: &mut Conn) {
 /// Has a server's directory be gone, so that it can write no file.
 ///
 /// # Panics
-/// If this machine does not let it.
+/// If the directory cannot be removed.
 #[track_caller]
 pub fn take_disk_away(server: &Server) {
     let gone = server.dir().join("gone");

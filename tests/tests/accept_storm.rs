@@ -7,7 +7,7 @@ fn a_storm_of_connections_is_served_while_others_work() {
     const STORM: usize = 3_000;
     each_backend(Launch::subject, |server| {
         let mut working = server.connect();
-        // In force from the next round on, however few it allows.
+        // The limit applies from the next round on.
         assert_reply!(working, "CONFIG SET max-new-connections-per-cycle 1", "OK");
         let address = server.address();
         let storm = std::thread::spawn(move || {

@@ -153,8 +153,7 @@ fn damage_is_rejected_and_located() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
-/// Tools look for it in the first line. Redis writes the first one with the first command, this server when it
-/// opens the file.
+/// Tools expect it in the first line. Redis writes it with the first command, this server when it opens the file.
 #[test]
 fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
     if subject_is_redis() {

@@ -63,7 +63,7 @@ fn a_client_that_reads_late_gets_every_reply_in_order() {
         let mut last = 0;
         wait_until("the server takes no more", || {
             let now: u64 = control.info("total_net_input_bytes").parse().unwrap();
-            // The INFO requests themselves are counted, some dozen bytes each.
+            // The INFO requests themselves are counted, a few dozen bytes each.
             let still = now > MIB && now - last < 1_000;
             last = now;
             still || sending.is_finished()

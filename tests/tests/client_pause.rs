@@ -173,7 +173,7 @@ fn keys_that_expire_during_a_pause_stay_and_are_not_seen() {
     each_server(|server| {
         let [mut control, mut reader] = server.connections();
         let before = control.info("expired_keys");
-        // The pause is in force from its place in the transaction on.
+        // Within the transaction, the pause applies to later commands.
         for line in ["MULTI", "SET a{t} 1 PX 1", "SET b{t} 1 PX 1", "SET c{t} 1"] {
             control.cmd(line);
         }

@@ -71,7 +71,7 @@ fn a_wrong_value_changes_nothing_of_its_call() {
     });
 }
 
-/// Programs set all that they have read, but for what Redis refuses.
+/// Programs set all directives that they have read, except those that Redis rejects.
 #[test]
 fn immutable_directives_of_brisk_can_be_set_to_their_present_values() {
     if subject_is_redis() {

@@ -172,7 +172,7 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
     follower.follow(server.port());
     wait_until("it to ask", || conn.info("connected_slaves") == "1");
     let _stalled = Replica::ask(&server);
-    // It is held up: what is written is in memory, as much as may be.
+    // The replica is stalled: the written part of the snapshot is in memory, up to the bound.
     wait_until("the writer to wait", || {
         let bytes: u64 = conn.info("current_cow_size").parse().unwrap();
         assert!(bytes < 100 << 20, "{bytes}");

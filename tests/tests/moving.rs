@@ -26,7 +26,7 @@ impl Client {
                 self.written.store(next, Ordering::SeqCst);
                 next += 1;
             } else {
-                // It was not written: the server is no primary any more.
+                // It was not written: the server is no longer the primary.
                 assert!(reply.starts_with("(error) READONLY"), "{reply}");
                 conn = Conn::tcp(&place());
             }

@@ -91,7 +91,7 @@ fn redirected_clients_wait_for_the_end_of_a_failover() {
         let target = format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 100 FORCE", replica.port());
         assert_reply!(admin, &target, "OK");
         primary.wait_for_info("master_failover_state", |state| state == "failover-in-progress");
-        // To write and to read: either might be sent back from there.
+        // Writes and reads: either might be redirected back from there.
         let mut reader = redirected(&primary);
         conn.send("SET k 2");
         reader.send("GET k");

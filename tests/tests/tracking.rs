@@ -351,7 +351,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
                     keys.iter().for_each(|key| cacher.hears(&[key]));
                 }
                 cacher.heard_all();
-                // The one alone and both of the transaction.
+                // The slow scripts: the single one, and both of the transaction.
                 3
             });
         }

@@ -11,7 +11,8 @@ use brisk_testkit::server::Server;
 struct Measured {
     name: &'static str,
     prepare: fn(&Server) -> Result<()>,
-    /// As redis-benchmark takes it; `__rand_int__` is drawn below [`NUMBERS`].
+    /// The command in the notation of redis-benchmark; `__rand_int__` is a number below
+    /// [`NUMBERS`].
     command: &'static str,
     operations: u64,
     limit: f64,

@@ -189,7 +189,7 @@ fn mirror_in(text: &str, suite: &str) -> Option<String> {
     })
 }
 
-/// A task, called as the first process in there.
+/// A task that runs as the first process in the chroot.
 pub(crate) fn inside(words: &[String]) -> Result<bool> {
     let [task, root, words @ ..] = words else { bail!("inside: task and root are missing") };
     let root = Path::new(root);
@@ -203,7 +203,7 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
         .arg(terminals))?;
     // Packages check for this directory to detect a service manager.
     fs::create_dir_all(root.join("run/systemd/system"))?;
-    // Where apt looks for programs, too.
+    // This directory is in the PATH of apt, too.
     let systemctl = root.join("usr/bin/systemctl");
     fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
     fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755))?;

@@ -11,7 +11,7 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     /// The crate that builds it.
     pub(super) package: &'static str,
-    /// The line behind its name in the manual.
+    /// The line after its name in the manual.
     pub(super) summary: &'static str,
     pub(super) tells: Tells,
     /// Text of the manual in addition to the help.

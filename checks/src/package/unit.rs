@@ -59,7 +59,7 @@ fn act(verb: &str, name: &str, quiet: bool, now: bool) -> Result<bool> {
             say(if enabled { "enabled" } else { "disabled" });
             Ok(enabled)
         }
-        // Debian enables by its presets, which enable everything.
+        // Debian's presets enable every unit.
         "enable" | "preset" => {
             let file = file(name)?;
             if !link(name).exists() {

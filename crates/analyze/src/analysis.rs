@@ -49,7 +49,7 @@ pub struct Database {
 pub struct Analysis {
     models: Models,
     limits: Limits,
-    /// Unix time in ms by which times to live are counted.
+    /// The Unix time in ms from which TTLs are computed.
     now_ms: i64,
     tree: Tree,
     databases: BTreeMap<u64, Database>,

@@ -33,7 +33,7 @@ const MEMBER_BYTES_MIN: u64 = 8;
 /// Digits of the integers that could stand for members, and their width in an intset.
 const INTEGER_DIGITS: u64 = 7;
 const INTEGER_WIDTH: u64 = 4;
-/// Level of compression: what zstd does without a word.
+/// The compression level: zstd's default.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Something that could be done with some keys.

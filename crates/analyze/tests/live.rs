@@ -211,7 +211,7 @@ fn an_interrupted_scan_resumes_where_it_was() {
         assert_eq!(keys(&whole), keys(&once));
         let types = asked.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
         assert_eq!(types, whole.keys() - first.keys(), "no key was asked for again");
-        // A third time there is nothing left to ask.
+        // A third run finds nothing left to read.
         let mut asked = Lent::new(&server);
         assert_eq!(keys(&walked(&mut asked, &options)), keys(&once));
         assert!(!asked.requests.iter().any(|request| request[0] == b"TYPE"));

@@ -158,7 +158,7 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     inodes
 }
 
-/// Reports whether the kernel's spelling (words of 32 bits in the order of this machine) means this
+/// Reports whether the kernel's notation (words of 32 bits in native byte order) stands for this
 /// address.
 fn is_address(hex: &str, ip: IpAddr) -> bool {
     let spelled = |bytes: &[u8]| -> String {

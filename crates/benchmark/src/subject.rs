@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it answers, and until it has stopped.
+/// The time within which a server must reply after its start, and exit after SIGTERM.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
 /// Between two looks.
@@ -84,7 +84,7 @@ pub struct Subject {
     pub name: String,
     /// How it is reached.
     pub target: Target,
-    /// Its process, if it is on this machine and may be looked at.
+    /// Its process, if it is on this machine and access is allowed.
     pub pid: Option<u32>,
     /// Its own name and version.
     pub version: Option<String>,

@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 16;
 pub(crate) struct Entry {
     /// In capitals, with a space before the subcommand.
     pub(crate) name: String,
-    /// The arguments, as people write them.
+    /// The arguments in their usual notation.
     pub(crate) arguments: String,
     pub(crate) parts: Vec<Argument>,
     pub(crate) summary: String,

@@ -404,7 +404,7 @@ impl Link {
         }
     }
 
-    /// Reads some bytes that are no reply, such as those of a snapshot. 0 at the end of the stream.
+    /// Reads bytes that are not a reply, for example those of a snapshot. Returns 0 at the end of the stream.
     ///
     /// # Errors
     /// The connection fails.

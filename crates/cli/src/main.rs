@@ -7,7 +7,7 @@
 //! | `link` | the connection itself: bytes out, replies in |
 //! | `format` | how replies are shown |
 //! | `repl` | the interactive session: prompt, hints, history, help |
-//! | `modes` | everything that is no command: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
+//! | `modes` | modes other than commands: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
 //! | `about` | texts about the program: `--help`, the manual page, completions |
 //! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |

@@ -68,7 +68,7 @@ pub(crate) fn warn(bytes: impl AsRef<[u8]>) {
     let _ = io::stderr().write_all(bytes.as_ref());
 }
 
-/// Ends the program with everything printed.
+/// Flushes all output and exits.
 pub(crate) fn exit(code: i32) -> ! {
     flush();
     std::process::exit(code)

@@ -1,4 +1,4 @@
-//! Enums without fields, and structs around one value, as words.
+//! Enums without fields, and structs around one value, as arguments.
 
 use crate::fields::{bound, word};
 use proc_macro2::TokenStream;

@@ -455,7 +455,7 @@ fn streams_of(words: &[Vec<u8>]) -> Vec<&[u8]> {
     behind[..behind.len() / 2].iter().map(Vec::as_slice).collect()
 }
 
-/// Which arguments a guard looks at. The command name is argument 0.
+/// The arguments that a guard checks. The command name is argument 0.
 #[derive(Debug)]
 pub enum Place {
     At(usize),

@@ -168,7 +168,7 @@ impl Body {
         [vec![count], self.keys.clone(), self.arguments.clone()].concat()
     }
 
-    /// How the text names a word.
+    /// The expression for an argument in the script's text.
     fn word(&mut self, word: &[u8], is_key: bool, random: &mut Random) -> String {
         if is_key {
             self.keys.push(word.to_vec());

@@ -37,7 +37,7 @@ pub fn shrink(
                 _ => start = end,
             }
         }
-        // At single units, go round until a whole round removes nothing.
+        // At single units, repeat until a whole round removes nothing.
         chunk = if chunk > 1 { chunk / 2 } else { usize::from(removed) };
     }
     Ok(kept)

@@ -1,5 +1,5 @@
-//! A cluster of real servers for a test: started, made to know one another, and waited for until all of them
-//! say that every slot is served.
+//! A cluster of real servers for a test. Its nodes are started and introduced to each other, and the test begins when
+//! all of them report that every slot is served.
 //!
 //! The nodes are Redis or Brisk. [`crate::brisk_cluster`] has nodes of Brisk that form their cluster by themselves.
 
@@ -249,7 +249,7 @@ impl Cluster {
         (0..self.members.len()).filter(|at| self.members[*at].is_up)
     }
 
-    /// Ends a node at once and for good. Its port stays claimed: clients of this cluster still connect to it.
+    /// Kills a node for good. Its port stays claimed: clients of this cluster still connect to it.
     pub fn kill(&mut self, at: usize) {
         self.members[at].is_up = false;
         if let Some(mut server) = self.members[at].server.take() {

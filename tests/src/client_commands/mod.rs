@@ -72,7 +72,7 @@ pub fn table() -> CommandTable {
     brisk_server::commands::table(&[]).expect("nothing is renamed").0
 }
 
-/// Rows, and the functions that each has become.
+/// Rows, and the functions generated for each.
 pub fn functions(table: &CommandTable) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for call in rows::calls(table).calls {

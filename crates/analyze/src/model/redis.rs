@@ -57,7 +57,7 @@ impl Redis {
         self.classes
     }
 
-    /// A string as Redis keeps it: its head, the text, and a zero.
+    /// A string as Redis stores it: its head, the text, and a zero byte.
     #[must_use]
     pub fn sds(&self, len: u64) -> u64 {
         let head = match len {

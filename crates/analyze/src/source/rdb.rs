@@ -23,7 +23,7 @@ pub struct Outcome {
 /// Reads a file. The intact part of a damaged file is analyzed, and the fault is noted.
 ///
 /// # Errors
-/// It cannot be opened.
+/// The file cannot be opened.
 pub fn read_file(
     path: &Path,
     analysis: &mut Analysis,

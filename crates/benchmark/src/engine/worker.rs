@@ -31,7 +31,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Events taken at once; more only delays what the first of them lead to.
+/// The maximum number of events per wait; more would only delay the results of the first of them.
 const EVENTS_MAX: usize = 256;
 /// One receive takes the replies of most batches.
 const RECEIVE_BYTES: usize = 64 * 1024;
@@ -101,7 +101,7 @@ pub(super) struct Worker<'a> {
     pub(super) free: VecDeque<u32>,
     pub(super) starved: bool,
     pub(super) starved_until_ns: u64,
-    /// Of lanes with a connection per request.
+    /// The turns of lanes with a connection per request.
     pub(super) turns: Turns,
     pub(super) latency_sum_ns: u64,
     pub(super) share: Share,

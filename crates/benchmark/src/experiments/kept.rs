@@ -10,7 +10,7 @@ const AT_ONCE: u64 = 100;
 struct Kept {
     what: &'static str,
     keys: u64,
-    /// In a short run. Below some MiB the pages of the allocator would be measured.
+    /// In a short run. With less than a few MiB, the pages of the allocator would be measured.
     keys_short: u64,
     elements: u64,
     /// The command and the beginning of the key.

@@ -71,7 +71,8 @@ fn figures(before: &Measured, beside: &Measured, taken: usize) -> Vec<Figure> {
     ]
 }
 
-/// Sends GETs until all are taken, then keeps the connection until it is over; how many were taken.
+/// Sends GETs until all are taken, then keeps the connection open until the end; returns the number
+/// of GETs taken.
 fn send_without_reading(
     to: SocketAddr,
     requests: usize,

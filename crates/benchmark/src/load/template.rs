@@ -241,7 +241,7 @@ pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64, pairs: usize) {
     }
 }
 
-/// How many pairs of digits numbers below `bound` need.
+/// The number of pairs of digits that numbers below `bound` need.
 #[must_use]
 pub const fn pairs_below(bound: u64) -> usize {
     let (mut rest, mut pairs) = (bound.saturating_sub(1), 0);

@@ -209,7 +209,7 @@ fn words(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let line = format!("{text}\n");
     let mut spans = Spans::new();
     let limits = Limits { inline_bytes_max: line.len().max(16), ..Limits::default() };
-    // As a server reads them; what begins like RESP is no text of a command.
+    // A command as a server would parse it; a text that begins like RESP is not a command.
     let read = RequestDecoder::new().decode(line.as_bytes(), &limits, &mut spans);
     match read {
         Ok(Step::Request { consumed, .. }) if consumed == line.len() && !text.starts_with('*') => {

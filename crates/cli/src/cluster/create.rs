@@ -239,7 +239,7 @@ fn join(nodes: &mut [Node]) -> Done {
     Ok(())
 }
 
-/// Waits until all nodes know all slots of all others.
+/// Waits until every node knows all slots of all others.
 pub(super) fn wait_until_joined(view: &mut View) -> Done {
     tell::say("Waiting for the cluster to join\n");
     // The nodes do not even know one another yet.

@@ -141,7 +141,7 @@ pub(super) fn delete(task: &Task<'_>) -> Done {
         }
         match view.nodes[other].ask(&["CLUSTER", "FORGET", &id]) {
             Ok(_) => {}
-            // News of it may not have come so far.
+            // Other nodes may not have learned of it yet.
             Err(text) if text.contains(UNKNOWN) => {}
             Err(text) => {
                 let place = view.nodes[other].place();

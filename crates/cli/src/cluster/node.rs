@@ -35,7 +35,7 @@ impl Line {
         self.flags.iter().any(|it| it == flag)
     }
 
-    /// Reads a line; `None` if it is none.
+    /// Reads a line; `None` if it is malformed.
     fn parse(line: &str) -> Option<Line> {
         let mut words = line.split(' ');
         let mut next = || words.next();
@@ -98,7 +98,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Connects to a node, which has to be one of a cluster.
+    /// Connects to a node, which must be in cluster mode.
     ///
     /// # Errors
     /// There is none, or it is none of a cluster.
@@ -206,7 +206,7 @@ impl Node {
         Ok(lines)
     }
 
-    /// Has it join the cluster of another node.
+    /// Makes it join the cluster of another node.
     ///
     /// # Errors
     /// The node rejects the command, which is reported.

@@ -47,7 +47,7 @@ pub(super) struct Walk<'a> {
     is_over: bool,
 }
 
-/// Why a walk cannot go on.
+/// The reason why a walk ended early.
 #[derive(Debug)]
 pub(super) enum WalkError {
     Link(LinkError),
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         Ok(Some(keys.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec).collect()))
     }
 
-    /// Rests after each hundred steps, if the user wants that.
+    /// Pauses after each hundred steps, if requested.
     pub(super) fn rest(&self, interval_us: u64) {
         if interval_us > 0 && self.steps.is_multiple_of(STEPS_BETWEEN_PAUSES) {
             screen::flush();

@@ -261,7 +261,7 @@ fn remember(source: &mut Source, line: &[u8], words: &[Vec<u8>]) {
     }
 }
 
-/// Connects without giving up if there is no server: each command tries again.
+/// Connects; if there is no server, the session continues and each command tries again.
 pub(crate) fn begin(session: &mut Session) -> End {
     let _ = session.connect(Loudness::Loud);
     run(session)

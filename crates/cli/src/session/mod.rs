@@ -52,7 +52,7 @@ pub(crate) struct Session {
     pub(crate) is_interactive: bool,
     /// The server has sent us to another node, where the command is to be sent again.
     is_redirected: bool,
-    /// Such a node answers for this slot only behind ASKING.
+    /// This node replies for the slot only after ASKING.
     is_asking: bool,
     awaits_shutdown: bool,
     is_monitoring: bool,

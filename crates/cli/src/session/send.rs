@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Prints all that the server executes, until it is left or refused.
+    /// Prints the server's MONITOR lines until the user interrupts or the server rejects the command.
     fn monitor(&mut self) -> Result<(), LinkError> {
         self.is_monitoring = true;
         let mut read = Ok(());

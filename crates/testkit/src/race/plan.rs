@@ -45,7 +45,7 @@ impl Planner {
         bursts
     }
 
-    /// One operation, or WATCH with what follows it up to its end.
+    /// One operation, or a WATCH with the operations up to its end.
     fn unit(&mut self, state: &State, ops: &mut Vec<Op>) {
         match self.random.below(100) {
             0..20 => {

@@ -7,7 +7,7 @@ use crate::words::encode_into;
 use std::fmt;
 use std::io;
 
-/// Calls the commands in ARGV, each behind its number of words, and returns all results.
+/// Calls the commands in ARGV, each after its number of arguments, and returns all results.
 const CALL_ALL: &str = "local all, at = {}, 1 \
     while at <= #ARGV do \
     local n = tonumber(ARGV[at]) \
