@@ -55,8 +55,8 @@ pub(crate) fn main() -> Result<bool> {
     }
 }
 
-/// Errors of scripts pass through the interpreter as exceptions, which a profile that does not
-/// unwind turns into the end of the process: tests of the other profile do not see that.
+/// Errors of scripts pass through the interpreter as exceptions, and a profile without unwinding
+/// turns them into an abort of the process. Tests with the other profile do not notice that.
 fn survives_failing_scripts(address: &str) -> Result<bool> {
     let mut conn = Conn::try_tcp(address)?;
     for source in ["return math.random(0)", "return redis.call('nonsense')"] {

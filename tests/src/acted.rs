@@ -30,7 +30,7 @@ pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
     asked_with_answer(listener, "+OK\r\n")
 }
 
-/// The same, with this answer to all but PING.
+/// The same, with this reply to everything except PING.
 ///
 /// # Panics
 /// If it comes not, or says nothing of use.

@@ -94,7 +94,7 @@ impl Exposition {
         Exposition { families }
     }
 
-    /// The value of the one sample of this name that has these labels, and maybe others.
+    /// The value of the only sample with this name and at least these labels.
     #[track_caller]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let has = |sample: &&Sample| {

@@ -49,7 +49,7 @@ pub struct Records {
     is_over: AtomicBool,
 }
 
-/// What became of what was acknowledged.
+/// The fate of the acknowledged records.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
     pub there: usize,

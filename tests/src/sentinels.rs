@@ -82,7 +82,7 @@ impl Group {
         wait_until("another primary", || self.primary().is_some_and(|primary| primary != former));
     }
 
-    /// Waits until all agree, sentinels and servers, and nothing is left to be done; the primary.
+    /// Waits until all sentinels and servers agree, and no work is left; returns the primary.
     #[track_caller]
     pub fn wait_until_settled(&self) -> usize {
         let mut settled = 0;

@@ -448,8 +448,8 @@ fn secrets_are_kept_out_of_the_slow_log() {
     });
 }
 
-/// Rules that a random line is made of, right and wrong. (Not `%~x`, which 7.0 takes, and then ends
-/// when it is to be shown.)
+/// The rules of random lines, valid and invalid. (Not `%~x`, which 7.0 accepts, and then crashes when it shows the
+/// rule.)
 const RULES: &[&str] = &[
     "on",
     "OFF",

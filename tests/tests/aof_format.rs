@@ -1,5 +1,5 @@
-//! The append-only file between us and a real Redis: what we write it loads and continues, what it
-//! writes we read, and both cut a torn file at the same byte. (I5)
+//! The append-only file, exchanged with a real Redis: each loads and continues the other's file,
+//! and both truncate a torn file at the same byte. (I5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::aof::{

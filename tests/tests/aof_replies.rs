@@ -193,7 +193,7 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     assert_reply!(asks, "CLIENT DURABILITY DISK", "OK");
     assert_reply!(asks, "GET later", "\"1\"");
     assert!(count() > before);
-    // A signal would go to the tracer.
+    // A signal would go to strace.
     conn.send("SHUTDOWN NOSAVE");
     assert_eq!(conn.read_to_end(), b"");
     server.kill();

@@ -388,7 +388,7 @@ fn a_command_that_fails_during_replay_is_logged() {
     assert!(line.contains("after processing the command 'lpush'"), "{line}");
 }
 
-/// An approximate trimming is written as what it came to, with the limit that it had.
+/// An approximate trimming is written with its effect, with the limit that it had.
 #[test]
 fn trimmed_streams_are_recovered_unchanged() {
     let home = AofHome::new();

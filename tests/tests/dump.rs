@@ -1,4 +1,4 @@
-//! DUMP and RESTORE between our server and a real Redis: each understands the other.
+//! DUMP and RESTORE between our server and a real Redis: each restores the payloads of the other.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::rdb::value::HashValue;
@@ -314,7 +314,7 @@ fn defects_of_a_payload_are_logged() {
         "EVAL 'redis.call(\"HSET\", \"h\", \"f\", \"v\") return redis.call(\"DUMP\", \"h\")' 0",
     ));
     let mut wrong = whole.clone();
-    // A byte of the listpack, behind the type and the length of the string.
+    // A byte of the listpack, after the type and the length of the string.
     wrong[8] ^= 0x7f;
     let checksum = "(error) ERR DUMP payload version or checksum are wrong";
     let restore = |conn: &mut Conn, payload: &[u8]| {

@@ -172,7 +172,7 @@ fn a_client_that_does_not_read_is_not_read_and_delays_no_other() {
             let before: u64 = server.info("used_memory").parse().unwrap();
             let mut web = Web::connect(port);
             let requests = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1000);
-            // The kernel takes some megabytes on the way.
+            // The kernel buffers a few megabytes.
             let bounded = (0..UNREAD_BYTES_MAX / requests.len())
                 .any(|_| !web.send_within(Duration::from_secs(1), requests.as_bytes()));
             assert!(bounded, "all was read");

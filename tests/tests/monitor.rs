@@ -129,7 +129,7 @@ fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
             let name = refused.split(' ').next().unwrap();
             assert!(words(&mut watcher).starts_with(&format!("\"{name}\" \"")), "{refused}");
         }
-        // Not even these are scripts that are called.
+        // Calls with too few arguments run no script.
         worker.cmd("EVAL");
         worker.cmd("EVAL 'return 1'");
         let lines = ["MULTI", "FCALL nofn 0", "EVAL \"redis.call('SET','k','v') error('x')\" 0"];

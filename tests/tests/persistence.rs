@@ -322,7 +322,8 @@ fn a_failed_save_is_an_error_and_the_server_continues() {
     assert_eq!(conn.info("rdb_changes_since_last_save"), "0");
     assert_eq!(other.files(), ["dump.rdb"]);
 
-    // A directory in the place of the file: all is written and cannot be moved there.
+    // A directory at the path of the file: everything is written, but the file cannot be moved
+    // there.
     fs::remove_file(other.file()).unwrap();
     fs::create_dir(other.file()).unwrap();
     assert_reply!(conn, "SAVE", "(error) ERR");

@@ -210,7 +210,7 @@ fn check(conn: &mut Conn) {
     conn.cmd("SELECT 0");
 }
 
-/// Fields and their values are members and their scores.
+/// The fields and values of the hash are the members and scores of the sorted set.
 fn same_members(conn: &mut Conn, hash: &str, zset: &str) {
     let pairs = |list: Vec<String>| {
         let mut pairs: Vec<(String, String)> =

@@ -37,7 +37,7 @@ fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
         assert_reply!(conn, "MULTI", "OK");
         assert_reply!(conn, "SET k 2", "QUEUED");
         follow(&replica, &primary);
-        // The transaction is over: it is to be done again there.
+        // The transaction is discarded: the client must repeat it there.
         assert_reply!(conn, "EXEC", there);
         assert_reply!(conn, "EXEC", "(error) ERR EXEC without MULTI");
         assert_reply!(conn, "SET k 1", there);

@@ -364,7 +364,7 @@ fn a_library_that_loops_while_it_is_loaded_is_stopped() {
     });
 }
 
-/// It is kept apart from others before it takes long, and has to let its worker serve them then.
+/// It is isolated from others before it becomes slow, and then has to let its worker serve them.
 #[test]
 fn a_script_that_exceeds_its_keys_next_to_a_slow_one_yields() {
     if subject_is_redis() {

@@ -15,7 +15,7 @@ const BACKLOG: u64 = 1 << 20;
 const MOST_IN_MEMORY: u64 = BACKLOG + HARD * 3 / 4;
 /// The writes while the snapshot is sent.
 const WRITTEN: u64 = 60 << 20;
-/// By a link of this speed the snapshot of 30 MB takes minutes, however slow the machine is: no test waits for its end.
+/// At this speed of the link, the snapshot of 30 MB takes minutes on any machine: no test waits for its end.
 const BYTES_PER_S: u64 = 100_000;
 
 struct Slow {

@@ -244,7 +244,7 @@ fn watched_keys_that_change_make_exec_return_null() {
             assert_reply!(conn, "EXEC", "1) PONG");
             other.cmd("DEL other");
         }
-        // One's own changes count as well, those between MULTI and EXEC do not.
+        // A client's own changes count as well; those between MULTI and EXEC do not.
         conn.cmd("WATCH k");
         conn.cmd("SET k own");
         queue(&mut conn, &["PING"]);

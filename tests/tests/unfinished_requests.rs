@@ -92,7 +92,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
         |server| {
             let mut control = server.connect();
             let small: Vec<Conn> = (0..50).map(|_| unfinished(server, 10_000)).collect();
-            // To be spared is not for a client to ask here.
+            // CLIENT NO-EVICT does not help here.
             let mut large: Vec<Conn> = (0..10)
                 .map(|_| {
                     let mut conn = server.connect();

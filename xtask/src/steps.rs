@@ -33,7 +33,7 @@ pub(crate) struct Step {
     pub(crate) inputs: &'static [&'static str],
 }
 
-/// Which steps of a task run.
+/// The selection of the steps of a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which<'w> {
     /// All, without those whose inputs are as they were when the step passed.

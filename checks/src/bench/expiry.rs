@@ -15,7 +15,7 @@ use brisk_testkit::words::encode_into;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const KEYS: u64 = 1_000_000;
-/// Keys per second that any server takes, so that all are there before the deadline.
+/// A rate in keys per second that every server reaches, so that all keys exist before they expire.
 const KEYS_PER_SECOND_MIN: u64 = 100_000;
 const BATCH: u64 = 500;
 /// The bound for the time after expiry, in ms.

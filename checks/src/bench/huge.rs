@@ -155,7 +155,7 @@ const LOSSES: &[Loss] = &[
     Loss { name: "FLUSHALL", words: &["FLUSHALL"] },
 ];
 
-/// The longest wait of others while each kind of value goes in each way.
+/// The longest delay of others while each kind of value is freed in each way.
 fn losses(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(10_000_000);
     let only = setup.options.text("only").map(str::to_ascii_lowercase);

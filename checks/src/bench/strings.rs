@@ -70,7 +70,7 @@ struct Cost {
     wait_ms: Vec<f64>,
 }
 
-/// One of the three of a call's costs, round by round.
+/// One of the three costs of a call, round by round.
 type Figure = fn(&Cost) -> &Vec<f64>;
 
 /// Builds the strings: written, not only long.

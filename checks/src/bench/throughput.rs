@@ -230,7 +230,7 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 /// runs there.
 const GIVING_WAY: [&str; 3] = ["chrt", "--batch", "0"];
 
-/// The directive that says for how long requests gather before the loop waits for them.
+/// The directive for the time during which requests gather before the loop waits for them.
 const COALESCING: &str = "wake-coalescing-us";
 
 /// Our server with two workers compared with our server with one.

@@ -17,7 +17,7 @@ use std::process::Command;
 const FETCHED: &[&str] = &["redis-server", "curl", "logrotate", "procps"];
 /// Programs of this machine that are needed.
 const NEEDED: &[&str] = &["debootstrap", "unshare", "chroot", "ip", "tar"];
-/// Where this program is found in there.
+/// The path of this program in the chroot.
 const OURSELVES: &str = "run/checks";
 /// The path of programs in there.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

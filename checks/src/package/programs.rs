@@ -81,7 +81,7 @@ impl Program {
         let text = [done.stdout, done.stderr].concat();
         let text = String::from_utf8(text).with_context(|| self.name)?;
         let from = text.find("Usage:").with_context(|| format!("{}: no usage", self.name))?;
-        // Tools say the name by which they were called.
+        // Tools print the name by which they were called.
         let called = folder.join(self.name).display().to_string();
         Ok(text[from..].replace(&called, self.name))
     }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// The line changes no more often.
+/// The minimum interval between two updates of the line.
 const REDRAW: Duration = Duration::from_millis(100);
 /// The clock is read once in this number of steps.
 const STEPS_PER_LOOK: u32 = 64;

@@ -11,7 +11,7 @@ use brisk_testkit::{Launch, Server};
 
 const PART: f64 = 0.10;
 
-/// A server with data, and what is said of them.
+/// A server with data, and the advice for it.
 struct Before {
     server: Server,
     bytes: f64,

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most primaries of a cluster; Redis recommends at most 1,000 nodes.
+/// The maximum number of primaries of a cluster; Redis recommends at most 1,000 nodes.
 pub const NODES_MAX: usize = 1000;
 /// Most ranges of slots shown in an error.
 const RANGES_SHOWN: usize = 5;

@@ -49,7 +49,7 @@ pub struct DelayPlan {
     pub listen: SocketAddr,
     /// Where bytes go.
     pub to: SocketAddr,
-    /// Added in each direction: half of what a round trip takes longer.
+    /// The delay in each direction: half of the added round trip time.
     pub delay: Duration,
     /// An additional delay, drawn uniformly from zero to this for each piece that is read.
     pub jitter: Duration,

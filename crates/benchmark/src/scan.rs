@@ -46,7 +46,7 @@ pub struct Scanner {
     push: bool,
     /// Bytes of a bulk string's body and line end still to come.
     body: u64,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
     same: Same,
 }

@@ -1,4 +1,4 @@
-//! A server that is measured: one that is there, or one started here and stopped by its id.
+//! A measured server: an existing one, or one that is started here and stopped by its process ID.
 
 use crate::ask::Asker;
 use crate::engine::plan::{Session, Target};
@@ -283,7 +283,7 @@ fn spawn(command: &str, dir: &Path, log: &Path, cpus: &[usize]) -> Result<Child,
         (Ok(out), Ok(err)) => (out, err),
         (Err(error), _) | (_, Err(error)) => return Err(format!("{}: {error}", log.display())),
     };
-    // The shell reads the quotes, and becomes the program, whose id the child's then is.
+    // The shell parses the quotes, and replaces itself with the program, which then has the child's process ID.
     let mut shell = Command::new("sh");
     // Where that program exists, the server ends with this process, however this one ends.
     let guard = if Path::new(SETPRIV).exists() { "setpriv --pdeathsig TERM " } else { "" };

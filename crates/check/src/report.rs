@@ -1,4 +1,4 @@
-//! How the tools speak: texts of errors, bytes from files, the end of the program.
+//! Output of the tools: error texts, bytes from files, the exit of the program.
 
 use std::ffi::OsString;
 use std::io;

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// A peer that is gone without a word is noticed after this long.
+/// A peer that is gone silently is noticed after this time.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Where a server is.
@@ -238,7 +238,7 @@ impl Link {
         self.answer()
     }
 
-    /// Sends all requests at once, and waits for all answers.
+    /// Sends all requests at once, and waits for all replies.
     ///
     /// # Errors
     /// The connection fails.
@@ -347,7 +347,7 @@ impl Link {
         Ok(self.wait_for(true, None)?.unwrap_or(Woken::Link))
     }
 
-    /// The next reply, if it comes within this time.
+    /// The next reply, if it arrives within this time.
     ///
     /// # Errors
     /// The connection fails, or the user does not want to wait.

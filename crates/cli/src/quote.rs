@@ -20,7 +20,7 @@ pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// The one argument that a text in quotes stands for.
+/// The single argument of a quoted text.
 pub(crate) fn unquote(text: &[u8]) -> Option<Vec<u8>> {
     let mut words = split(text)?;
     if words.len() == 1 { words.pop() } else { None }

@@ -53,7 +53,7 @@ impl TlsClient {
     /// Reads the files.
     ///
     /// # Errors
-    /// What is missing, or cannot be used, in words.
+    /// A text that names the missing or unusable part.
     pub fn new(options: &TlsOptions) -> Result<TlsClient, String> {
         let mut provider = ring::default_provider();
         if let Some(list) = &options.ciphers {

@@ -146,7 +146,7 @@ impl<'t> Episode<'t> {
                 let name = *self.random.pick(&self.names);
                 let contained = self.names.iter().any(|n| n.starts_with(&format!("{name}|")));
                 if !name.contains('|') && !contained && self.random.percent(10) {
-                    // A first argument, which may only be allowed.
+                    // A first argument, which can only be allowed.
                     format!("+{name}|{}", self.random.pick(&["0", "str0", "GET", "k", "x"]))
                 } else {
                     format!("{sign}{name}")

@@ -32,7 +32,7 @@ pub fn channel(random: &mut Random) -> Vec<u8> {
     random.pick(CHANNELS).as_bytes().to_vec()
 }
 
-/// A command that begins or ends to listen.
+/// A command that subscribes or unsubscribes.
 pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
     let (name, pool) = random.pick(COMMANDS);
     let mut words = vec![name.as_bytes().to_vec()];

@@ -18,7 +18,7 @@ pub enum How {
     Pairs,
     /// The same kind of reply with as many elements.
     Count,
-    /// As many texts, each the same up to its first NUL.
+    /// The same number of texts, each the same up to its first NUL.
     ToNul,
     /// The same kind of reply.
     Kind,
@@ -32,7 +32,7 @@ pub enum How {
     Column(usize, i64),
     /// Equal except for integers that are Unix times in milliseconds, which are near.
     Moments(i64),
-    /// Equal, or an integer that only our side shares.
+    /// Equal, or an integer that is shared only in Brisk.
     Shared,
     /// Equal but for notes, which are prose.
     Notes,

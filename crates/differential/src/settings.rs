@@ -206,7 +206,7 @@ pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
     let initial = SETTINGS.iter().filter_map(|row| Some((row.name, row.initial?)));
     match thresholds {
         Thresholds::Default => set(initial),
-        // Redis 7.0 refuses a name that comes twice.
+        // Redis 7.0 rejects a name that occurs twice.
         Thresholds::Low => {
             let is_low = |name| LOW.iter().any(|low| low.0 == name);
             set(initial.filter(|row| !is_low(row.0)).chain(LOW.iter().copied()))

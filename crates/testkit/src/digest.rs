@@ -157,7 +157,7 @@ impl Pair {
                 let id = group.field("last-delivered-id").map(Reply::to_string);
                 let consumers = group.field("consumers").map(Reply::elements).unwrap_or_default();
                 let consumer = |consumer: &&Reply| {
-                    // By its name in Redis 7.0, or in Valkey.
+                    // The name of the field in Redis 7.0, or in Valkey.
                     let pending = consumer.field("pending").or_else(|| consumer.field("pel"));
                     let pending = pending.expect("XINFO tells what is pending");
                     let counts = tells_idle || !pending.elements().is_empty();

@@ -94,7 +94,7 @@ impl Sentinels {
         assert_eq!(self.connect(at).cmd(PERIODS).to_string(), "OK");
     }
 
-    /// What each of them says where the primary is; `None` from who does not answer.
+    /// The address of the primary according to each sentinel; `None` for one that does not reply.
     pub fn told(&self) -> Vec<Option<String>> {
         let password = self.password.as_deref();
         self.servers.iter().map(|server| primary_by(&server.address(), password)).collect()

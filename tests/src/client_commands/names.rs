@@ -1,4 +1,4 @@
-//! What functions, methods, parameters and types are called.
+//! The names of functions, methods, parameters and types.
 
 /// Words of the protocol that are several words.
 const TOKENS: &[(&str, &str)] = &[

@@ -5,7 +5,7 @@
 
 /// Types, and the functions whose replies have them.
 pub(super) const REPLIES: &[(&str, &str)] = &[
-    // It is done, or an error.
+    // Success or an error.
     (
         "()",
         "acl_load acl_log_reset acl_save acl_setuser asking auth client_caching client_capa client_durability \

@@ -104,7 +104,7 @@ fn forward(mut from: impl Read + Send + 'static, to: Sender<Event>, event: fn(Ve
 enum Taken {
     /// Both outputs are closed.
     Closed,
-    /// Nothing was printed for the time that was allowed.
+    /// Nothing was printed for the allowed time.
     Silent,
     /// It is time to look at the process.
     Tick,

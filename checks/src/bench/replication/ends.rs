@@ -77,7 +77,7 @@ impl Drain {
         Ok(self.reader.get_ref().write_all(&encode(words))?)
     }
 
-    /// The next line that is not empty: those say that the server is alive.
+    /// The next line that is not empty; empty lines only show that the server is alive.
     fn line(&mut self) -> Result<String> {
         loop {
             let mut line = String::new();

@@ -19,7 +19,7 @@ const VALUE: &str = "01234567890123456789012345678901234567890123456789012345678
 const KEYS: u64 = 100_000;
 /// CPU per SET over the peer's, at most.
 const COST_MAX: f64 = 0.5;
-/// SETs with each call of the system, from the stand-in of a primary; and how many SETs in all.
+/// The number of SETs per system call of the simulated primary, and the total number of SETs.
 const SHAPES: [(usize, u64); 3] = [(1, 400_000), (16, 1_000_000), (500, 2_000_000)];
 /// A replica that keeps up has executed all so soon behind the load.
 const BEHIND_MS_MAX: f64 = 100.0;

@@ -141,7 +141,7 @@ fn probed<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, Ve
     })
 }
 
-/// Both have as many keys, and the same in some of them.
+/// Both have the same number of keys, and the same values in a sample.
 fn compare(primary: &mut Conn, replica: &mut Conn) -> Result<()> {
     let (wanted, found) = (primary.cmd("DBSIZE"), replica.cmd("DBSIZE"));
     ensure!(wanted == found, "the replica has {found} keys of {wanted}");

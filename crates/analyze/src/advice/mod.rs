@@ -72,7 +72,7 @@ pub struct Advice {
     /// Keys that it concerns.
     pub keys: u64,
     pub saved: Bytes,
-    /// What exactly is to be done.
+    /// The change in detail.
     pub how: String,
     /// What to know before.
     pub note: Option<String>,

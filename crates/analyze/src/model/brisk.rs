@@ -1,5 +1,5 @@
-//! What keys take in Brisk. A key, its deadline and a short value are one allocation (`docs/design/entry.md`); large
-//! collections lie in segments (`docs/design/segments.md`), sorted sets in leaves of up to 64 members.
+//! The memory of keys in Brisk. A key, its expiry time and a short value are one allocation (`docs/design/entry.md`);
+//! large collections lie in segments (`docs/design/segments.md`), sorted sets in leaves of up to 64 members.
 
 use super::Classes;
 use super::shape::{LISTPACK_BYTES, Shape};

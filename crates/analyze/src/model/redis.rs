@@ -1,4 +1,4 @@
-//! What keys take in Redis 7.0: the allocations of each structure, rounded to their classes.
+//! The memory of keys in Redis 7.0: the allocations of each structure, rounded to their classes.
 //!
 //! ```text
 //!  key       entry of the table (24) · name · with a deadline an entry of the second table (24)

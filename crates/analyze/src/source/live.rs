@@ -358,7 +358,7 @@ impl<'a> Walk<'a> {
         Ok(place)
     }
 
-    /// Small questions about each key. Those that are gone by now, or may not be looked at, are counted.
+    /// Sends small read commands for each key. Keys that no longer exist, or are denied, are counted.
     fn facts(
         &mut self,
         db: u64,

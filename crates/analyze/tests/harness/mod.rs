@@ -22,7 +22,7 @@ const AT_ONCE: usize = 500;
 /// Number of looks in a row without less used memory after which it counts as steady.
 const STEADY_LOOKS: u32 = 50;
 
-/// Seconds of the server's clock without less used memory.
+/// Seconds of the server's clock during which used memory does not shrink.
 const STEADY_SECONDS: f64 = 2.0;
 
 /// A connection as `brisk-cli` lends one.

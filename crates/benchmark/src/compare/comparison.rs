@@ -90,7 +90,7 @@ pub struct Row {
     pub unit: &'static str,
     /// Medians over the rounds, by server.
     pub medians: Vec<Option<f64>>,
-    /// Over the baseline's, by server; none for the baseline itself.
+    /// The ratio to the baseline, by server; none for the baseline itself.
     pub ratios: Vec<Option<Ratio>>,
 }
 
@@ -122,7 +122,7 @@ pub struct Sample {
 pub struct ServerUse {
     /// CPU time per request, µs.
     pub cpu_us: f64,
-    /// The part in user mode: to 10 ms in all.
+    /// The part in user mode, with a total resolution of 10 ms.
     pub user_us: f64,
     /// The part in the kernel: to 10 ms in all.
     pub system_us: f64,

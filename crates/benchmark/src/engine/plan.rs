@@ -87,7 +87,7 @@ pub enum Pace {
     Idle,
 }
 
-/// Distances between requests in an open loop.
+/// The distribution of requests over time in an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
     /// All alike.

@@ -91,7 +91,7 @@ impl Connector {
 /// Whether connections to this server can come from many addresses; of several servers the last variant counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spreading {
-    /// It is on a loopback address, and takes them.
+    /// The server is on a loopback address, and accepts others as sources.
     #[default]
     Possible,
     /// It is on a loopback address, and refuses all but 127.0.0.1, as protected mode does.

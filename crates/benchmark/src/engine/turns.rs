@@ -69,7 +69,7 @@ impl Turns {
         self.numbers[lane] = self.made;
     }
 
-    /// A reply has come over the lane's connection.
+    /// A reply has arrived on the lane's connection.
     pub(super) fn answered(&mut self, lane: usize) {
         self.seen = self.seen.max(self.numbers[lane]);
     }

@@ -514,7 +514,7 @@ impl<'a> Worker<'a> {
     /// How long to wait for events at most.
     fn timeout_ns(&self, now: u64) -> u64 {
         let due = match &self.schedule {
-            // Without a free lane nothing can be sent before a reply has come.
+            // Without a free lane, nothing can be sent before a reply arrives.
             Some(schedule) if self.exhausted_ns.is_none() && !self.free.is_empty() => {
                 schedule.due().saturating_sub(now)
             }

@@ -70,8 +70,8 @@ fn number(user: usize) -> String {
     (user * 7919 % 1_000_000).to_string()
 }
 
-/// The articles' rule: a number belongs to the shard of its thousand; any other key to the shard
-/// that its CRC32 names, with twice as many shards as would be full.
+/// The articles' rule: a number belongs to the shard of its thousand. Any other key belongs to the
+/// shard of its CRC32, with twice as many shards as would be full.
 fn shard_key(base: &str, key: &str, total_elements: usize, shard_size: usize) -> String {
     let shard = match key.parse::<usize>() {
         Ok(number) => number / shard_size,

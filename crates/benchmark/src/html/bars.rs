@@ -148,7 +148,7 @@ fn drawn(
     }
     if let Some(mark) = mark {
         let x = left + mark / max * width;
-        // Below everything else, so that it crosses no figure.
+        // Below everything else, so that it crosses no number.
         svg = format!(
             "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{y:.1}\"/>\n{svg}"
         );

@@ -26,7 +26,7 @@ pub(super) fn colour(server: Option<usize>) -> String {
 /// Places on the horizontal axis with their labels.
 pub(super) type Places = Vec<(f64, String)>;
 
-/// A plot of lines; the places on the horizontal axis are those of the points.
+/// A plot of lines; the ticks on the horizontal axis are those of the points.
 pub(super) fn lines(plot: &Plot) -> String {
     let xs = xs(&plot.lines);
     let places = match xs.as_slice() {
@@ -102,7 +102,8 @@ fn xs(lines: &[Line]) -> Vec<f64> {
     xs
 }
 
-/// The points of a line, parted where it has none though others have: nothing is known there.
+/// The points of a line, interrupted at positions where other lines have a point and this one has
+/// none.
 fn parts<'a>(line: &'a Line, xs: &[f64]) -> impl Iterator<Item = &'a [(f64, f64)]> {
     let place = |x: f64| xs.partition_point(|&other| other < x);
     line.points.chunk_by(move |left, right| place(right.0) == place(left.0) + 1)

@@ -57,7 +57,7 @@ pub struct Workload {
 pub struct Material {
     /// How numbers are drawn.
     pub keys: KeyChoice,
-    /// Numbers are below this; without it, placeholders of numbers are ordinary words.
+    /// Numbers are below this; without it, placeholders of numbers are ordinary text.
     pub keyspace: Option<u64>,
     /// How long values are.
     pub sizes: ValueSizes,

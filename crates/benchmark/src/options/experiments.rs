@@ -91,7 +91,7 @@ pub(super) fn parse_experiments(
 /// Reads the arguments after `delay-proxy`; `None` for the help.
 ///
 /// # Errors
-/// What is wrong, in a sentence.
+/// An error text of one sentence.
 pub(super) fn parse_delay_proxy(
     words: &mut dyn Iterator<Item = String>,
 ) -> Result<Option<DelayPlan>, String> {

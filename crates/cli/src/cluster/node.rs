@@ -131,7 +131,7 @@ impl Node {
         format!("{}:{}", self.is.host, self.is.port)
     }
 
-    /// Sends a request; an error of the server is one here.
+    /// Sends a request; an error reply is an error here.
     ///
     /// # Errors
     /// The text of it.
@@ -232,7 +232,7 @@ impl Node {
         Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
     }
 
-    /// How many keys it holds in a slot.
+    /// The number of keys that it holds in a slot.
     pub(super) fn keys_in(&mut self, slot: u16) -> i64 {
         let reply = self.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
         reply.ok().and_then(|reply| reply.as_integer()).unwrap_or(0)

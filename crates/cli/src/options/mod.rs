@@ -52,7 +52,7 @@ pub(crate) enum Mode {
     Cluster,
 }
 
-/// Which protocol a session begins with.
+/// The protocol at the beginning of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// The server's default, without HELLO.
@@ -273,7 +273,7 @@ impl Shell {
 /// The request of a command line.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// To do something with a server.
+    /// Work with a server.
     Run(Box<Options>),
     /// The text of `--help`.
     Help,

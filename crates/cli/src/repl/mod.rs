@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `editor.rs` | the line under the cursor: keys, completion |
 //! | `hint.rs` | what may follow what is typed |
-//! | `history.rs` | what was typed before, and what of it is never kept |
+//! | `history.rs` | the history of lines, and the lines that are never kept |
 //! | `help.rs` | `help` |
 //! | `settings.rs` | `:set`, and the file that is read at the start |
 

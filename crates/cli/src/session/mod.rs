@@ -50,7 +50,7 @@ pub(crate) struct Session {
     database_before_multi: i64,
     /// A person types at a terminal, or lines come from a pipe.
     pub(crate) is_interactive: bool,
-    /// The server has sent us to another node, where the command is to be sent again.
+    /// The server has redirected us to another node, which must get the command again.
     is_redirected: bool,
     /// This node replies for the slot only after ASKING.
     is_asking: bool,

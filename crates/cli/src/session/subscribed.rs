@@ -50,7 +50,7 @@ impl EveryKey {
         let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return EveryKey(None) };
         let mut now = before.clone();
         now.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
-        // A terminal that refuses shows what is typed.
+        // If the terminal rejects this, typed characters are shown.
         let _ = termios::tcsetattr(stdio::stdin(), OptionalActions::Now, &now);
         EveryKey(Some(before))
     }

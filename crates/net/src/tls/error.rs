@@ -41,7 +41,7 @@ pub enum TlsError {
     /// A word in a list of protocols or ciphers.
     #[error("{directive}: '{word}' is {reason}")]
     Word { directive: &'static str, word: String, reason: &'static str },
-    /// Every word was known, and nothing is left.
+    /// All names are valid, but nothing is selected.
     #[error("{directive}: {reason}")]
     Nothing { directive: &'static str, reason: &'static str },
     /// The certificate, key, versions and ciphers do not go together.

@@ -1,4 +1,4 @@
-//! From the directives `tls-*` to what a new connection uses.
+//! Turns the directives `tls-*` into the configuration of new connections.
 //!
 //! Everything is read and checked at once, so a change is all or nothing: connections made before
 //! it keep what they began with, those after it use the new settings.

@@ -206,7 +206,7 @@ impl Keeper<'_> {
         Ok(history)
     }
 
-    /// Lets those go on that wait: a value for one of the lists, or an end to their waits.
+    /// Unblocks waiting clients: pushes a value to one of the lists, or ends their waits.
     fn release(&mut self) -> Result<Option<Happened>> {
         if self.planner.percent(50) {
             let (list, value) = (self.planner.list(), self.planner.fresh());

@@ -33,7 +33,7 @@ pub(crate) enum Told {
     Help,
     Version,
     Manual,
-    /// For the shell that the next word names.
+    /// Completions for the shell in the next argument.
     Completions,
 }
 
