@@ -162,12 +162,12 @@ fn names(text: &str, findings: &mut Vec<(usize, String)>) {
             let name = &rest[..end.unwrap_or(rest.len())];
             let words = PHRASES.iter().map(|(phrase, _)| *phrase).chain(NAME_WORDS.iter().copied());
             for word in words.filter(|word| name.split('_').any(|part| part == *word)) {
-                findings.push((at + 1, format!("`{word}` in a test name: state the behaviour")));
+                findings.push((at + 1, format!("`{word}` in a test name: state the behavior")));
             }
             for opening in NAME_OPENINGS.iter().filter(|opening| name.starts_with(**opening)) {
                 findings.push((
                     at + 1,
-                    format!("a test name begins with `{opening}`: state the behaviour"),
+                    format!("a test name begins with `{opening}`: state the behavior"),
                 ));
             }
         }
@@ -238,10 +238,7 @@ mod tests {
     fn paths_outside_of_the_lists_are_not_checked() {
         assert!(findings("crates/client/src/x.rs", "//! Nobody.").is_empty());
         assert!(findings("crates/client/src/x.rs", "#[test]\nfn who_waits() {}").is_empty());
-        assert_eq!(
-            findings("tests/tests/x.rs", "//! Nobody.\n#[test]\nfn who_waits() {}").len(),
-            1
-        );
+        assert_eq!(findings("benches/x.rs", "//! Nobody.\n#[test]\nfn who_waits() {}").len(), 1);
         assert!(findings("crates/engine/Cargo.toml", "// Nobody.").is_empty());
     }
 }
