@@ -100,9 +100,17 @@ const PACKAGE_INPUTS: &[&str] = &[
 
 /// The documents' commands run the programs of the packages and show what they print.
 const DOCUMENTS_INPUTS: &[&str] = &[
+    "docs/install.md",
     "docs/quick-start.md",
     "docs/moving-from-redis.md",
-    "docs/operations.md",
+    "docs/durability.md",
+    "docs/replication.md",
+    "docs/security.md",
+    "docs/monitoring.md",
+    "docs/backup.md",
+    "docs/upgrades.md",
+    "docs/capacity.md",
+    "docs/troubleshooting.md",
     "checks/src/documents.rs",
     "checks/src/package",
     "packaging",

@@ -1,4 +1,4 @@
-//! Looking at ten thousand clients while fifty others work. (I1)
+//! CLIENT LIST with ten thousand clients while fifty others work. (I1)
 
 use super::Setup;
 use super::load::fill;
@@ -16,7 +16,7 @@ const IDLE: u64 = 10_000;
 const WORKING: usize = 50;
 const KEYS: u64 = 100_000;
 
-/// The measurements of the working clients.
+/// The results of the working clients.
 struct Seen {
     p50_ms: f64,
     p999_ms: f64,
@@ -36,8 +36,8 @@ impl Seen {
     }
 }
 
-/// GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop, in
-/// turn; the medians of the rounds.
+/// Alternating GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop; the medians
+/// of the rounds.
 pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let requests = setup.scaled(200_000) as usize / WORKING;
@@ -82,11 +82,10 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Fifty clients that send one GET after another, each with a thread, and one that runs CLIENT
-/// LIST.
+/// Fifty clients with one thread each that send one GET after the other, and one that calls CLIENT LIST.
 fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     let done = &AtomicBool::new(false);
-    // No client sends while others are still being moved to their CPU.
+    // No thread starts until all have moved to their CPU.
     let ready = &Barrier::new(WORKING + usize::from(with_lists));
     let (mut times, lists_per_second) = std::thread::scope(|scope| -> Result<_> {
         let listing = scope.spawn(move || -> Result<f64> {

@@ -82,7 +82,7 @@ const BINDS: &[&str] = &[
     "client|tracking",
     "monitor",
     "script|debug",
-    // How its commands are taken.
+    // How its commands are processed.
     "asking",
     "client|no-evict",
     "client|no-touch",

@@ -131,13 +131,13 @@ impl Call<'_> {
         about.push(format!("{complexity} Since Redis {}. {errors}", self.spec.since));
         if self.traits.binds {
             about.push(
-                "This command changes or reports the state of its connection. It is not a method of \
+                "It changes or reports the state of the connection, so it is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );
         } else if self.traits.blocks {
             about.push(
-                "This command may block its connection and the commands after it. It is not a method of \
+                "It may block the later commands of the connection, so it is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );

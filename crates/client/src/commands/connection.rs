@@ -15,8 +15,8 @@ use crate::request::Request;
 /// O(N) where N is the number of passwords defined for the user. Since Redis 1.0.0. Errors: those of the
 /// server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
     let mut request = Request::new("AUTH", BINDS);
     request.end_of_options();
@@ -30,8 +30,8 @@ pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
 ///
 /// O(1). Since Redis 6.0.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
     let mut request = Request::new("CLIENT CACHING", BINDS);
     request.arg(mode);
@@ -44,8 +44,8 @@ pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 8.0.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLIENT CAPA", BINDS);
     request.args(capabilities);
@@ -58,8 +58,8 @@ pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_durability() -> Command<(), (), options::ClientDurability> {
     Command::typed(Request::new("CLIENT DURABILITY", BINDS))
 }
@@ -134,8 +134,8 @@ pub fn client_list() -> Command<(), String, options::ClientList> {
 ///
 /// O(1). Since Redis 7.0.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
     let mut request = Request::new("CLIENT NO-EVICT", BINDS);
     request.arg(enabled);
@@ -148,8 +148,8 @@ pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_no_touch(enabled: types::Switch) -> Command<(), ()> {
     let mut request = Request::new("CLIENT NO-TOUCH", BINDS);
     request.arg(enabled);
@@ -173,8 +173,8 @@ pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause
 ///
 /// O(1). Since Redis 3.2.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
     let mut request = Request::new("CLIENT REPLY", BINDS);
     request.arg(on_off_skip);
@@ -187,8 +187,8 @@ pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETINFO", BINDS);
     request.arg("LIB-NAME");
@@ -202,8 +202,8 @@ pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETINFO", BINDS);
     request.arg("LIB-VER");
@@ -217,8 +217,8 @@ pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 2.6.9. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETNAME", BINDS);
     request.arg(connection_name);
@@ -231,8 +231,8 @@ pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
 ///
 /// O(1). Some options may introduce additional complexity. Since Redis 6.0.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn client_tracking(status: types::Switch) -> Command<(), (), options::ClientTracking> {
     let mut request = Request::new("CLIENT TRACKING", BINDS);
     request.arg(status);
@@ -285,8 +285,8 @@ pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
 ///
 /// O(1). Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn hello<T>() -> Command<(), T, options::Hello> {
     Command::typed(Request::new("HELLO", BINDS))
 }
@@ -306,8 +306,8 @@ pub fn ping() -> Command<(), String, options::Ping> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn quit() -> Command<(), ()> {
     Command::typed(Request::new("QUIT", BINDS))
 }
@@ -318,8 +318,8 @@ pub fn quit() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn reset() -> Command<(), ()> {
     Command::typed(Request::new("RESET", BINDS))
 }
@@ -330,8 +330,8 @@ pub fn reset() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: those of the server.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn select(index: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SELECT", BINDS);
     request.arg(index);

@@ -15,8 +15,8 @@ use crate::request::Request;
 /// O(N) where N is the number of patterns the client is already subscribed to. Since Redis 2.0.0. Errors:
 /// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PSUBSCRIBE", BINDS);
     request.args(patterns);
@@ -108,8 +108,8 @@ pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
 /// patterns subscribed in the system (by any client). Since Redis 2.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
     Command::typed(Request::new("PUNSUBSCRIBE", BINDS))
 }
@@ -134,8 +134,8 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 /// O(N) where N is the number of shard channels to subscribe to. Since Redis 7.0.0. Errors: those of the
 /// server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SSUBSCRIBE", BINDS);
     request.args(channels);
@@ -149,8 +149,8 @@ pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 /// O(N) where N is the number of channels to subscribe to. Since Redis 2.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUBSCRIBE", BINDS);
     request.args(channels);
@@ -164,8 +164,8 @@ pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 /// O(N) where N is the number of clients already subscribed to a shard channel. Since Redis 7.0.0. Errors:
 /// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
     Command::typed(Request::new("SUNSUBSCRIBE", BINDS))
 }
@@ -177,8 +177,8 @@ pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
 /// O(N) where N is the number of clients already subscribed to a channel. Since Redis 2.0.0. Errors: those of
 /// the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command changes or reports the state of its connection. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn unsubscribe<T>() -> Command<(), T, options::Unsubscribe> {
     Command::typed(Request::new("UNSUBSCRIBE", BINDS))
 }

@@ -17,8 +17,8 @@ use crate::request::Request;
 /// set, and M being the number of elements popped. Since Redis 7.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// This command may block its connection and the commands after it. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn bzmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
@@ -40,8 +40,8 @@ pub fn bzmpop<K, T>(
 /// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
 /// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// This command may block its connection and the commands after it. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMAX", BLOCKS);
     request.keys(keys);
@@ -57,8 +57,8 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
 /// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
 /// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// This command may block its connection and the commands after it. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMIN", BLOCKS);
     request.keys(keys);
@@ -260,8 +260,8 @@ pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandm
     Command::typed(request)
 }
 
-/// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
-/// if these are requested.
+/// Returns a range of members by rank, score or text, in either direction. Members; with `WITHSCORES`, pairs
+/// of member and score.
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///

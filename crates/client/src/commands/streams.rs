@@ -304,7 +304,7 @@ pub fn xrange<T>(
 }
 
 /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-/// entries; none if there are no new ones: only `xread_block` blocks.
+/// entries; none if there are no new entries. Only `xread_block` waits for some.
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
 ///
@@ -331,8 +331,8 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 /// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: those of
 /// the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// This command may block its connection and the commands after it. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn xread_block<T>(
     milliseconds: impl ToArg,
     keys: impl ToArgs,
@@ -349,7 +349,7 @@ pub fn xread_block<T>(
 }
 
 /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-/// none if there are no new ones: only `xreadgroup_block` blocks.
+/// none if there are no new entries. Only `xreadgroup_block` waits for some.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
 ///
@@ -386,8 +386,8 @@ pub fn xreadgroup<T>(
 /// getting new data. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
 /// the reply.
 ///
-/// This command may block its connection and the commands after it. It is not a method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn xreadgroup_block<T>(
     group: impl ToArg,
     consumer: impl ToArg,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A server consists of the usual parts: one worker with its loop, sessions, timers, snapshots on the disk and the
-//! thread of its upstream. Only one of its threads runs at a time, and the clock does not advance while it runs. A
-//! separate model defines the expected datasets.
+//! thread of its upstream. Only one of its threads runs at a time, and the clock stands still while it runs. A separate
+//! model defines the expected datasets.
 //!
 //! | file | about |
 //! |---|---|

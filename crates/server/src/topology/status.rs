@@ -1,4 +1,4 @@
-//! The report of this node, and the lives of all nodes.
+//! The report of this node, and the state of all nodes.
 
 use super::follower::TopologyFollower;
 use super::identity::node_id;
@@ -10,7 +10,6 @@ use brisk_cluster::view::NodeLife;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_engine::DbIndex;
 use brisk_node::cluster::{StatusReporter, boot_ms};
-use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
@@ -30,15 +29,18 @@ impl StatusReporter for TopologyFollower {
 
     fn has_full_copy(&self) -> bool {
         let status = self.node_status();
+        let shared = self.shared;
         let shard = self.state.in_force().map.own_shard().map(|(shard, _)| shard);
         let is_same_shard = shard.is_some() && shard == self.shard_at_start;
         let is_from_disk = is_same_shard && status.dataset == Dataset::Disk;
-        !status.loading && (status.last_contact_ms.is_some() || is_from_disk)
+        // A copy that is still received does not count, but the dataset that it will replace does.
+        let is_whole = !role::is_loading(shared) && !shared.replication.upstream.is_partial();
+        is_whole && (status.last_contact_ms.is_some() || is_from_disk)
     }
 }
 
 impl TopologyFollower {
-    /// The present report of this node.
+    /// The current report of this node.
     pub(super) fn node_status(&self) -> NodeStatus {
         let shared = self.shared;
         self.note_contact();
@@ -46,7 +48,7 @@ impl TopologyFollower {
         let own = in_force.map.own_shard();
         let is_replica = shared.conditions.is_replica();
         let upstream = &shared.replication.upstream;
-        let is_copying = upstream.phase() == UpstreamPhase::Sync || upstream.is_incomplete();
+        let is_copying = upstream.is_copying();
         let contact = *self.contact.lock().even_poisoned();
         let contact =
             contact.filter(|contact| own.is_some_and(|(shard, _)| shard == contact.shard));
@@ -65,14 +67,14 @@ impl TopologyFollower {
         }
     }
 
-    /// Notes the last byte from the primary. It counts for the present shard only: data of another shard is no
+    /// Notes the last byte from the primary. It counts for the current shard only: data of another shard is no
     /// reason to promote this node.
     pub(super) fn note_contact(&self) {
         let shared = self.shared;
         let upstream = &shared.replication.upstream;
         let in_force = self.state.in_force();
         let Some((shard, _)) = in_force.map.own_shard() else { return };
-        // A node that comes back to a shard has to follow its primary first.
+        // A node that returns to a shard has to follow its primary first.
         let mut contact = self.contact.lock().even_poisoned();
         *contact = contact.filter(|contact| contact.shard == shard);
         drop(contact);
@@ -101,8 +103,8 @@ impl TopologyFollower {
         Ok(parsed.collect())
     }
 
-    /// Publishes the lives of the nodes, for CLUSTER NODES and similar commands. `statuses` are the last reports,
-    /// each with its arrival in Unix ms.
+    /// Publishes the state of the nodes, for CLUSTER NODES and similar commands. `statuses` are the last reports, each
+    /// with its arrival in Unix ms.
     pub(super) fn publish_lives(&self, statuses: &BTreeMap<NodeId, (NodeStatus, u64)>) {
         if self.is_static() {
             return self.set_all_alive();

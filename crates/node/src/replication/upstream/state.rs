@@ -63,7 +63,7 @@ pub struct IncomingDataset {
 /// in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckTimes {
-    /// The last one to the present primary.
+    /// The last one to the current primary.
     pub last_ms: Option<u64>,
     /// The last one to a primary before.
     pub earlier_ms: Option<u64>,
@@ -82,7 +82,9 @@ pub struct Upstream {
     read_offset: AtomicU64,
     incoming: Mutex<IncomingDataset>,
     /// A full copy has begun, and none has ended since.
-    is_incomplete: AtomicBool,
+    is_copying: AtomicBool,
+    /// The dataset was discarded for a full copy that is not in force yet.
+    is_partial: AtomicBool,
     /// Grows with each change of the primary.
     generation: AtomicU64,
     connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
@@ -110,7 +112,8 @@ impl Default for Upstream {
             down_since_ms: AtomicU64::new(0),
             read_offset: AtomicU64::new(0),
             incoming: Mutex::default(),
-            is_incomplete: AtomicBool::new(false),
+            is_copying: AtomicBool::new(false),
+            is_partial: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             connection: Mutex::default(),
             client: Mutex::default(),
@@ -140,9 +143,20 @@ impl Upstream {
         self.phase() == UpstreamPhase::Connected
     }
 
-    /// True if a full copy has begun and none has ended since: the dataset may be a part of it.
-    pub fn is_incomplete(&self) -> bool {
-        self.is_incomplete.load(Ordering::SeqCst)
+    /// True if a full copy has begun and none has ended since. The dataset is a part of the copy, or too old to be
+    /// continued.
+    pub fn is_copying(&self) -> bool {
+        self.is_copying.load(Ordering::SeqCst)
+    }
+
+    /// True if the dataset was discarded for a full copy that is not in force: it is empty or a part of the copy.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the dataset is discarded for a full copy. All other workers are quiesced.
+    pub fn note_discarded(&self) {
+        self.is_partial.store(true, Ordering::SeqCst);
     }
 
     /// True if there is or was a stream.
@@ -150,7 +164,7 @@ impl Upstream {
         self.is_up() || self.down_since_ms().is_some()
     }
 
-    /// Sets the phase, if the present generation is `generation`. Returns true if so.
+    /// Sets the phase, if the current generation is `generation`. Returns true if so.
     pub fn set_phase(&self, generation: u64, phase: UpstreamPhase, now_ms: u64) -> bool {
         // A thread that changes the primary at the same time waits for this lock and wins.
         let _connection = self.connection.lock().even_poisoned();
@@ -162,8 +176,11 @@ impl Upstream {
             self.down_since_ms.store(now_ms, Ordering::Relaxed);
         }
         match phase {
-            UpstreamPhase::Sync => self.is_incomplete.store(true, Ordering::SeqCst),
-            UpstreamPhase::Connected => self.is_incomplete.store(false, Ordering::SeqCst),
+            UpstreamPhase::Sync => self.is_copying.store(true, Ordering::SeqCst),
+            UpstreamPhase::Connected => {
+                self.is_copying.store(false, Ordering::SeqCst);
+                self.is_partial.store(false, Ordering::SeqCst);
+            }
             UpstreamPhase::Connect | UpstreamPhase::Connecting | UpstreamPhase::Handshake => {}
         }
         if phase == UpstreamPhase::Sync {
@@ -172,7 +189,7 @@ impl Upstream {
         true
     }
 
-    /// Ends the present generation, since the primary changes: parts that are not executed are dropped, and
+    /// Ends the current generation, since the primary changes: parts that are not executed are dropped, and
     /// the connection is closed. Returns the next generation. All other workers are quiesced.
     pub fn leave(&self) -> u64 {
         // The generation changes first, so no thread adds a part of the previous generation.
@@ -212,18 +229,18 @@ impl Upstream {
         *acks
     }
 
-    /// Lets acknowledgements go on after [`Upstream::end_acks`]: this server stays a replica for now.
+    /// Resumes acknowledgements after [`Upstream::end_acks`]: this server stays a replica for now.
     pub fn resume_acks(&self) {
         self.ack_times.lock().even_poisoned().has_ended = false;
     }
 
-    /// The present generation.
+    /// The current generation.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// Sets the connection, if the present generation is `generation`. Returns true if so.
+    /// Sets the connection, if the current generation is `generation`. Returns true if so.
     pub fn connect(&self, generation: u64, connection: Arc<dyn UpstreamConnection>) -> bool {
         let mut present = self.connection.lock().even_poisoned();
         let is_wanted = generation == self.generation();
@@ -233,7 +250,7 @@ impl Upstream {
         is_wanted
     }
 
-    /// Closes the connection, if the present generation is `generation`.
+    /// Closes the connection, if the current generation is `generation`.
     pub fn disconnect(&self, generation: u64) {
         let mut present = self.connection.lock().even_poisoned();
         if let Some(connection) = present.take_if(|_| generation == self.generation()) {
@@ -241,12 +258,12 @@ impl Upstream {
         }
     }
 
-    /// The connection of the present or last stream, as a client of this server.
+    /// The connection of the current or last stream, as a client of this server.
     pub fn client(&self) -> Option<Arc<ClientRecord>> {
         self.client.lock().even_poisoned().clone()
     }
 
-    /// Sets the client of the next stream, if the present generation is `generation`.
+    /// Sets the client of the next stream, if the current generation is `generation`.
     pub fn set_client(&self, generation: u64, client: Arc<ClientRecord>) {
         let mut present = self.client.lock().even_poisoned();
         if generation == self.generation() {
