@@ -303,9 +303,7 @@ fn server_cpu(pid: Option<u32>) -> Result<f64> {
     let Some(pid) = pid else { return Ok(0.0) };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let behind_name = stat.rsplit(')').next().context("stat")?;
-    let ticks =
-        |at: usize| behind_name.split_whitespace().nth(at).and_then(|word| word.parse().ok());
-    let ticks: Option<f64> =
-        ticks(11).zip(ticks(12)).map(|(user, system): (f64, f64)| user + system);
+    let ticks = |at: usize| behind_name.split_whitespace().nth(at).and_then(|word| word.parse().ok());
+    let ticks: Option<f64> = ticks(11).zip(ticks(12)).map(|(user, system): (f64, f64)| user + system);
     Ok(ticks.context("stat")? / 100.0)
 }

@@ -32,24 +32,15 @@ fn others(found: &Found) -> impl Iterator<Item = (&'static str, &Vec<Figures>)> 
 pub(crate) fn table(case: &Case, found: &Found) -> String {
     let mut text = format!(
         "{:10} {:>10} {:>9} {:>9} {:>8} {:>8}  {}\n",
-        case.name,
-        "per s",
-        "p50 us",
-        "p99 us",
-        "CPU us",
-        "server",
-        case.extra.unwrap_or_default()
+        case.name, "per s", "p50 us", "p99 us", "CPU us", "server", case.extra.unwrap_or_default()
     );
     for name in NAMES {
         let Some(rounds) = found.get(name) else { continue };
         let _ = write!(
             text,
             "{name:10} {:>10.0} {:>9.1} {:>9.1} {:>8.3} {:>8.3}",
-            of(rounds, |f| f.per_s),
-            of(rounds, |f| f.p50_us),
-            of(rounds, |f| f.p99_us),
-            of(rounds, |f| f.cpu_us),
-            of(rounds, |f| f.server_cpu_us)
+            of(rounds, |f| f.per_s), of(rounds, |f| f.p50_us), of(rounds, |f| f.p99_us),
+            of(rounds, |f| f.cpu_us), of(rounds, |f| f.server_cpu_us)
         );
         if case.extra.is_some() {
             let _ = write!(text, "  {:.2}", of(rounds, |f| f.extra.unwrap_or_default()));
@@ -62,9 +53,7 @@ pub(crate) fn table(case: &Case, found: &Found) -> String {
                     false => write!(
                         text,
                         "  {other}: rate {:.2} p50 {:.2} CPU {:.2}",
-                        of(|f| f.per_s),
-                        of(|f| f.p50_us),
-                        of(|f| f.cpu_us)
+                        of(|f| f.per_s), of(|f| f.p50_us), of(|f| f.cpu_us)
                     ),
                 };
             }
@@ -100,12 +89,8 @@ pub(crate) fn markdown(results: &Results) -> String {
             let _ = writeln!(
                 text,
                 "| `{}` | {name} | {} | {} | {} | {} | {} | {extra} |",
-                case.name,
-                cell(|f| f.per_s, 0),
-                cell(|f| f.p50_us, 1),
-                cell(|f| f.p99_us, 1),
-                cell(|f| f.cpu_us, 3),
-                cell(|f| f.server_cpu_us, 3)
+                case.name, cell(|f| f.per_s, 0), cell(|f| f.p50_us, 1), cell(|f| f.p99_us, 1),
+                cell(|f| f.cpu_us, 3), cell(|f| f.server_cpu_us, 3)
             );
         }
     }

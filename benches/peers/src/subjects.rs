@@ -39,8 +39,7 @@ impl Subject for Brisk {
     }
 
     async fn set_many(&self, pairs: &[(&str, &str)]) -> Result<()> {
-        let sets: Vec<_> =
-            pairs.iter().map(|(key, value)| brisk::commands::set(*key, *value)).collect();
+        let sets: Vec<_> = pairs.iter().map(|(key, value)| brisk::commands::set(*key, *value)).collect();
         self.0.batch(sets).await?;
         Ok(())
     }
@@ -81,8 +80,7 @@ impl Subject for Redis {
 
     async fn get(&self, key: &str) -> Result<Vec<u8>> {
         let mut connection = self.0.clone();
-        let value: Option<Vec<u8>> =
-            redis::cmd("GET").arg(key).query_async(&mut connection).await?;
+        let value: Option<Vec<u8>> = redis::cmd("GET").arg(key).query_async(&mut connection).await?;
         value.context("no value")
     }
 }
