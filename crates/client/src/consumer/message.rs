@@ -142,7 +142,7 @@ impl Message {
     }
 }
 
-/// An entry as servers deliver it. For an entry that was deleted meanwhile, the ID or the fields are null.
+/// An entry as servers deliver it. For an entry that was deleted in the meantime, the ID or the fields are null.
 #[derive(Debug)]
 pub(super) struct Delivered(pub(super) Option<(Id, Option<Fields>)>);
 
