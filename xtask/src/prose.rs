@@ -1,7 +1,7 @@
 //! Words of comments and test names: phrases that readers stumble over, and the plain ones in their place.
 //!
 //! The rule for comments holds for the paths in [`COMMENTED`]; a path is added when its comments follow the rule. The
-//! rule for names holds for all tests, except those in [`UNNAMED`].
+//! rule for names holds for all tests.
 
 /// The paths whose comments are checked.
 const COMMENTED: &[&str] = &[
@@ -33,9 +33,6 @@ const COMMENTED: &[&str] = &[
     "tests/",
     "xtask/",
 ];
-
-/// The paths whose test names are not checked yet.
-const UNNAMED: &[&str] = &["crates/client/"];
 
 /// Phrases anywhere in a comment, in lower case, each with the advice.
 const PHRASES: &[(&str, &str)] = &[
@@ -108,9 +105,7 @@ pub(crate) fn findings(path: &str, text: &str) -> Vec<(usize, String)> {
     if COMMENTED.iter().any(|prefix| path.starts_with(prefix)) {
         comments(text, &mut findings);
     }
-    if !UNNAMED.iter().any(|prefix| path.starts_with(prefix)) {
-        names(text, &mut findings);
-    }
+    names(text, &mut findings);
     findings
 }
 
@@ -236,9 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn paths_outside_of_the_lists_are_not_checked() {
-        assert!(findings("crates/client/src/x.rs", "//! Nobody.").is_empty());
-        assert!(findings("crates/client/src/x.rs", "#[test]\nfn who_waits() {}").is_empty());
+    fn comments_outside_of_the_list_are_not_checked() {
+        assert!(findings("benches/x.rs", "//! Nobody.").is_empty());
         assert_eq!(findings("benches/x.rs", "//! Nobody.\n#[test]\nfn who_waits() {}").len(), 1);
         assert!(findings("crates/engine/Cargo.toml", "// Nobody.").is_empty());
     }

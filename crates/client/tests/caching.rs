@@ -63,7 +63,7 @@ fn reads(cache: &Cache, value: Option<u64>) -> bool {
 type Text = Option<String>;
 
 #[test]
-fn what_was_read_is_served_without_a_request_until_another_changes_it() {
+fn a_cached_value_is_returned_without_a_request_until_another_client_changes_it() {
     for server in servers() {
         run(async {
             let (db, cache) = cached(&server.address()).await;
@@ -148,7 +148,7 @@ impl Concat for Vec<Text> {
 }
 
 #[test]
-fn what_is_no_such_read_is_refused() {
+fn commands_that_cannot_be_cached_are_rejected() {
     let server = Launch::subject().start();
     run(async {
         let (_db, cache) = cached(&server.address()).await;
@@ -230,7 +230,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
 }
 
 #[test]
-fn of_many_callers_of_a_command_one_sends_it() {
+fn one_of_many_callers_of_a_command_sends_it() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -500,7 +500,7 @@ fn a_storm_of_cuts_never_leaves_an_old_value() {
 }
 
 #[test]
-fn who_wrote_reads_what_he_wrote_after_forgetting_it() {
+fn a_writer_reads_its_own_write_after_forgetting_the_key() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -518,7 +518,7 @@ fn who_wrote_reads_what_he_wrote_after_forgetting_it() {
 }
 
 #[test]
-fn with_prefixes_the_server_tells_all_their_changes_and_other_keys_are_refused() {
+fn with_prefixes_the_server_reports_all_their_changes_and_other_keys_are_rejected() {
     for server in servers() {
         run(async {
             let db = client(&server.address()).await;
@@ -598,7 +598,7 @@ fn a_cache_ends_with_its_client_and_a_program_without_a_runtime_has_one_too() {
 }
 
 #[test]
-fn what_is_kept_only_reads_and_has_its_keys_where_they_are_looked_for() {
+fn cached_commands_only_read_and_have_their_keys_at_the_expected_positions() {
     for server in servers() {
         let mut conn = server.connect();
         for (name, shape) in brisk::Cache::kept() {

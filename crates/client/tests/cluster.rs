@@ -92,7 +92,7 @@ fn commands_of_every_family_land_where_their_keys_are() {
 }
 
 #[test]
-fn commands_and_batches_over_several_nodes_are_answered_in_order() {
+fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         for protocol in [2, 3] {
             run(async {
@@ -144,7 +144,7 @@ fn commands_and_batches_over_several_nodes_are_answered_in_order() {
 }
 
 #[test]
-fn what_needs_one_slot_and_has_several_is_an_error_before_anything_is_sent() {
+fn a_request_that_needs_one_slot_but_has_several_fails_before_anything_is_sent() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         run(async {
             let db = connect(&cluster, 3).await;
@@ -470,7 +470,7 @@ fn a_walk_through_all_keys_is_one_of_each_primary() {
 }
 
 #[test]
-fn a_reply_that_comes_piece_by_piece_is_asked_for_where_its_key_has_gone() {
+fn a_streamed_reply_is_requested_from_the_node_to_which_its_key_moved() {
     let cluster = Cluster::start(3, 0);
     run(async {
         let db = connect(&cluster, 3).await;

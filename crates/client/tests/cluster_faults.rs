@@ -99,7 +99,7 @@ fn with_slow_failover(directives: &[(&str, &str)], test: impl Fn(Cluster)) {
 }
 
 #[test]
-fn what_waits_for_a_node_that_is_gone_goes_to_the_one_that_has_its_slots() {
+fn commands_that_wait_for_a_dead_node_go_to_the_new_owner_of_its_slots() {
     with_slow_failover(&[], |mut cluster| {
         run(async {
             let db = connect(&cluster).await;
@@ -177,7 +177,7 @@ impl Failover {
 }
 
 #[test]
-fn a_node_that_never_hears_of_a_failover_is_not_the_only_one_to_be_queried() {
+fn a_node_that_never_learns_of_a_failover_is_not_the_only_one_queried() {
     let failover = Arc::new(Failover::default());
     let nodes = [0, 1, 2].map(|at| {
         let failover = Arc::clone(&failover);

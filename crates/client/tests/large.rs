@@ -120,7 +120,7 @@ fn large_values_both_ways_on_one_lane_do_not_block_each_other() {
 }
 
 #[test]
-fn a_batch_may_be_answered_in_part_before_it_is_sent() {
+fn replies_to_a_batch_may_arrive_before_all_of_it_is_sent() {
     for server in servers() {
         run(async {
             let db = one_lane(&server.address()).await;

@@ -77,7 +77,7 @@ fn named(name: &str, commands: usize, outcome: Option<&str>) -> (String, usize, 
 }
 
 #[test]
-fn each_command_is_told_once_with_its_outcome() {
+fn each_command_is_reported_once_with_its_outcome() {
     for server in [Launch::redis().start(), Launch::subject().start()] {
         let recorder = Recorder::default();
         run(async {
@@ -120,7 +120,7 @@ fn each_command_is_told_once_with_its_outcome() {
 }
 
 #[test]
-fn a_read_that_is_sent_again_is_told_once_and_a_write_that_is_lost_as_lost() {
+fn a_read_that_is_sent_again_is_reported_once_and_a_lost_write_as_lost() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let recorder = Recorder::default();
@@ -174,7 +174,7 @@ fn a_read_that_is_sent_again_is_told_once_and_a_write_that_is_lost_as_lost() {
 }
 
 #[test]
-fn who_leaves_has_no_time_or_finds_no_room_is_told_as_such() {
+fn dropped_timed_out_and_overloaded_calls_are_reported_as_such() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let recorder = Recorder::default();

@@ -138,7 +138,7 @@ fn as_many_commands_are_executed_at_a_time_as_there_are_connections() {
 }
 
 #[test]
-fn who_waits_for_a_connection_gets_one_in_order() {
+fn waiting_calls_get_connections_in_order() {
     for server in servers() {
         run(async {
             let db = pool(&server.address(), 1).await;
@@ -181,7 +181,7 @@ async fn assert_whole(db: &Client, server: &Server, places: usize) {
 }
 
 #[test]
-fn dropped_calls_cost_no_place_and_give_nobody_a_wrong_reply() {
+fn dropped_calls_cost_no_place_and_give_no_wrong_reply() {
     let server = Launch::subject().start();
     run(async {
         let db = pool(&server.address(), 4).await;
@@ -308,7 +308,7 @@ fn a_command_whose_time_is_over_keeps_its_connection_until_its_reply_came() {
 }
 
 #[test]
-fn what_waits_for_a_connection_is_bounded() {
+fn the_calls_that_wait_for_a_connection_are_bounded() {
     let server = Launch::subject().start();
     for when_full in [WhenFull::Refuse, WhenFull::Wait] {
         run(async {
@@ -345,7 +345,7 @@ fn what_waits_for_a_connection_is_bounded() {
 }
 
 #[test]
-fn a_pool_has_so_many_connections_and_refuses_what_changes_one() {
+fn a_pool_has_the_given_number_of_connections_and_rejects_commands_that_change_one() {
     for server in servers() {
         run(async {
             let url = format!("redis://{}?pool=3&clientName=pooled", server.address());
@@ -371,7 +371,7 @@ fn a_pool_has_so_many_connections_and_refuses_what_changes_one() {
 }
 
 #[test]
-fn nobody_waits_for_ever_when_the_pool_or_its_runtime_is_gone() {
+fn no_call_waits_forever_when_the_pool_or_its_runtime_is_gone() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     for closes in [true, false] {

@@ -115,7 +115,7 @@ fn a_walk_goes_on_from_its_cursor_and_gives_what_was_not_given() {
 }
 
 #[test]
-fn a_page_whose_future_was_dropped_or_whose_connection_was_lost_is_asked_for_again() {
+fn a_page_whose_future_was_dropped_or_whose_connection_was_lost_is_requested_again() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {

@@ -274,7 +274,7 @@ fn an_idle_client_leaves_the_former_primary() {
 
 /// Nobody ends its connections: that the primary is another one is known from sentinels alone.
 #[test]
-fn a_primary_that_stands_still_is_left_and_what_it_was_sent_is_told() {
+fn the_client_leaves_a_stalled_primary_and_reports_the_commands_it_sent_there() {
     let group = Group::start(Of::Redis);
     run(async {
         let db = group.client().name("idle").lanes(Lanes::Count(1)).connect().await.unwrap();
@@ -312,7 +312,7 @@ fn a_primary_that_stands_still_is_left_and_what_it_was_sent_is_told() {
 }
 
 #[test]
-fn a_write_that_a_replica_refuses_is_sent_again() {
+fn a_write_that_a_replica_rejects_is_sent_again() {
     let group = Group::start(Of::Redis);
     run(async {
         let db = group.client().lanes(Lanes::Count(1)).connect().await.unwrap();
@@ -382,7 +382,7 @@ fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
 }
 
 #[test]
-fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart() {
+fn silent_ignorant_and_password_protected_sentinels_are_distinguished() {
     let watch = |port, replicas| Sentinels::with_password(port, replicas, "their-secret");
     let group = Group::with(Of::Redis, watch);
     let refused = |builder: Builder| run(builder.connect()).expect_err("no").to_string();
@@ -473,7 +473,7 @@ fn reply_of(request: &[String], stream: &TcpStream, state: &Mutex<Script>) -> St
 }
 
 #[test]
-fn what_is_written_during_a_planned_switch_is_held_and_goes_to_the_next_primary() {
+fn writes_during_a_planned_switch_are_held_and_go_to_the_next_primary() {
     for lanes in [Lanes::Count(2), Lanes::Pool(2)] {
         let [first, second] = [Launch::subject().start(), Launch::subject().start()];
         let sentinel = Scripted::new(first.port());

@@ -22,7 +22,7 @@ fn size(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn dropped_calls_give_nobody_a_wrong_reply() {
+fn dropped_calls_give_no_wrong_reply() {
     let server = Launch::subject().start();
     let drops = size("BRISK_CLIENT_CANCELS", 50_000);
     run(async {
@@ -104,7 +104,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> Ledger {
 }
 
 #[test]
-fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
+fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let cuts = size("BRISK_CLIENT_CUTS", 40);

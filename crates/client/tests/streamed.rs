@@ -237,7 +237,7 @@ fn halting() -> (String, mpsc::Sender<()>) {
 }
 
 #[test]
-fn a_future_that_is_dropped_amid_a_pair_loses_nothing_and_shifts_nothing() {
+fn a_future_that_is_dropped_within_a_pair_loses_nothing_and_shifts_nothing() {
     let (address, go) = halting();
     run(async {
         let db = client(&address, 2).await;

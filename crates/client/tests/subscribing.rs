@@ -41,7 +41,7 @@ async fn heard(news: &mut Subscriber) -> String {
 }
 
 #[test]
-fn a_name_that_is_refused_is_the_error_of_its_call_and_not_wanted_any_more() {
+fn a_rejected_name_is_an_error_of_its_call_and_is_not_subscribed_to_again() {
     for server in servers() {
         for protocol in [2, 3] {
             let link = Proxy::to(&server.address());
@@ -101,7 +101,7 @@ fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
 }
 
 #[test]
-fn who_waits_for_a_confirmation_waits_no_longer_than_a_command_and_the_order_stays() {
+fn a_confirmation_has_the_timeout_of_a_command_and_the_order_stays() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -160,7 +160,7 @@ fn a_listener_ends_with_its_client_also_in_a_program_without_a_runtime() {
 }
 
 #[test]
-fn what_happens_to_keys_is_told_in_both_forms() {
+fn keyspace_and_keyevent_messages_are_received() {
     for server in servers() {
         run(async {
             let db = Client::connect(&format!("redis://{}/3", server.address())).await.unwrap();
