@@ -10,7 +10,7 @@ const COMMENTED: &[&str] = &[
     "crates/benchmark/",
     "crates/check/",
     "crates/cli/",
-    "crates/client/src/",
+    "crates/client/",
     "crates/cluster/",
     "crates/config/",
     "crates/coordinate/",

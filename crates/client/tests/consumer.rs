@@ -1,5 +1,5 @@
-//! Members of consumer groups: each entry is handled, confirmed once it is, tried again if it fails, and nobody's work
-//! is lost, whatever becomes of members, connections and streams.
+//! Members of consumer groups: each entry is handled, acknowledged after that, and retried if the handler fails; no
+//! entry is lost, whatever happens to members, connections and streams.
 
 use brisk::consumer::{Begin, Consumer, Event, Fate, Id, Message, Summary};
 use brisk::{Bytes, Client, Kind, Result};
@@ -302,7 +302,7 @@ fn an_entry_without_attempts_left_stays_pending_or_is_discarded() {
                     counted.fetch_add(1, Ordering::Relaxed);
                     async { Err("never".to_owned()) }
                 });
-                // Those that are kept are come across again, and told of again, and not handled.
+                // Entries that stay pending are found and reported again, but not handled.
                 let expected = if discards { 3 } else { 9 };
                 wait_until("them to be given up", || fates.lock().unwrap().len() >= expected);
                 wait_until("them to be confirmed, or not", || {
@@ -580,7 +580,7 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             });
             wait_until("the others to be handled", || log.entries() == 6 && pending(&server) == 0);
             for round in 1..=3 {
-                // Amid its waiting for new entries; others may be there before it knows.
+                // While it waits for new entries; other entries may exist before it notices.
                 db.del("s").await.unwrap();
                 add(&db, 5).await;
                 wait_until("the new ones to be handled", || log.entries() == 6 + round * 5);

@@ -107,7 +107,7 @@ fn a_struct_is_read_as_it_was_written() {
         assert_eq!(raw["places"], r#"[{"city":"Malmö","zip":1}]"#);
         assert_eq!((&*raw["level"], &*raw["is_new"], &*raw["age"]), ("low", "1", "200"));
         assert!(!raw.contains_key("e-mail") && !raw.contains_key("home"), "{raw:?}");
-        // All there, and what the struct does not know beside it.
+        // All fields exist, and some that the struct does not know.
         user.mail = Some(String::new());
         user.old_age = Some(255);
         user.home = Some(Place { city: "Lund".into(), zip: None });

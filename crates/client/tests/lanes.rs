@@ -192,7 +192,7 @@ fn a_server_that_does_not_answer_is_a_timeout_that_says_so() {
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
         link.stall(Direction::ToClient, false);
-        // The late reply is nobody's.
+        // No other call gets the late reply.
         assert_eq!(get(&db, "k").await.unwrap(), Some(1));
     });
 }
@@ -245,7 +245,7 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
         let error = db.incr("k").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
-        // What was swallowed is missing in that connection for ever.
+        // The swallowed bytes are missing in that connection forever.
         wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
         let runtime = tokio::runtime::Handle::current();

@@ -128,7 +128,8 @@ fn replies_to_a_batch_may_arrive_before_all_of_it_is_sent() {
             let value = vec![b'x'; 8 * MIB];
             let before = server.info("total_connections_received");
             for _ in 0..20 {
-                // The caller sends what the system takes, and the first is answered meanwhile.
+                // The caller sends as much as the system accepts, and gets the first reply during
+                // this time.
                 let (small, large, again) = db
                     .batch((get::<i64>("small"), set("large", &value), get("small")))
                     .await

@@ -1,5 +1,5 @@
-//! What observers are told: each command once, with its outcome, whatever becomes of connections; and what a client
-//! counts.
+//! The reports to observers: each command once, with its outcome, whatever happens to connections. And the statistics
+//! of a client.
 
 use brisk::{
     Budget, Call, Client, Command, Connected, Endpoint, Error, Kind, Lanes, Observer, Outcome,
@@ -21,7 +21,7 @@ struct Heard {
     reconnecting: usize,
 }
 
-/// Writes down what it is told.
+/// Records all reports.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Heard>>);
 
@@ -223,7 +223,7 @@ fn a_client_counts_what_goes_by_its_lanes() {
         assert_eq!((total.commands, total.replies, total.errors, total.timeouts), (43, 43, 1, 0));
         assert_eq!((total.connections, total.connected), (2, 2));
         assert!(total.sent_bytes > 4000 && total.received_bytes > 200, "{total:?}");
-        // The task of a lane tells them when it rests.
+        // The task of a lane updates these numbers when it is idle.
         let idle = db.clone();
         let rests = move || {
             let total = idle.statistics().total();

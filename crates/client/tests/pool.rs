@@ -65,7 +65,7 @@ impl Tap {
                     }
                 });
                 forward(&server, &client, move |bytes| {
-                    // What is echoed begins with this letter, and is short enough to come whole.
+                    // Each echoed text begins with this letter, and is short enough to arrive as a whole.
                     let replies = bytes.iter().filter(|byte| **byte == b'#').count();
                     under_way.fetch_sub(replies, Ordering::SeqCst);
                 });
@@ -163,7 +163,7 @@ fn waiting_calls_get_connections_in_order() {
     }
 }
 
-/// That none of so many places is lost: so many commands can wait on the server at once.
+/// Asserts that none of the places is lost: this number of commands can block on the server at the same time.
 async fn assert_whole(db: &Client, server: &Server, places: usize) {
     wait_until("nothing to be under way", || db.pending() == 0);
     let waits: Vec<_> = (0..places)
@@ -230,7 +230,7 @@ fn cut_connections_cost_no_place_and_nothing_is_applied_twice() {
                                 assert!((applied..=applied + unknown).contains(&value));
                             }
                             Err(error) => {
-                                // What was not sent goes by another connection, and is no error.
+                                // A command that was not sent goes by another connection, and is no error.
                                 assert_eq!(error.kind(), Kind::Disconnected, "{error}");
                                 assert!(error.maybe_applied(), "{error}");
                                 unknown += 1;
@@ -302,7 +302,7 @@ fn a_command_whose_time_is_over_keeps_its_connection_until_its_reply_came() {
         });
         wait_until("it to be in the queue", || db.pending() == 2);
         link.stall(Direction::ToClient, false);
-        // What timed out in the queue was never sent, and the late reply is nobody's.
+        // The command that timed out in the queue was never sent, and no other call gets the late reply.
         assert_eq!(next.await.unwrap().unwrap(), Some(1));
     });
 }

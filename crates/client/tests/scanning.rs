@@ -1,4 +1,4 @@
-//! Walks through keys, hashes, sets and sorted sets, beside a real server and ours.
+//! Walks through keys, hashes, sets and sorted sets, with a real server and with ours.
 
 use brisk::{Client, Code, Lanes};
 use brisk_testkit::proxy::{Cut, Proxy};

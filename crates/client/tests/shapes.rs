@@ -1,4 +1,4 @@
-//! What is more than one command: batches, transactions, sessions, scripts, listeners. C1, C4.
+//! Calls of more than one command: batches, transactions, sessions, scripts, listeners. C1, C4.
 
 use brisk::commands;
 use brisk::{
@@ -162,7 +162,7 @@ fn a_session_has_its_connection_for_itself() {
             session.raw::<()>("SELECT").arg(3).await.unwrap();
             command::<()>(&["SET", "k", "three"]).on(&session).await.unwrap();
             assert_eq!(command::<Option<String>>(&["GET", "k"]).on(&db).await.unwrap(), None);
-            // It may wait, and nobody else does.
+            // The session may block, and no other caller waits for it.
             let waits =
                 tokio::spawn(async move { session.blpop::<String, String>("queue", 20).await });
             wait_until("it to wait", || server.info("blocked_clients") == "1");

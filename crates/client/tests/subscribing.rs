@@ -1,4 +1,4 @@
-//! Subscriptions that are refused, take too long, are left, or end; and what a server tells of its keys.
+//! Subscriptions that are rejected, time out, are dropped, or end; and keyspace notifications.
 
 use brisk::{Client, Code, Event, KeyspaceEvent, Kind, Lanes, Subscriber};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
@@ -27,7 +27,7 @@ async fn limited(server: &Server, address: &str, protocol: u8) -> Client {
     builder.lanes(Lanes::Count(1)).connect().await.expect("a server")
 }
 
-/// What is heard next: a channel, or what else.
+/// The next event: the channel of a message, or the kind of the event.
 async fn heard(news: &mut Subscriber) -> String {
     match news.next().await {
         Some(Event::Message(message)) => String::from_utf8_lossy(&message.channel).into_owned(),
@@ -62,12 +62,12 @@ fn a_rejected_name_is_an_error_of_its_call_and_is_not_subscribed_to_again() {
                 ]);
                 assert_eq!(heard(&mut news).await, "ok1");
                 assert_eq!(heard(&mut news).await, "ok2");
-                // On the next connection only what was confirmed is asked for.
+                // On the next connection, only confirmed subscriptions are repeated.
                 link.cut(Cut::Reset);
                 assert_eq!(heard(&mut news).await, "gap");
                 other.pipeline(&["PUBLISH ok3 x", "PUBLISH ok2 x"]);
                 assert_eq!(heard(&mut news).await, "ok2");
-                // What is taken away later is nobody's call, and is heard of.
+                // A permission that is revoked later is no error of a call; an event reports it.
                 other.cmd("ACL SETUSER u resetchannels &ok1");
                 link.cut(Cut::Reset);
                 assert_eq!(heard(&mut news).await, "refused ok2");
@@ -93,7 +93,7 @@ fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
                 }
                 news.subscribe([format!("ok{round}")]).await.unwrap();
             }
-            // What was not refused of the call is listened to.
+            // The other channel of the call, which was not rejected, is subscribed to.
             server.connect().cmd("PUBLISH ok-left x");
             assert_eq!(heard(&mut news).await, "ok-left");
         });

@@ -246,7 +246,7 @@ fn dropped_calls_give_no_wrong_reply() {
     });
 }
 
-/// Counts until it is over: what the server said, and what nobody knows.
+/// Counts until it is over: the acknowledged increments, and those with an unknown outcome.
 async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> (u64, u64) {
     let (mut applied, mut unknown) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -281,7 +281,7 @@ fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost_by_cuts() {
             let before = link.written_bytes(Direction::ToServer);
             let bytes = 1 + random.below(20_000) as u64;
             let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
-            // One of the next connections ends amid a record or a handshake.
+            // One of the next connections ends within a record or a handshake.
             link.cut_next_after(Direction::BOTH[random.below(2)], bytes, how);
             link.cut(how);
             wait_until("some bytes to pass", || {
