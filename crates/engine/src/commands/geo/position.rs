@@ -137,7 +137,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 )
                 .multiple(),
             ],
-            history: &[("6.2.0", "Added the options `CH`, `NX` and `XX`.")],
+            history: &[("6.2.0", "Accepts the options `CH`, `NX` and `XX`.")],
             ..Spec::EMPTY
         },
         run: geoadd,

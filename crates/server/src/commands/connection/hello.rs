@@ -48,7 +48,7 @@ const HELLO: Command = Command {
             ],
         )
         .optional()],
-        history: &[("6.2.0", "Without `protover`, it only describes the connection.")],
+        history: &[("6.2.0", "The protocol version is optional.")],
         ..Spec::EMPTY
     },
     run: hello,

@@ -23,7 +23,7 @@ pub(super) const PAUSE: Command = Command {
                 .optional()
                 .since("6.2.0"),
         ],
-        history: &[("6.2.0", "Added the mode, so that only write commands can be paused.")],
+        history: &[("6.2.0", "Accepts the modes `WRITE` and `ALL`.")],
         ..ROW
     },
     run: pause,

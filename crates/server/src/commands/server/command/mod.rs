@@ -95,7 +95,7 @@ const INFO: Command = Command {
         arity: -2,
         tips: UNORDERED,
         args: NAMES,
-        history: &[("7.0.0", "Without names, it describes all commands.")],
+        history: &[("7.0.0", "The names are optional.")],
         ..SPEC
     },
     run: info::info,
