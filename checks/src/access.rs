@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use brisk_differential::access;
 use std::time::Instant;
 
-/// Compares the pairs asked for; `Ok(false)` after a disagreement.
+/// Compares the requested number of pairs; `Ok(false)` after a disagreement.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let run = access::Options {
         seed: options.number("seed", 1)?,

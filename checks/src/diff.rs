@@ -46,7 +46,7 @@ impl Side {
     }
 }
 
-/// Runs the streams asked for; `Ok(false)` after a finding.
+/// Runs the requested streams; `Ok(false)` after a finding.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let (seeds, commands) = if options.has("sample") {
         (1..5, 5_000)

@@ -1,10 +1,9 @@
 //! `cargo xtask ci documents`: the command lines of the documents for users do what stands there.
 //!
-//! Every document is worked through in a clean Debian of its own, from its first command to its
-//! last, in one shell on a terminal, as who reads it would. In blocks of the kind `console`, lines
-//! that begin with `$ ` are commands; a command that ends with a backslash goes on in the next line.
-//! Each has to succeed. What stands below a command is its output, if anything does: `...` stands for
-//! any text within a line, and alone in its line for any lines.
+//! Every document is executed in a separate clean Debian, from its first command to its last, in one shell on a
+//! terminal, as a reader would do. In blocks of the kind `console`, lines that begin with `$ ` are commands; a command
+//! that ends with a backslash continues in the next line. Each command has to succeed. The lines below a command are
+//! its output, if there are any: `...` stands for any text within a line, and alone in its line for any lines.
 
 use crate::outcome::Outcome;
 use crate::package::{Clean, Inside, built, skip_reason};
@@ -157,7 +156,7 @@ pub(crate) fn blocks(document: &str, kind: &str) -> Vec<String> {
     blocks
 }
 
-/// Whether output is what stands in the document; nothing there says nothing.
+/// Reports whether the output matches the document. An empty expectation matches every output.
 fn is_as_said(said: &[String], output: &str) -> bool {
     let said: Vec<&str> = said.iter().map(|line| line.trim_end()).collect();
     let found: Vec<&str> = output.lines().map(str::trim_end).collect();
@@ -191,8 +190,8 @@ fn letters(piece: &str) -> Vec<String> {
     }
 }
 
-/// Whether a row of things is as said, where `any` stands for any number of them. In time of their
-/// lengths' product.
+/// Reports whether a list of items matches a pattern, in which `any` stands for any number of items. O(product of their
+/// lengths).
 fn fits(said: &[&str], found: &[&str], any: &str, same: &dyn Fn(&str, &str) -> bool) -> bool {
     // `reached[n]`: what was said so far can stand for the first n that were found.
     let mut reached = vec![false; found.len() + 1];
@@ -219,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_have_their_output_and_go_on_behind_a_backslash() {
+    fn commands_have_their_output_and_continue_after_a_backslash() {
         let text = "x\n```console\n$ a \\\n    b\none\ntwo\n$ c\n```\n\n1. y\n\n   ```console\n   $ d\n   \
                     z\n   ```\n```sh\n$ no\n```\n";
         let command = |text: &str, output: &[&str]| Command {
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn three_dots_stand_for_anything_and_all_else_for_itself() {
+    fn three_dots_match_any_text_and_everything_else_matches_itself() {
         let said = |lines: &[&str], output| {
             is_as_said(&lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>(), output)
         };
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_judged_by_what_stands_between_its_marks() {
+    fn the_output_of_a_command_is_the_text_between_its_marks() {
         let printed = "\u{1}begin 0\nhello\n\u{1}end 0 0\n\u{1}begin 1\nno\n\u{1}end 1 7\n";
         assert_eq!(part(printed, 0), Some((0, "hello\n")));
         assert_eq!(part(printed, 1), Some((7, "no\n")));

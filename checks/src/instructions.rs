@@ -1,11 +1,10 @@
 //! `cargo xtask instructions`: a ratchet on what operations cost that no clock and no neighbour
 //! disturbs.
 //!
-//! The server runs under callgrind with one worker, one client sends a fixed sequence of requests,
-//! and the instructions counted meanwhile, over the operations, are compared with those on record
-//! in `instructions.tsv`. What has become dearer by more than [`TOLERANCE`] fails; what has become
-//! cheaper is to be put on record, so that it stays so. `--update` writes the record: that change
-//! stands in the same commit as its cause.
+//! The server runs under callgrind with one worker, and one client sends a fixed sequence of requests. The instructions
+//! per operation are compared with those recorded in `instructions.tsv`. An increase by more than [`TOLERANCE`] fails.
+//! A decrease must be recorded, so that it is kept. `--update` writes the record: that change belongs to the same
+//! commit as its cause.
 //!
 //! Counted is user code only, the C library and the allocator included. Compilers and C libraries
 //! differ, so the record says what it was made with, and with anything else nothing is compared.
@@ -22,8 +21,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// By how much an operation may be dearer than on record. Two counts of one program differ by less
-/// than a third of that.
+/// The part by which an operation may cost more than recorded. Two counts of one program differ by less than a third of
+/// that.
 const TOLERANCE: f64 = 0.03;
 /// Keys that `{n}` is drawn from.
 const KEYS: u64 = 10_000;
@@ -33,7 +32,7 @@ const WARM_UP: usize = 2;
 /// One operation at one depth of pipeline.
 struct Case {
     name: &'static str,
-    /// `{n}` is a number drawn anew each time.
+    /// `{n}` is a new random number each time.
     request: &'static str,
     pipeline: usize,
     operations: usize,
@@ -72,7 +71,7 @@ const CASES: &[Case] = &[
     case("INFO P1", "INFO", 1, 1_000),
 ];
 
-/// What is there before the first case.
+/// The dataset before the first case.
 fn prepare(conn: &mut Conn) {
     let mut lines: Vec<String> = Vec::new();
     lines.extend((0..KEYS).map(|n| format!("SET key:{n:012} xxx")));
@@ -128,7 +127,7 @@ pub(crate) fn main(options: &Options) -> Result<Outcome> {
     Ok(if kept && !comparable { Outcome::Skipped } else { kept.into() })
 }
 
-/// What was counted before, and with what.
+/// The earlier counts, and the tools that produced them.
 struct Record {
     made_with: String,
     instructions: BTreeMap<String, f64>,
@@ -220,7 +219,7 @@ fn ask_callgrind(server: &Server, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the counts depend on besides our code.
+/// The versions on which the counts depend, in addition to our code.
 fn made_with() -> Result<String> {
     let first_line = |program: &str, argument: &str| -> Result<String> {
         let done = Command::new(program).arg(argument).output();
@@ -246,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_tells_what_it_was_made_with_and_each_count() {
+    fn a_record_names_its_toolchain_and_each_count() {
         let record = Record::parse("# rustc 1, libc 2\nGET P1\t2500\nPING P1\t1200\n").unwrap();
         assert_eq!(record.made_with, "rustc 1, libc 2");
         assert_eq!(record.instructions["GET P1"], 2500.0);

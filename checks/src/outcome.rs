@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// The exit code of a check that this machine cannot run; `cargo xtask` knows it.
+/// The exit code of a check that this machine cannot run; `cargo xtask` interprets it.
 const EXIT_SKIPPED: u8 = 77;
 
 /// How a check ended.

@@ -6,7 +6,7 @@ use brisk_testkit::race;
 use brisk_testkit::server::{Launch, Program};
 use std::time::Instant;
 
-/// Runs the operations asked for with each number of workers; `Ok(false)` after a finding.
+/// Runs the requested operations with each number of workers; `Ok(false)` after a finding.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let run = race::Options {
         seed: options.number("seed", 1)?,

@@ -1,7 +1,7 @@
 //! The README's first command must bring up a server that answers.
 //!
-//! It is run as written, with a port and a folder of its own added behind it, from the workspace's
-//! root: whoever types it there gets what this check got.
+//! It is run as written, with an added port and directory, from the workspace's root: a user who
+//! types it there gets the result of this check.
 
 use crate::documents::blocks;
 use anyhow::{Context, Result, bail};
@@ -26,7 +26,7 @@ impl Drop for Started {
     }
 }
 
-/// Runs the command, asks the server for a PONG, and has scripts fail in it.
+/// Runs the command, sends PING to the server, and checks that scripts fail in it.
 pub(crate) fn main() -> Result<bool> {
     let path = workspace_root().join("README.md");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -55,8 +55,8 @@ pub(crate) fn main() -> Result<bool> {
     }
 }
 
-/// Errors of scripts pass through the interpreter as exceptions, which a profile that does not
-/// unwind turns into the end of the process: tests of the other profile do not see that.
+/// Errors of scripts pass through the interpreter as exceptions, and a profile without unwinding
+/// turns them into an abort of the process. Tests with the other profile do not notice that.
 fn survives_failing_scripts(address: &str) -> Result<bool> {
     let mut conn = Conn::try_tcp(address)?;
     for source in ["return math.random(0)", "return redis.call('nonsense')"] {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_command_is_the_first_line_that_is_no_comment() {
+    fn the_first_command_is_the_first_line_without_a_comment() {
         let readme = "# X\n```sh\n# build\n\ncargo build  # all of it\ncargo run\n```\n";
         assert_eq!(first_command(readme).as_deref(), Some("cargo build"));
         assert_eq!(first_command("```shell\ncargo run\n```"), None);

@@ -20,7 +20,8 @@ pub fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Answers all that a replica tells of itself; its PSYNC, which is for the caller to answer.
+/// Replies to everything that a replica reports about itself, and returns its PSYNC, to which the
+/// caller replies.
 ///
 /// # Panics
 /// If it comes not, or says nothing of use.
@@ -29,7 +30,7 @@ pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
     asked_with_answer(listener, "+OK\r\n")
 }
 
-/// The same, with this answer to all but PING.
+/// The same, with this reply to everything except PING.
 ///
 /// # Panics
 /// If it comes not, or says nothing of use.

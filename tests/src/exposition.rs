@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// What the samples of a family mean.
+/// The meaning of the samples of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Counter,
@@ -38,7 +38,7 @@ impl Exposition {
     /// Reads a text of OpenMetrics, or of the older format.
     ///
     /// # Panics
-    /// It is not as its specification says.
+    /// It violates its specification.
     #[track_caller]
     pub fn parse(text: &str, is_open: bool) -> Exposition {
         let body = if is_open {
@@ -94,7 +94,7 @@ impl Exposition {
         Exposition { families }
     }
 
-    /// The value of the one sample of this name that has these labels, and maybe others.
+    /// The value of the only sample with this name and at least these labels.
     #[track_caller]
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let has = |sample: &&Sample| {
@@ -113,7 +113,7 @@ impl Exposition {
         self.samples().filter(|sample| sample.name == name).map(|sample| sample.value).sum()
     }
 
-    /// Whether there is a sample of this name.
+    /// Reports whether there is a sample with this name.
     pub fn has_sample(&self, name: &str) -> bool {
         self.samples().any(|sample| sample.name == name)
     }

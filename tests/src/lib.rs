@@ -1,8 +1,8 @@
-//! Facts asked of real servers, kept in `data/`, for the tests that compare against them.
+//! Recorded replies of real servers, kept in `data/`, for the tests that compare against them.
 //!
-//! The tests themselves stand in `tests/`, one file per behaviour. `BRISK_TEST_SUBJECT=redis cargo
-//! test -p brisk-tests` runs them against a real Redis, which shows that they ask for the right
-//! thing; what is asserted of our server only says so.
+//! The tests themselves are in `tests/`, one file per behavior. `BRISK_TEST_SUBJECT=redis cargo
+//! test -p brisk-tests` runs them against a real Redis, which shows that they test the right
+//! behavior; assertions for our server alone say so.
 #![forbid(unsafe_code)]
 
 pub mod acted;
@@ -31,15 +31,15 @@ pub fn facts(name: &str) -> Value {
     }
 }
 
-/// A server with so many workers; a real Redis has its own number. Replicas of it do not wait for
-/// others to share a snapshot with.
+/// A server with this number of workers; a real Redis has its own number. Its replicas do not wait
+/// for others to share a snapshot with.
 pub fn with_workers(workers: usize) -> Launch {
     let launch = Launch::subject().set("repl-diskless-sync-delay", "0");
     if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
 }
 
-/// Does something with scripts of so many turns of a loop, and again with more of them until the
-/// server has called as many scripts slow as it says. `busy-reply-threshold` is to be low.
+/// Calls `body` with the number of turns of a loop in a script, and again with more turns until the
+/// server has counted as many slow scripts as it returns. `busy-reply-threshold` must be low.
 ///
 /// # Panics
 /// If the server takes nothing for slow.

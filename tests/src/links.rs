@@ -98,7 +98,7 @@ impl Chain {
         self.nodes[1..].iter().for_each(Node::wait_until_it_follows);
     }
 
-    /// When nobody writes any more: waits until all have the same offset, and asserts that all have
+    /// After the end of all writes: waits until all have the same offset, and asserts that all have
     /// the same data.
     #[track_caller]
     pub fn assert_agrees(&self) {
@@ -149,7 +149,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Lets them make so many further steps.
+    /// Allows this number of additional steps.
     pub fn grant(&self, steps: u64) {
         self.granted.fetch_add(steps, Ordering::SeqCst);
     }
@@ -159,7 +159,7 @@ impl Budget {
         self.used.load(Ordering::SeqCst)
     }
 
-    /// Waits until at least so many were made, however many that are: as long as some are.
+    /// Waits until at least this number of steps was made, as long as some are made.
     #[track_caller]
     pub fn wait_until_used(&self, steps: u64) {
         let mut used = self.used();
@@ -188,15 +188,15 @@ impl Budget {
     }
 }
 
-/// Does something bad to the link, as chance wills, and ends with a broken connection. Writers that
-/// have the budget write meanwhile.
+/// Disturbs the link at random, and ends with a broken connection. Writers within the budget write
+/// during this time.
 pub fn break_link(link: &Proxy, random: &mut Random, budget: &Budget, grant: u64) {
     let how = *random.pick(&[Cut::Reset, Cut::End]);
     let begun = budget.used();
     budget.grant(grant);
     link.heal();
     match random.below(8) {
-        // What was written meanwhile is on neither side of the link.
+        // Writes during this time are on neither side of the link.
         0 => {
             link.part();
             budget.wait_until_used(begun + grant / 2);

@@ -1,9 +1,9 @@
-//! Clients that write numbered records to whoever is the primary, and remember which were acknowledged:
-//! what was lost when another one became it.
+//! Clients that write numbered records to the current primary, and remember which were acknowledged. They show the loss
+//! at a failover.
 //!
-//! A record is a key, an element of a list and a member of a set, written by one transaction: what is
-//! there must be there in all three, in the order of the numbers, and must have been sent. Whether a
-//! record that was not acknowledged is there, nobody knows.
+//! A record is a key, an element of a list and a member of a set, written by one transaction: each existing record must
+//! be in all three, in the order of the numbers, and must have been sent. A record that was not acknowledged may or may
+//! not exist.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::wait::holds_within;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-/// A primary that is silent for so long is given up.
+/// A primary that is silent for this time is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long replicas may take to acknowledge a record.
 const WAIT_MS: u32 = 200;
 
-/// What waits until replicas have a record.
+/// How clients wait until replicas have a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     /// Every second client, by WAIT behind each record.
@@ -49,7 +49,7 @@ pub struct Records {
     is_over: AtomicBool,
 }
 
-/// What became of what was acknowledged.
+/// The fate of the acknowledged records.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
     pub there: usize,
@@ -57,7 +57,7 @@ pub struct Fate {
 }
 
 impl Records {
-    /// Of so many clients, some of which wait for each record until so many replicas have it.
+    /// Records of `clients` clients, some of which wait for each record until `replicas` replicas have it.
     pub fn new(clients: usize, replicas: i64, promise: Promise) -> Records {
         let clients = (0..clients).map(|_| Mutex::default()).collect();
         let (pause, is_over) = (RwLock::default(), AtomicBool::new(false));
@@ -109,7 +109,7 @@ impl Records {
         for _ in &lines {
             last = conn.try_reply().ok()?;
             if self.promise == Promise::Durability && last.is_error() {
-                // What comes behind it may be the end of the connection.
+                // The connection may end after it.
                 break;
             }
         }
@@ -123,12 +123,12 @@ impl Records {
         let replicas = match self.promise {
             Promise::Durability => self.replicas,
             Promise::Wait if !waits(number) => 0,
-            // It may have become a replica meanwhile, which knows nothing about others.
+            // It may have become a replica in the meantime, which knows nothing about others.
             Promise::Wait => match conn.try_cmd(&format!("WAIT {} {WAIT_MS}", self.replicas)) {
                 Ok(Reply::Integer(replicas)) => replicas,
                 Ok(_) => 0,
                 Err(_) => {
-                    // What comes later would be taken for another reply.
+                    // Later bytes would be taken for another reply.
                     self.client(number).acknowledged.insert(n, 0);
                     return None;
                 }
@@ -156,7 +156,7 @@ impl Records {
         self.clients[number].lock().expect("clients do not panic while they hold it")
     }
 
-    /// While the guard lives, nobody is amid a record.
+    /// While the guard lives, no client is writing a record.
     ///
     /// # Panics
     /// If a client has panicked.
@@ -183,13 +183,13 @@ impl Records {
         });
     }
 
-    /// While nobody writes: asserts that on this server no record is there in part, twice, out of order
-    /// or without having been sent, and none is lost of those acknowledged
+    /// While no client writes: asserts that on this server no record exists in part, twice, out of order or without
+    /// having been sent, and none is lost of those acknowledged
     ///
     /// - up to `safe`, the records sent when all replicas had everything,
     /// - by all replicas, since one of them became the primary.
     ///
-    /// The others that are lost are counted, and not asked for again.
+    /// Other lost records are counted, and not written again.
     #[track_caller]
     pub fn check(&self, server: &Server, safe: &[u64]) -> Fate {
         let mut conn = server.connect();
@@ -230,7 +230,7 @@ impl Records {
     }
 }
 
-/// Whether this client waits for replicas.
+/// Reports whether this client waits for replicas.
 const fn waits(number: usize) -> bool {
     !number.is_multiple_of(2)
 }

@@ -45,7 +45,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Starts everybody, and waits until the sentinels know one another and the replicas.
+    /// Starts all servers, and waits until the sentinels know one another and the replicas.
     #[track_caller]
     pub fn start(kinds: [Kind; 3], launch: impl Fn(Launch) -> Launch) -> Group {
         let members: Vec<Member> =
@@ -59,7 +59,7 @@ impl Group {
         Group { members, sentinels }
     }
 
-    /// Where clients ask who the primary is.
+    /// The addresses of the sentinels that clients query for the primary.
     pub fn finder(&self) -> impl Fn() -> Option<String> + Send + use<> {
         self.sentinels.finder()
     }
@@ -82,7 +82,7 @@ impl Group {
         wait_until("another primary", || self.primary().is_some_and(|primary| primary != former));
     }
 
-    /// Waits until all agree, sentinels and servers, and nothing is left to be done; the primary.
+    /// Waits until all sentinels and servers agree, and no work is left; returns the primary.
     #[track_caller]
     pub fn wait_until_settled(&self) -> usize {
         let mut settled = 0;
@@ -117,7 +117,7 @@ impl Group {
         Some(healthy && has_two && follow)
     }
 
-    /// While nobody writes: waits until the replicas have everything, and asserts that it is the same.
+    /// While no client writes: waits until the replicas have everything, and asserts that the data is the same.
     #[track_caller]
     pub fn assert_agrees(&self, primary: usize) {
         let first = &self.members[primary].node;

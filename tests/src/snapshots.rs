@@ -8,12 +8,12 @@ pub fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
     delay(conn, us_per_key);
 }
 
-/// Each key takes the writer of the snapshots that begin from now on so long.
+/// Writers of later snapshots take this time for each key.
 pub fn delay(conn: &mut Conn, us_per_key: u64) {
     assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
 }
 
-/// Snapshots last until somebody ends them.
+/// Snapshots last until a test ends them.
 pub fn make_endless(conn: &mut Conn) {
     fill(conn, 100, 10_000_000);
 }
@@ -21,7 +21,7 @@ pub fn make_endless(conn: &mut Conn) {
 /// Has a server's directory be gone, so that it can write no file.
 ///
 /// # Panics
-/// If this machine does not let it.
+/// If the directory cannot be removed.
 #[track_caller]
 pub fn take_disk_away(server: &Server) {
     let gone = server.dir().join("gone");

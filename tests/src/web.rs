@@ -107,7 +107,7 @@ impl Web {
         answer
     }
 
-    /// Whether the server closes the connection without a further word.
+    /// Reports whether the server closes the connection without another reply.
     pub fn is_closed(&mut self) -> bool {
         self.input.is_empty() && !self.receive() && self.input.is_empty()
     }
@@ -147,7 +147,7 @@ pub fn basic(user: &str, password: &str) -> String {
     format!("Authorization: Basic {text}\r\n")
 }
 
-/// What a program says that reads this; `None` if it is not installed.
+/// The output of a program with this input; `None` if it is not installed.
 pub fn piped(program: &str, words: &[&str], input: &str) -> Option<String> {
     let child = Command::new(program)
         .args(words)

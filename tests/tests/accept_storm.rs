@@ -7,7 +7,7 @@ fn a_storm_of_connections_is_served_while_others_work() {
     const STORM: usize = 3_000;
     each_backend(Launch::subject, |server| {
         let mut working = server.connect();
-        // In force from the next round on, however few it allows.
+        // The limit applies from the next round on.
         assert_reply!(working, "CONFIG SET max-new-connections-per-cycle 1", "OK");
         let address = server.address();
         let storm = std::thread::spawn(move || {
@@ -47,7 +47,7 @@ fn short_connections_are_all_served() {
 }
 
 #[test]
-fn maxclients_answers_with_an_error_and_frees_places_again() {
+fn maxclients_replies_with_an_error_and_frees_places_again() {
     let launch = || Launch::subject().set("maxclients", "10");
     each_backend(launch, |server| {
         let mut kept: Vec<Conn> = Vec::new();

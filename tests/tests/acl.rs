@@ -126,7 +126,7 @@ fn transactions_are_checked_when_queued_and_when_run() {
 }
 
 #[test]
-fn a_transaction_that_changes_its_own_user_feels_it() {
+fn a_transaction_that_changes_its_own_user_is_affected() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.cmd("ACL SETUSER u on nopass ~* +@all");
@@ -142,7 +142,7 @@ fn a_transaction_that_changes_its_own_user_feels_it() {
 }
 
 #[test]
-fn who_was_refused_what_is_noted_once_for_many_times() {
+fn acl_log_merges_repeated_denials() {
     each_config(|server| {
         let [mut admin, mut conn] = server.connections();
         admin.cmd("ACL LOG RESET");
@@ -281,7 +281,7 @@ fn a_command_that_waits_ends_when_it_becomes_forbidden() {
 }
 
 #[test]
-fn sort_looks_up_keys_only_for_who_may_read_all() {
+fn sort_by_and_get_need_permission_to_read_all_keys() {
     each_config(|server| {
         let [mut admin, mut conn] = server.connections();
         admin.cmd("RPUSH l 1 2");
@@ -448,8 +448,8 @@ fn secrets_are_kept_out_of_the_slow_log() {
     });
 }
 
-/// Rules that a random line is made of, right and wrong. (Not `%~x`, which 7.0 takes, and then ends
-/// when it is to be shown.)
+/// The rules of random lines, valid and invalid. (Not `%~x`, which 7.0 accepts, and then crashes when it shows the
+/// rule.)
 const RULES: &[&str] = &[
     "on",
     "OFF",
@@ -532,7 +532,7 @@ const RULES: &[&str] = &[
 ];
 
 #[test]
-fn rules_are_taken_and_refused_as_on_a_real_server() {
+fn rules_are_accepted_and_rejected_as_on_a_real_server() {
     if subject_is_redis() {
         return;
     }

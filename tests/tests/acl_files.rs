@@ -72,7 +72,7 @@ fn failed_start(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn an_aclfile_is_loaded_at_start_and_again_whole_or_not_at_all() {
+fn an_aclfile_is_loaded_at_startup_and_reloaded_completely_or_not_at_all() {
     let dir = Dir::new("load");
     let text = "user default on nopass ~* &* +@all\nuser alice on >pw ~a* +get (+set ~b)\n";
     let file = dir.write("users.acl", text);
@@ -97,7 +97,7 @@ fn an_aclfile_is_loaded_at_start_and_again_whole_or_not_at_all() {
     assert_reply!(admin, "ACL USERS", "1) \"alice\"\n2) \"bob\"\n3) \"default\"");
     assert_reply!(bob, "PING", "PONG");
 
-    // What is not in it is gone.
+    // Users that are not in it are removed.
     fs::write(&file, "user alice on >pw ~a* +get +ping\n").unwrap();
     assert_reply!(admin, "ACL LOAD", "OK");
     assert_reply!(admin, "ACL USERS", "1) \"alice\"\n2) \"default\"");

@@ -29,14 +29,14 @@ fn start(launch: Launch) -> Laned {
     Laned { server, port }
 }
 
-/// Waits until so many ordinary clients are connected: one found out that the server answers, and
-/// may be a moment in going.
+/// Waits until this number of ordinary clients is connected: the connection that checked the start
+/// of the server may still be closing.
 fn wait_for_clients(admin: &mut Conn, count: &str) {
     wait_until("the clients are connected", || admin.info("connected_clients") == count);
 }
 
 #[test]
-fn operators_get_in_when_nobody_else_does() {
+fn the_admin_lane_accepts_clients_beyond_maxclients() {
     if subject_is_redis() {
         return;
     }
@@ -67,7 +67,7 @@ fn operators_get_in_when_nobody_else_does() {
 }
 
 #[test]
-fn operators_are_answered_while_all_workers_are_held_up() {
+fn the_admin_lane_replies_while_all_workers_are_blocked() {
     if subject_is_redis() {
         return;
     }
@@ -100,7 +100,7 @@ fn operators_are_answered_while_all_workers_are_held_up() {
 }
 
 #[test]
-fn operators_are_answered_while_pipelines_keep_all_workers_busy() {
+fn the_admin_lane_replies_while_pipelines_keep_all_workers_busy() {
     if subject_is_redis() {
         return;
     }
@@ -128,7 +128,7 @@ fn operators_are_answered_while_pipelines_keep_all_workers_busy() {
     }
 }
 
-/// The id of a connection that cannot be asked itself.
+/// The ID of a connection that cannot execute CLIENT ID itself.
 fn id_of(conn: &Conn, admin: &mut Conn) -> String {
     let list = admin.cmd("CLIENT LIST").text();
     let address = format!(" addr={} ", conn.local_addr());
@@ -137,7 +137,7 @@ fn id_of(conn: &Conn, admin: &mut Conn) -> String {
 }
 
 #[test]
-fn operators_are_answered_while_a_script_takes_long() {
+fn the_admin_lane_replies_during_a_slow_script() {
     if subject_is_redis() {
         return;
     }
@@ -160,7 +160,7 @@ fn operators_are_answered_while_a_script_takes_long() {
         "CONFIG GET maxmemory-policy",
         "1) \"maxmemory-policy\"\n2) \"allkeys-lru\""
     );
-    // What is about keys waits its turn here, too.
+    // Commands with keys wait their turn here, too.
     assert_reply!(admin, "GET k", busy);
     assert_reply!(admin, "FLUSHALL", busy);
     assert_reply!(admin, "PUBLISH channel message", busy);
@@ -170,7 +170,7 @@ fn operators_are_answered_while_a_script_takes_long() {
 }
 
 #[test]
-fn operators_are_answered_while_memory_is_full_and_during_a_pause() {
+fn the_admin_lane_replies_while_memory_is_full_and_during_a_pause() {
     if subject_is_redis() {
         return;
     }
@@ -193,7 +193,7 @@ fn operators_are_answered_while_memory_is_full_and_during_a_pause() {
 }
 
 #[test]
-fn operators_say_their_password_like_everybody() {
+fn the_admin_lane_requires_authentication() {
     if subject_is_redis() {
         return;
     }
@@ -208,7 +208,7 @@ fn operators_say_their_password_like_everybody() {
 }
 
 #[test]
-fn the_lane_may_be_a_socket_in_a_folder_of_the_operators() {
+fn the_admin_lane_can_be_a_unix_socket() {
     if subject_is_redis() {
         return;
     }

@@ -25,14 +25,14 @@ fn run(conn: &mut Conn, lines: &[&str]) {
     }
 }
 
-/// Every type, and whatever is written otherwise than it was asked for.
+/// Every type, and every command that is written in another form than it was sent.
 fn fill(server: &Server, conn: &mut Conn) {
     fill_alone(conn);
     fill_together(server, conn);
     wait_until("it has expired", || conn.cmd("EXISTS soon").integer() == 0);
 }
 
-/// What one client can do.
+/// The commands that need only one client.
 fn fill_alone(conn: &mut Conn) {
     let many = |line: &str, item: &dyn Fn(usize) -> String| {
         (0..300).fold(line.to_owned(), |line, n| format!("{line} {}", item(n)))
@@ -112,7 +112,7 @@ fn fill_alone(conn: &mut Conn) {
 
 /// What takes several clients, and servers.
 fn fill_together(server: &Server, conn: &mut Conn) {
-    // Served by whoever pushes.
+    // Served by the client that pushes.
     let [mut popper, mut mover, mut reader] = server.connections();
     popper.send("BLPOP blocked 0");
     mover.send("BLMOVE blocked moved LEFT RIGHT 0");
@@ -131,7 +131,7 @@ fn fill_together(server: &Server, conn: &mut Conn) {
     run(&mut there, &[&format!("MIGRATE {} zset:part 2 5000", to(server))]);
 }
 
-/// What tells two datasets apart; the keys of the first database one by one, to find what differs.
+/// A description that distinguishes two datasets; the keys of the first database one by one, to find the difference.
 fn dataset(conn: &mut Conn) -> Vec<String> {
     let whole = [
         "DEBUG DIGEST",
@@ -160,7 +160,7 @@ fn assert_same(found: &[String], wanted: &[String]) {
 }
 
 #[test]
-fn everything_comes_back_after_the_process_was_killed() {
+fn all_data_is_recovered_after_a_kill() {
     for (policy, backend) in [("always", "auto"), ("everysec", "epoll"), ("no", "auto")] {
         let home = AofHome::new();
         let launch = || match subject_is_redis() {
@@ -220,7 +220,7 @@ fn rounds() -> u64 {
 const WRITERS: usize = 3;
 const PIPELINED: u64 = 16;
 
-/// What a client does.
+/// The task of a client.
 enum Role {
     Appends(usize),
     Pairs,
@@ -228,19 +228,19 @@ enum Role {
     Rewrites,
 }
 
-/// What clients were told, by writer.
+/// The acknowledged writes, by writer.
 #[derive(Default)]
 struct Told {
     /// Elements that were appended.
     appended: [AtomicU64; WRITERS],
     /// The last pair that was written.
     paired: AtomicU64,
-    /// The longest list that somebody else has seen of the first writer.
+    /// The longest list of the first writer that another client has seen.
     seen: AtomicU64,
     /// The highest sum of all writers that was seen.
     sum: AtomicU64,
-    /// Replies did not wait for the file, since the disk kept it waiting: that is the server's right with
-    /// everysec, and is told in INFO.
+    /// Replies did not wait for the file, since the disk delayed it: with everysec the server may do so, and INFO
+    /// reports it.
     delayed: AtomicBool,
     over: AtomicBool,
 }
@@ -303,7 +303,7 @@ impl Told {
         Ok(())
     }
 
-    /// Nothing that anybody was told is missing, and nothing is there by half.
+    /// Nothing that any client has seen is missing, and nothing exists in part.
     #[track_caller]
     fn check(&self, conn: &mut Conn, round: u64) {
         let [a, b] = ["a", "b"].map(|key| conn.cmd(&format!("GET pair:{key}")).text());
@@ -375,31 +375,31 @@ fn kill_again_and_again(load: Load) {
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_with_everysec() {
+fn no_acknowledged_write_is_lost_with_everysec() {
     let load = Load { policy: "everysec", greeting: "PING", rewrites: false };
     kill_again_and_again(load);
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_with_always() {
+fn no_acknowledged_write_is_lost_with_always() {
     kill_again_and_again(Load { policy: "always", greeting: "PING", rewrites: false });
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_to_who_asked_for_the_disk() {
+fn no_acknowledged_write_is_lost_with_durability_disk() {
     let greeting = "CLIENT DURABILITY DISK";
     kill_again_and_again(Load { policy: "everysec", greeting, rewrites: false });
 }
 
 #[test]
-fn nothing_that_was_answered_is_lost_amid_rewrites() {
+fn no_acknowledged_write_is_lost_during_rewrites() {
     for policy in ["everysec", "always"] {
         kill_again_and_again(Load { policy, greeting: "PING", rewrites: true });
     }
 }
 
 #[test]
-fn a_rewrite_can_be_asked_for_at_any_time() {
+fn a_rewrite_can_be_requested_at_any_time() {
     let home = AofHome::new();
     let server = home.launch("everysec").set("rdb-key-save-delay", "2000").start();
     let mut conn = server.connect();

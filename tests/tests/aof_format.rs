@@ -1,5 +1,5 @@
-//! The append-only file between us and a real Redis: what we write it loads and continues, what it
-//! writes we read, and both cut a torn file at the same byte. (I5)
+//! The append-only file, exchanged with a real Redis: each loads and continues the other's file,
+//! and both truncate a torn file at the same byte. (I5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::aof::{
@@ -227,7 +227,7 @@ fn replay(home: &Home, into: &mut Conn) {
 }
 
 #[test]
-fn what_a_real_server_writes_is_read() {
+fn files_of_a_real_server_are_read() {
     for (preamble, timestamps) in [("yes", "no"), ("no", "no"), ("yes", "yes"), ("no", "yes")] {
         let home = Home::new();
         let server = home
@@ -253,7 +253,7 @@ fn what_a_real_server_writes_is_read() {
 }
 
 #[test]
-fn timestamps_of_a_real_server_are_told() {
+fn timestamps_of_a_real_server_are_read() {
     let home = Home::new();
     let server = home.redis().set("aof-timestamp-enabled", "yes").start();
     server.connect().cmd("SET k v");
@@ -323,7 +323,7 @@ fn a_real_server_moves_a_single_file_as_we_do() {
 }
 
 #[test]
-fn manifests_are_refused_in_the_words_of_a_real_server() {
+fn manifests_are_rejected_with_the_texts_of_a_real_server() {
     let long = format!("file a seq 1 type b x {}\n", "y".repeat(1002));
     // Redis's text does not say this about a line without its newline.
     let cut = "file a seq 1 type b";

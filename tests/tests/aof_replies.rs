@@ -1,5 +1,5 @@
-//! Replies and messages that wait for the append-only file: they come when what they show is where it
-//! was promised, in order, and whatever the client does meanwhile.
+//! Replies and messages that wait for the append-only file: they leave in order when the changes that they show are
+//! written as promised, whatever the client does in the meantime.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -16,7 +16,7 @@ fn slow_server(home: &AofHome) -> Server {
 }
 
 #[test]
-fn pipelined_replies_come_in_order_behind_the_file() {
+fn pipelined_replies_leave_in_order_after_the_file_is_written() {
     let home = AofHome::new();
     let server = slow_server(&home);
     let mut conn = server.connect();
@@ -39,9 +39,9 @@ fn pipelined_replies_come_in_order_behind_the_file() {
     }
 }
 
-/// Who hears of a change finds it in the file.
+/// A client that gets a message about a change finds the change in the file.
 #[test]
-fn messages_come_only_behind_the_file() {
+fn messages_leave_only_after_the_file_is_written() {
     let home = AofHome::new();
     let server = slow_server(&home);
     let [mut writer, mut popper] = server.connections();
@@ -153,9 +153,9 @@ fn output_that_is_kept_back_counts_towards_limits() {
     assert_eq!(writer.reply().text(), "OK");
 }
 
-/// Each reply to who asked for the disk stands behind an fdatasync of its own; the others need none.
+/// Each reply to a client with CLIENT DURABILITY DISK comes after a separate fdatasync; the others need none.
 #[test]
-fn who_asks_for_the_disk_is_answered_behind_it() {
+fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     if subject_is_redis() {
         return; // it has no such clients
     }
@@ -171,7 +171,7 @@ fn who_asks_for_the_disk_is_answered_behind_it() {
     let server = launch.start();
     let count = || fs::read_to_string(&trace).unwrap().matches("fdatasync(").count();
     let mut conn = server.connect();
-    // What the file begins with is there before anything is written.
+    // The beginning of the file exists before anything is written.
     let began = count();
     for n in 0..10 {
         assert_reply!(conn, &format!("SET usual {n}"), "OK");
@@ -182,18 +182,18 @@ fn who_asks_for_the_disk_is_answered_behind_it() {
         assert_reply!(conn, &format!("SET asked {n}"), "OK");
         assert!(count() >= began + n, "{} for {n}", count());
     }
-    // Who reads it needs no other; who asks for the disk and reads what is there does not wait.
+    // A read of synced data does not wait, and needs no fdatasync.
     let before = count();
     assert_reply!(conn, "GET asked", "\"10\"");
     assert_eq!(count(), before);
-    // What others were shown of it is told to nobody before, either.
+    // A change of another client is shown only after it is synced, too.
     let mut other = server.connect();
     assert_reply!(other, "SET later 1", "OK");
     let mut asks = Conn::tcp(&server.address());
     assert_reply!(asks, "CLIENT DURABILITY DISK", "OK");
     assert_reply!(asks, "GET later", "\"1\"");
     assert!(count() > before);
-    // A signal would go to the tracer.
+    // A signal would go to strace.
     conn.send("SHUTDOWN NOSAVE");
     assert_eq!(conn.read_to_end(), b"");
     server.kill();

@@ -1,5 +1,5 @@
-//! The append-only file when something is wrong: torn and damaged files, a disk that is full or slow,
-//! files of a real server. What it brings back after a kill is in `aof`.
+//! The append-only file when something is wrong: torn and damaged files, a disk that is full or slow, files of a real
+//! server. Its recovery after a kill is in `aof`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -20,7 +20,7 @@ fn run(conn: &mut Conn, lines: &[&str]) {
     }
 }
 
-/// What a server left that was killed after a few commands, each of them in a batch of its own.
+/// The file of a server that was killed after a few commands, each of them in a separate batch.
 fn small_file(home: &AofHome) -> (PathBuf, Vec<u8>) {
     let server = home.launch("always").start();
     let mut conn = server.connect();
@@ -40,7 +40,7 @@ fn assert_refused(launch: Launch, said: &str) {
 }
 
 #[test]
-fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
+fn a_torn_end_is_truncated_or_rejected_as_configured() {
     if subject_is_redis() {
         return; // it writes no batches, so other bytes are whole
     }
@@ -76,7 +76,7 @@ fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
         assert_eq!(found, wanted[batches], "cut at {cut}");
         let other = conn.cmd("EXISTS c d").integer() as usize;
         assert_eq!(other, batches.saturating_sub(2).min(2), "cut at {cut}");
-        // What is appended then is read again.
+        // Commands that are appended after that are read again.
         run(&mut conn, &["SET more 1"]);
         server.kill();
         let server = AofHome::load(home.launch("always"));
@@ -86,7 +86,7 @@ fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
 }
 
 #[test]
-fn damage_is_refused_and_named() {
+fn damage_is_rejected_and_located() {
     if subject_is_redis() {
         return; // it has no checksums, and loads some of it
     }
@@ -153,8 +153,7 @@ fn damage_is_refused_and_named() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
-/// Tools look for it in the first line. Redis writes the first one with the first command, this server when it
-/// opens the file.
+/// Tools expect it in the first line. Redis writes it with the first command, this server when it opens the file.
 #[test]
 fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
     if subject_is_redis() {
@@ -190,7 +189,7 @@ fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
 /// If ignored, each of these faults would start the server without the base, or with only a part of the
 /// files.
 #[test]
-fn a_damaged_manifest_is_refused_and_left_alone() {
+fn a_damaged_manifest_is_rejected_and_left_alone() {
     if subject_is_redis() {
         return; // it loads most of these, without the base
     }
@@ -229,7 +228,7 @@ fn a_damaged_manifest_is_refused_and_left_alone() {
 
 /// An RDB file is never empty. The increments alone would give only a part of the dataset.
 #[test]
-fn a_base_that_lost_its_content_is_refused() {
+fn a_base_that_lost_its_content_is_rejected() {
     if subject_is_redis() {
         return; // it starts with the data of the increments
     }
@@ -375,7 +374,7 @@ fn the_lock_goes_with_the_files_to_another_directory() {
 }
 
 #[test]
-fn a_command_that_fails_now_is_told() {
+fn a_command_that_fails_during_replay_is_logged() {
     let home = AofHome::new();
     let (path, whole) = small_file(&home);
     fs::write(&path, [&whole[..], b"*3\r\n$5\r\nLPUSH\r\n$1\r\na\r\n$1\r\nx\r\n"].concat())
@@ -389,9 +388,9 @@ fn a_command_that_fails_now_is_told() {
     assert!(line.contains("after processing the command 'lpush'"), "{line}");
 }
 
-/// An approximate trimming is written as what it came to, with the limit that it had.
+/// An approximate trimming is written with its effect, with the limit that it had.
 #[test]
-fn trimmed_streams_come_back_as_they_were() {
+fn trimmed_streams_are_recovered_unchanged() {
     let home = AofHome::new();
     let server = home.launch("always").set("stream-node-max-entries", "10").start();
     let mut conn = server.connect();
@@ -408,7 +407,7 @@ fn trimmed_streams_come_back_as_they_were() {
 }
 
 #[test]
-fn what_was_replaced_stays_until_it_may_go() {
+fn replaced_files_stay_until_they_can_be_deleted() {
     let home = AofHome::new();
     let launch = || home.launch("always").set("aof-disable-auto-gc", "yes");
     let server = AofHome::load(launch());
@@ -556,7 +555,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room() {
+fn a_full_disk_rejects_writes_until_there_is_room() {
     if subject_is_redis() {
         return; // it ends with always
     }
@@ -571,7 +570,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
         run(&mut conn, &["SET before 1"]);
         let ballast = home.path("ballast");
         fs::write(&ballast, vec![0; 150_000]).unwrap();
-        // Written in order; from some point on none is answered.
+        // Written in order; after the first one without a reply, none gets one.
         let value = "v".repeat(1000);
         let mut answered = 0;
         for n in 0..300 {
@@ -616,7 +615,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
 }
 
 #[test]
-fn a_rewrite_without_a_directory_is_told_and_changes_nothing() {
+fn a_rewrite_without_a_directory_is_an_error_and_changes_nothing() {
     let home = AofHome::new();
     let server = home.launch("everysec").start();
     let mut conn = server.connect();
@@ -665,7 +664,7 @@ fn a_rewrite_without_an_append_only_file_makes_a_base_only() {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_refused_in_the_words_of_the_reference() {
+fn a_file_that_cannot_be_created_is_reported_with_the_texts_of_redis() {
     let outcomes = [Launch::subject(), Launch::redis()].map(|launch| {
         let home = TempDir::new();
         // Where the directory is to be there is a file.
@@ -684,7 +683,7 @@ fn a_file_that_cannot_be_made_is_refused_in_the_words_of_the_reference() {
     assert!(outcomes[0].0.contains("Unable to turn on AOF"), "{outcomes:?}");
 }
 
-/// A thread writes the file, beside the workers.
+/// A separate thread writes the file, in addition to the workers.
 fn with_writing_thread() -> (Server, Conn) {
     let server = Launch::subject()
         .set("appendonly", "yes")
@@ -696,13 +695,12 @@ fn with_writing_thread() -> (Server, Conn) {
     (server, conn)
 }
 
-/// Whoever does not wait for the file is faster than it.
+/// A client that does not wait for the file is faster than it.
 const SLOWLY: &str = "DEBUG AOF-FLUSH-SLEEP 1000000";
 
-/// Whoever changes the dataset waits while more than 64 MiB wait for the file: be it by commands,
-/// transactions or scripts.
+/// Clients that change the dataset wait while more than 64 MiB wait for the file: by commands, transactions or scripts.
 #[test]
-fn what_waits_for_the_file_is_bounded_whatever_writes() {
+fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
     if subject_is_redis() {
         return;
     }
@@ -721,10 +719,10 @@ fn what_waits_for_the_file_is_bounded_whatever_writes() {
         // begins to write to the file.
         let mut clients = one_of_each_worker(&server, 2);
         let (mut control, mut sender) = (clients.remove(1), clients.remove(0));
-        // Else it is told of what waits only when that is on the disk.
+        // Otherwise it would see the waiting bytes only when they are on the disk.
         assert_reply!(control, "CLIENT DURABILITY MEMORY", "OK");
         assert_reply!(sender, "CLIENT DURABILITY MEMORY", "OK");
-        // Long enough for much to come meanwhile.
+        // Long enough for many commands to arrive in the meantime.
         assert_reply!(control, "DEBUG AOF-FLUSH-SLEEP 300000", "OK");
         // Until the server is gone.
         let sender = std::thread::spawn(move || while sender.try_send_raw(&way).is_ok() {});
@@ -738,9 +736,9 @@ fn what_waits_for_the_file_is_bounded_whatever_writes() {
     }
 }
 
-/// What waits for the file is not what eviction could free.
+/// Eviction could not free the data that waits for the file.
 #[test]
-fn what_waits_for_the_file_evicts_nothing() {
+fn unwritten_append_only_data_evicts_no_keys() {
     if subject_is_redis() {
         return;
     }
@@ -767,9 +765,9 @@ fn what_waits_for_the_file_evicts_nothing() {
     server.kill();
 }
 
-/// What is in the file was executed once: limits of today do not keep it out.
+/// The commands in the file were executed once: current limits do not reject them.
 #[test]
-fn a_file_is_loaded_whatever_is_refused_to_clients() {
+fn a_file_is_loaded_despite_limits_that_apply_to_clients() {
     let home = AofHome::new();
     let server = home.at_home(Launch::subject()).start();
     let mut conn = server.connect();

@@ -39,7 +39,7 @@ fn a_stranger_may_do_nothing_but_introduce_itself() {
 }
 
 #[test]
-fn auth_opens_the_door_with_the_right_words_only() {
+fn auth_succeeds_only_with_the_right_password() {
     each_protected(|server| {
         let mut conn = server.connect();
         for wrong in ["wrong", "''", "secre", "secret2", "default wrong", "somebody secret"] {
@@ -127,7 +127,7 @@ fn hello_reads_all_its_options_before_it_does_any() {
 }
 
 #[test]
-fn a_pipeline_goes_on_behind_its_own_auth() {
+fn a_pipeline_continues_after_its_own_auth() {
     each_protected(|server| {
         let mut conn = server.connect();
         let replies =
@@ -165,14 +165,14 @@ fn strangers_may_send_small_requests_only() {
 }
 
 #[test]
-fn a_password_set_later_concerns_those_who_come_later() {
+fn a_new_password_does_not_affect_connected_clients() {
     each_config(|server| {
         let mut early = server.connect();
         assert_reply!(early, "CONFIG SET requirepass secret", "OK");
         let mut late = Conn::tcp(&server.address());
         assert_reply!(late, "PING", NOBODY);
         assert_reply!(early, "PING", "PONG");
-        // Without a password nobody is a stranger, whenever it came.
+        // Without a password, every client is authenticated, whenever it connected.
         assert_reply!(early, "CONFIG SET requirepass ''", "OK");
         assert_reply!(late, "PING", "PONG");
         assert_reply!(early, "CONFIG SET requirepass other", "OK");
@@ -206,9 +206,9 @@ fn reset_makes_a_connection_new() {
     });
 }
 
-/// A refused EXEC is told to monitors, too; the words before it that were hidden are not its own.
+/// Monitors also see a rejected EXEC; the hidden arguments before it are not its own.
 #[test]
-fn monitors_hear_of_a_refused_exec_behind_a_password() {
+fn monitors_see_a_rejected_exec_of_an_unauthenticated_client() {
     each_protected(|server| {
         let [mut admin, mut monitor] = [(); 2].map(|()| Conn::tcp(&server.address()));
         for conn in [&mut admin, &mut monitor] {

@@ -1,4 +1,4 @@
-//! A client that asks much and reads late costs a bounded amount, and still gets everything. (P4)
+//! A client that sends many requests and reads late costs a bounded amount, and still gets every reply. (P4)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -24,7 +24,7 @@ fn write_until_refused(stream: &mut TcpStream, request: &[u8], times: usize) -> 
 }
 
 #[test]
-fn a_client_that_never_reads_costs_little_and_hinders_nobody() {
+fn a_client_that_never_reads_costs_little_and_blocks_no_other() {
     each_backend(Launch::subject, |server| {
         let mut other = server.connect();
         let value = "v".repeat(1024);
@@ -63,7 +63,7 @@ fn a_client_that_reads_late_gets_every_reply_in_order() {
         let mut last = 0;
         wait_until("the server takes no more", || {
             let now: u64 = control.info("total_net_input_bytes").parse().unwrap();
-            // The INFO requests themselves are counted, some dozen bytes each.
+            // The INFO requests themselves are counted, a few dozen bytes each.
             let still = now > MIB && now - last < 1_000;
             last = now;
             still || sending.is_finished()
@@ -111,8 +111,8 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
                     && figure(&mut other, "output_stalls") >= CLIENTS as u64
                     && figure(&mut other, "instantaneous_ops_per_sec") < 500
             });
-            // Besides the limit: 16 KiB and the rest of a receive for each,
-            // and what the allocator keeps.
+            // In addition to the limit: 16 KiB and the rest of a receive for each, and memory that the allocator
+            // retains.
             let grown = server.rss().saturating_sub(before);
             assert!(grown < 32 * MIB, "grew by {grown} bytes");
             drop(deaf);
@@ -175,7 +175,7 @@ fn send_until_stalled(server: &Server, stream: &mut TcpStream, request: &[u8], m
 
 /// Pipelines in which one receive causes less than 64 KiB of replies, or one command a large reply.
 #[test]
-fn no_pipeline_has_more_held_for_it_than_its_bound() {
+fn output_held_for_a_pipeline_is_bounded() {
     if subject_is_redis() {
         return; // holds all replies
     }
@@ -230,7 +230,7 @@ fn keys_left(server: &Server, load: impl FnOnce(&Server, &mut Conn) -> Vec<TcpSt
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "five loads, each of a few lines")]
-fn what_clients_do_not_read_evicts_no_key() {
+fn unread_replies_evict_no_keys() {
     if subject_is_redis() {
         return; // counts output like data
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 const STARTED: &str = "Background saving started";
 const RUNNING: &str = "(error) ERR Background save already in progress";
 
-/// Its save points nobody reaches, and the end of a test is no reason to save.
+/// No test reaches its save points, and the end of a test does not cause a save.
 fn quiet(program: Launch) -> Launch {
     program.set("save", "3600 1000000").set("shutdown-on-sigterm", "nosave")
 }
@@ -30,7 +30,7 @@ fn wait_for_end(conn: &mut Conn) {
     wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
 }
 
-/// Saves beside commands, once more.
+/// Saves during commands, once more.
 fn save(conn: &mut Conn) {
     assert_reply!(conn, "BGSAVE", STARTED);
     wait_for_end(conn);
@@ -52,7 +52,7 @@ fn in_file(program: Launch, rdb: &[u8], query: &str) -> String {
 }
 
 #[test]
-fn bgsave_answers_at_once_and_saves_what_there_is() {
+fn bgsave_replies_at_once_and_saves_the_present_dataset() {
     each_backend(launch, |server| {
         let mut conn = server.connect();
         let before = conn.cmd("LASTSAVE").integer();
@@ -77,7 +77,7 @@ fn bgsave_answers_at_once_and_saves_what_there_is() {
 }
 
 #[test]
-fn words_that_bgsave_does_not_know_are_refused() {
+fn unknown_arguments_of_bgsave_are_rejected() {
     let server = launch().start();
     let mut conn = server.connect();
     for line in ["BGSAVE now", "BGSAVE SCHEDULE now", "BGSAVE \"\"", "BGSAVE SCHEDULES"] {
@@ -113,7 +113,7 @@ fn in_a_transaction_it_is_left_for_later() {
     }
     let replies = "1) OK\n2) Background saving scheduled\n3) Background saving scheduled\n4) OK";
     assert_reply!(conn, "EXEC", replies);
-    // What comes after it in the transaction is in the file.
+    // Later commands of the transaction are in the file.
     wait_until("it was saved", || conn.info("rdb_changes_since_last_save") == "0");
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "EXISTS a b"), "(integer) 2");
@@ -121,7 +121,7 @@ fn in_a_transaction_it_is_left_for_later() {
 }
 
 #[test]
-fn info_tells_of_the_one_that_is_taken_and_the_last() {
+fn info_shows_the_running_and_the_last_bgsave() {
     let server = launch().start();
     let mut conn = server.connect();
     assert_eq!(conn.info("rdb_last_bgsave_time_sec"), "-1");
@@ -139,7 +139,7 @@ fn info_tells_of_the_one_that_is_taken_and_the_last() {
         conn.info("snapshot_bytes").parse::<u64>().unwrap();
         conn.info("snapshot_cut_us").parse::<u64>().unwrap();
     }
-    // Settings are those of the beginning, and statistics may begin anew.
+    // The settings are those at its beginning, and statistics may be reset.
     for line in ["CONFIG RESETSTAT", "CONFIG SET save \"3600 5\"", "CONFIG SET rdbcompression no"] {
         assert_reply!(conn, line, "OK");
     }
@@ -168,7 +168,7 @@ fn info_tells_of_the_one_that_is_taken_and_the_last() {
     assert_eq!(conn.info("rdb_last_save_time"), saved);
 }
 
-/// What was changed after the cut is not on the disk.
+/// Changes after the cut are not on the disk.
 #[test]
 fn only_changes_before_it_are_no_longer_counted() {
     let server = launch().start();
@@ -246,7 +246,7 @@ fn flushall_ends_it_and_the_file_follows() {
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 0");
 
-    // Nobody asked for it: it is in nobody's way.
+    // It was not requested, so it blocks no other command.
     for line in ["FLUSHALL", "SAVE", "FLUSHALL", "BGSAVE"] {
         let reply = conn.cmd(line).to_string();
         assert!(["OK", STARTED].contains(&reply.as_str()), "{line}: {reply}");
@@ -407,7 +407,7 @@ fn without_a_file_data_cannot_be_changed() {
 
 /// Queued before, executed after the failure.
 #[test]
-fn a_transaction_that_writes_is_refused_as_a_whole() {
+fn a_transaction_that_writes_is_rejected_as_a_whole() {
     let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|program| {
         let server = quiet(program).start();
         let [mut conn, mut reader] = server.connections();

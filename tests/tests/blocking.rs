@@ -57,7 +57,7 @@ fn one_wait_for_several_keys_ends_once() {
 }
 
 #[test]
-fn a_wait_in_vain_is_answered_with_null() {
+fn a_timed_out_wait_returns_null() {
     each_config(|server| {
         let mut conn = server.connect();
         assert_reply!(conn, "BLPOP nothing 0.02", "(nil)");
@@ -81,7 +81,7 @@ fn timeouts_must_be_numbers_that_are_not_negative() {
 }
 
 #[test]
-fn what_follows_a_waiting_command_runs_when_the_wait_is_over() {
+fn commands_after_a_blocking_one_run_when_it_is_unblocked() {
     each_config(|server| {
         let [mut waiter, mut other] = server.connections();
         waiter.send_raw(b"BLPOP q 0\r\nSET after yes\r\nGET after\r\n");
@@ -164,7 +164,7 @@ fn a_client_may_wait_for_very_many_keys() {
 
 /// What 7.0 answers with one text, 7.2 and we answer by running the command again.
 #[test]
-fn who_reads_in_a_group_learns_that_the_stream_is_gone() {
+fn a_blocked_group_reader_gets_an_error_when_the_stream_is_gone() {
     each_config(|server| {
         let [mut waiter, mut other] = server.connections();
         let [wrong_type, no_group] = ["WRONGTYPE", "NOGROUP"];
@@ -342,7 +342,7 @@ fn errors_that_end_a_wait_are_counted_as_failures() {
     });
 }
 
-/// As from Redis 7.2 on; 7.0 counts the call when it begins to wait.
+/// Since Redis 7.2; 7.0 counts the call when it begins to wait.
 #[test]
 fn a_command_that_waits_is_counted_when_its_wait_is_over() {
     if subject_is_redis() {
@@ -375,7 +375,7 @@ fn a_command_that_waits_is_counted_when_its_wait_is_over() {
 }
 
 #[test]
-fn info_tells_how_many_keys_are_waited_for() {
+fn info_shows_the_number_of_blocking_keys() {
     if subject_is_redis() {
         return; // from 7.2 on
     }

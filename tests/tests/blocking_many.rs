@@ -1,5 +1,5 @@
-//! A thousand clients that wait: everything is delivered once and in order, and nobody is left
-//! behind; ten thousand that vanish at once leave nothing. (issue point 7)
+//! A thousand blocked clients: everything is delivered once and in order, and no client is left
+//! waiting; ten thousand that disconnect at once leave nothing. (issue point 7)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::crowd::{Crowd, Way};
@@ -39,7 +39,7 @@ fn a_thousand_clients_of_xreadgroup_get_every_entry_once_and_in_order() {
 }
 
 #[test]
-fn thousands_of_waiting_clients_that_vanish_leave_nothing() {
+fn thousands_of_blocked_clients_that_disconnect_leave_nothing() {
     const WAITING: usize = 4000;
     let server = with_workers(2).set("maxclients", "12000").start();
     let mut conn = server.connect();

@@ -33,8 +33,8 @@ const TO_BRISK: &[&[Kind]] = &[
 /// Redis cannot read the snapshots of Valkey.
 const OF_VALKEY: &[&[Kind]] = &[&[Valkey, Valkey, Valkey], &[Redis, Valkey]];
 
-/// Runs `body` for those of the chains that can be built on this machine, all at once: most of the time they
-/// wait for servers that connect anew once a second.
+/// Runs `body` for those of the chains that can be built on this machine, all at once: most of the time they wait for
+/// servers that reconnect once a second.
 fn each_chain(lists: &[&[&[Kind]]], body: impl Fn(&[Kind]) + Sync) {
     std::thread::scope(|scope| {
         for &kinds in lists.iter().copied().flatten() {
@@ -50,7 +50,7 @@ fn with_large_backlog(launch: Launch) -> Launch {
     launch.set("repl-backlog-size", "64mb")
 }
 
-/// Writers write while links break; in the end everybody has the same.
+/// Writers write while links break; in the end all servers have the same data.
 fn survives_cuts(kinds: &[Kind]) {
     let cuts: u64 = sized("BRISK_CHAIN_CUTS", 20);
     let grant = sized("BRISK_CHAIN_WRITES", 6000) / cuts.max(1);
@@ -65,7 +65,7 @@ fn survives_cuts(kinds: &[Kind]) {
         let mut random = Random::new(seed);
         for _ in 0..cuts {
             break_link(random.pick(&chain.links), &mut random, budget, grant);
-            // Else the next one comes amid the way back.
+            // Otherwise the next cut comes during the reconnection.
             if random.percent(60) {
                 chain.wait_until_all_follow();
             }
@@ -187,7 +187,7 @@ fn assert_equal_and_rising(server: &Server, is_over: &AtomicBool) -> u64 {
             replies.into_iter().last().expect("there are four")
         };
         if reply.is_error() {
-            // It is amid a full synchronisation.
+            // It is receiving a full synchronisation.
             let text = reply.to_string();
             let is_expected =
                 ["LOADING", "MASTERDOWN", "EXECABORT"].map(|word| text.contains(word));
@@ -206,7 +206,7 @@ fn assert_equal_and_rising(server: &Server, is_over: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn a_replica_never_shows_half_a_transaction_nor_goes_back() {
+fn a_replica_never_shows_half_a_transaction_or_an_older_state() {
     each_chain(&[OF_REDIS, FROM_BRISK, TO_BRISK, OF_VALKEY], |kinds| {
         let chain = Chain::start(kinds, with_large_backlog);
         let (budget, is_over) = (Budget::default(), AtomicBool::new(false));
@@ -236,10 +236,10 @@ fn a_replica_never_shows_half_a_transaction_nor_goes_back() {
     });
 }
 
-/// Another address of the same server, or of one that has the same history: who follows the replica hears
-/// nothing of it.
+/// Another address of the same server, or of one with the same history: replicas of the replica do not notice the
+/// change.
 #[test]
-fn replicas_of_a_replica_stay_when_it_goes_on_elsewhere_in_the_same_history() {
+fn replicas_of_a_replica_stay_when_it_switches_within_the_same_history() {
     let lists: [&[&[Kind]]; 2] = [&[&[Redis, Redis, Redis]], &[&[Brisk, Brisk, Brisk]]];
     each_chain(&lists, |kinds| {
         let chain = Chain::start(kinds, with_large_backlog);

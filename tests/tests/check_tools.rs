@@ -1,5 +1,5 @@
-//! The check tools beside those of a real Redis: the same verdicts, exit codes and main lines for
-//! sound files, files cut anywhere and files with changed bits. (I5)
+//! The check tools compared with those of a real Redis: the same verdicts, exit codes and main lines for intact files,
+//! files truncated anywhere and files with changed bits. (I5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_check::report::Stop;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a tool gave back.
+/// The result of a tool.
 #[derive(Debug)]
 struct Told {
     success: bool,
@@ -75,7 +75,7 @@ fn real(tool: &str, args: &[OsString], answer: &str) -> Told {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A tool that asks nothing does not wait for the answer.
+    // A tool without a prompt does not wait for the input.
     let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
     let output = child.wait_with_output().unwrap();
     Told::new(output.status.success(), &output.stdout)
@@ -115,7 +115,7 @@ fn assert_alike(what: &str, (ours, real): &(Told, Told)) {
     assert_eq!(ours.success, real.success, "{what}: {ours:?}");
 }
 
-/// What a real server has written: a directory for each way to write, with its manifest.
+/// The files of a real server: a directory for each way to write, with its manifest.
 struct Corpus {
     home: TempDir,
 }
@@ -184,7 +184,7 @@ fn cuts(len: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn sound_files_get_the_same_words() {
+fn intact_files_get_the_same_output() {
     for (preamble, timestamps) in [("yes", "no"), ("no", "yes")] {
         let corpus = Corpus::new(preamble, timestamps);
         for path in [corpus.manifest_path(), corpus.base(), corpus.increment()] {
@@ -206,7 +206,7 @@ fn sound_files_get_the_same_words() {
 }
 
 #[test]
-fn files_of_commands_cut_anywhere_get_the_same_words() {
+fn truncated_command_files_get_the_same_output() {
     let corpus = Corpus::new("no", "yes");
     for path in [corpus.increment(), corpus.base()] {
         let whole = fs::read(&path).unwrap();
@@ -226,7 +226,7 @@ fn files_of_commands_cut_anywhere_get_the_same_words() {
 }
 
 #[test]
-fn parts_that_are_cut_get_the_same_words() {
+fn truncated_parts_get_the_same_output() {
     let corpus = Corpus::new("yes", "no");
     for path in [corpus.base(), corpus.increment()] {
         let whole = fs::read(&path).unwrap();
@@ -271,7 +271,7 @@ fn files_of_commands_with_a_changed_bit_get_the_same_verdict() {
 }
 
 #[test]
-fn fixing_asks_and_cuts_as_the_real_tool_does() {
+fn fixing_prompts_and_truncates_as_the_real_tool_does() {
     let corpus = Corpus::new("no", "no");
     let (path, base) = (corpus.increment(), corpus.base());
     let (whole, base_whole) = (fs::read(&path).unwrap(), fs::read(&base).unwrap());
@@ -347,7 +347,7 @@ fn only_the_last_part_is_cut_at_a_timestamp() {
 }
 
 #[test]
-fn manifests_and_arguments_get_the_same_words() {
+fn manifests_and_arguments_get_the_same_output() {
     let home = TempDir::new();
     let path = home.path("a.manifest");
     for text in [
@@ -402,7 +402,7 @@ fn manifests_that_would_drop_a_file_are_not_valid() {
 
 /// An RDB file that lost its content is never valid, and there is nothing to truncate.
 #[test]
-fn a_base_that_is_no_rdb_file_is_not_fixed() {
+fn a_base_that_is_not_an_rdb_file_is_not_fixed() {
     let home = TempDir::new();
     let (path, base) = (home.path("a.manifest"), home.path("a.1.base.rdb"));
     fs::write(&path, "file a.1.base.rdb seq 1 type b\n").unwrap();
@@ -459,7 +459,7 @@ fn known_to_redis_7_0(file: &[u8]) -> bool {
 }
 
 #[test]
-fn snapshots_of_all_times_get_the_same_words() {
+fn snapshots_of_all_versions_get_the_same_output() {
     for path in fixtures() {
         let told = both("redis-check-rdb", &path);
         if !known_to_redis_7_0(&fs::read(&path).unwrap()) {
@@ -503,8 +503,8 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
             let (ours, real) = both("redis-check-rdb", &copy);
             let what = format!("{} of {} bytes, changed at {at}", path.display(), file.len());
             tried += 1;
-            // Where no checksum tells, the real tool takes what a text begins with for its number.
-            if ours.has("a score is no number") && real.success {
+            // Without a checksum, the real tool parses the number at the beginning of a text.
+            if ours.has("a score is not a number") && real.success {
                 continue;
             }
             assert_eq!(ours.success, real.success, "{what}: {ours:?} {real:?}");
@@ -514,7 +514,7 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
 }
 
 #[test]
-fn a_damaged_snapshot_is_told_with_key_place_and_what_can_be_saved() {
+fn a_damaged_snapshot_is_reported_with_key_offset_and_intact_part() {
     let path = workspace_root().join("tests/fixtures/rdb/old/redis-assets-corrupt_ziplist.rdb");
     let (ours, real) = both("redis-check-rdb", &path);
     for text in ["Reading key 'key:000000000091'", "Reading type 13 (hash-ziplist)"] {

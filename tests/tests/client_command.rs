@@ -23,7 +23,7 @@ fn wait_for_clients(conn: &mut Conn, count: usize) {
 }
 
 #[test]
-fn list_and_info_tell_the_same_fields_in_the_same_order() {
+fn list_and_info_have_the_same_fields_in_the_same_order() {
     // Later servers than Redis 7.0 show more: `watch`, and what stands behind `resp`.
     const FIELDS: [&str; 34] = [
         "id",
@@ -161,7 +161,7 @@ fn kill_closes_all_that_fit_every_filter_on_all_workers() {
                 assert_reply!(killer, "CLIENT KILL TYPE replica USER default", "(integer) 0");
                 let all = format!("CLIENT KILL LADDR {address} USER default TYPE normal");
                 assert_reply!(killer, &all, "(integer) 8");
-                // They are gone for everybody with the reply, closed or not.
+                // With the reply, they are gone for all clients, closed or not.
                 assert_eq!(killer.cmd("CLIENT LIST").text().lines().count(), 2);
                 assert_reply!(killer, &all, "(integer) 0");
                 for victim in &mut victims {
@@ -191,7 +191,7 @@ fn nothing_of_a_killed_client_is_executed_any_more() {
 }
 
 #[test]
-fn kill_and_list_refuse_what_they_do_not_know() {
+fn kill_and_list_reject_unknown_options() {
     each_config(|server| {
         let mut conn = server.connect();
         for (words, error) in [
@@ -228,7 +228,7 @@ fn kill_and_list_refuse_what_they_do_not_know() {
 }
 
 #[test]
-fn list_shows_the_clients_it_is_asked_for() {
+fn list_shows_the_selected_clients() {
     each_config(|server| {
         let [mut first, mut second, mut third] = server.connections();
         let ids = [first.id(), second.id(), third.id()];
@@ -250,7 +250,7 @@ fn list_shows_the_clients_it_is_asked_for() {
 }
 
 #[test]
-fn the_caller_sees_itself_as_it_is() {
+fn the_caller_sees_its_own_state() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.send_raw(b"ECHO abc\r\n*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n");
@@ -429,7 +429,7 @@ fn no_evict_is_shown_in_the_flags() {
 }
 
 #[test]
-fn the_timeout_spares_monitors_and_those_who_wait() {
+fn the_idle_timeout_spares_monitors_and_paused_clients() {
     each_config_of(
         || with_workers(2).set("timeout", "1"),
         |server| {
@@ -475,8 +475,7 @@ fn idle_connections_are_closed_after_the_timeout() {
     });
 }
 
-/// The figures of client `id` that later servers than the reference show: bytes in, bytes out,
-/// commands.
+/// The counters of client `id` that later servers than the reference show: bytes in, bytes out, commands.
 fn traffic(conn: &mut Conn, id: i64) -> [u64; 3] {
     let list = conn.cmd(&format!("CLIENT LIST ID {id}")).text();
     ["tot-net-in=", "tot-net-out=", "tot-cmds="].map(|mark| {
@@ -494,7 +493,7 @@ fn bytes_and_commands_of_each_client_are_counted() {
         let [mut watcher, mut conn] = server.connections();
         let id = conn.id();
         let mut before = traffic(&mut watcher, id);
-        // What is sent counts once the kernel says so, which may be after it has arrived.
+        // Sent bytes count when the kernel has taken them, which the server may notice after they have arrived.
         let mut grown = |watcher: &mut Conn, sent: usize| {
             let mut now = before;
             wait_until("what was sent is counted", || {
@@ -514,7 +513,7 @@ fn bytes_and_commands_of_each_client_are_counted() {
         let sent = 7 + 7 + replies[2].len() - "(error) ".len() + 3 + 8;
         // Unknown commands are none.
         assert_eq!(grown(&mut watcher, sent), (31, 3));
-        // What a script calls is the client's doing, as are commands of a transaction.
+        // Commands of a script count for the client, as do commands of a transaction.
         conn.cmd("EVAL \"return redis.call('ping')\" 0");
         assert_eq!(grown(&mut watcher, 7).1, 2);
         conn.pipeline(&["MULTI", "PING", "EXEC"]);

@@ -1,5 +1,5 @@
-//! The typed commands of the client are those of the server's table (C4). What they say to servers, and get, is
-//! in `client_typed.rs`.
+//! The typed commands of the client are those of the server's table (C4). `client_typed.rs` tests their requests and
+//! replies.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::workspace_root;
@@ -49,7 +49,7 @@ fn every_command_has_a_function_and_every_reply_a_command() {
 }
 
 #[test]
-fn what_binds_a_connection_or_waits_is_no_method_of_shared_ones() {
+fn commands_that_bind_or_block_a_connection_are_not_methods_of_shared_ones() {
     let files = files(&table()).unwrap();
     let methods = files.iter().filter(|(path, _)| path.starts_with("methods/"));
     let methods: String = methods.map(|(_, text)| text.as_str()).collect();

@@ -34,7 +34,7 @@ fn values_are_written_read_and_counted() {
 }
 
 #[test]
-fn deadlines_are_set_told_and_taken_away() {
+fn ttls_are_set_read_and_removed() {
     each_config(|server| {
         let mut conn = connect(server);
         let _: () = conn.set_ex("k", "v", 100).unwrap();
@@ -55,7 +55,7 @@ fn deadlines_are_set_told_and_taken_away() {
 }
 
 #[test]
-fn a_pipeline_of_ten_thousand_commands_is_answered_whole() {
+fn a_pipeline_of_ten_thousand_commands_gets_all_replies() {
     each_config(|server| {
         let mut conn = connect(server);
         let mut pipeline = redis::pipe();

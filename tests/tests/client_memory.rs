@@ -65,7 +65,7 @@ fn the_largest_clients_go_first_and_only_until_the_rest_fits() {
 }
 
 #[test]
-fn who_asked_to_be_spared_is_spared() {
+fn a_client_with_no_evict_is_not_closed_for_its_memory() {
     each_backend(
         || with_workers(2),
         |server| {

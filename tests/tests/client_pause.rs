@@ -29,7 +29,7 @@ fn wait_for_waiting(conn: &mut Conn, count: usize) {
 }
 
 #[test]
-fn a_paused_pipeline_goes_on_where_it_stopped() {
+fn a_paused_pipeline_continues_where_it_stopped() {
     each_server(|server| {
         let mut control = server.connect();
         let mut writers: [Conn; 6] = server.connections();
@@ -39,11 +39,11 @@ fn a_paused_pipeline_goes_on_where_it_stopped() {
             writer.send_raw(
                 format!("GET {key}\r\nSET {key} 1\r\nINCR {key}\r\nGET {key}\r\n").as_bytes(),
             );
-            // What stands before the first write is answered.
+            // Commands before the first write get their replies.
             assert_eq!(writer.reply().to_string(), "(nil)");
         }
         wait_for_waiting(&mut control, 6);
-        // What comes during the pause queues up behind.
+        // Commands that arrive during the pause are queued.
         for (at, writer) in writers.iter_mut().enumerate() {
             writer.send(&format!("INCR k{at}"));
         }
@@ -88,7 +88,7 @@ fn everything_waits_for_the_end_of_a_pause_of_all_even_unpause() {
 }
 
 #[test]
-fn a_second_pause_makes_the_first_neither_weaker_nor_shorter() {
+fn a_second_pause_does_not_weaken_or_shorten_the_first() {
     each_server(|server| {
         let [mut control, mut writer] = server.connections();
         assert_reply!(control, &format!("{LONG} WRITE"), "OK");
@@ -109,7 +109,7 @@ fn a_second_pause_makes_the_first_neither_weaker_nor_shorter() {
 }
 
 #[test]
-fn who_waits_can_be_killed_or_go_away() {
+fn paused_clients_can_be_killed_or_disconnect() {
     each_server(|server| {
         let [mut control, mut victim, mut deserter] = server.connections();
         let id = victim.id();
@@ -144,7 +144,7 @@ fn monitors_are_not_paused() {
 }
 
 #[test]
-fn bad_words_are_refused() {
+fn bad_arguments_are_rejected() {
     each_server(|server| {
         let mut conn = server.connect();
         for (words, error) in [
@@ -173,7 +173,7 @@ fn keys_that_expire_during_a_pause_stay_and_are_not_seen() {
     each_server(|server| {
         let [mut control, mut reader] = server.connections();
         let before = control.info("expired_keys");
-        // The pause is in force from its place in the transaction on.
+        // Within the transaction, the pause applies to later commands.
         for line in ["MULTI", "SET a{t} 1 PX 1", "SET b{t} 1 PX 1", "SET c{t} 1"] {
             control.cmd(line);
         }

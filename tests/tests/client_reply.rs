@@ -79,8 +79,8 @@ fn a_script_may_not_choose_which_replies_are_sent() {
     });
 }
 
-/// What is sent for commands queued between MULTI and EXEC, two ECHOs behind EXEC, and CLIENT REPLY
-/// ON: the whole of it, as Brisk and as a real Redis have it.
+/// The complete output for commands queued between MULTI and EXEC, two ECHOs after EXEC, and CLIENT
+/// REPLY ON, for Brisk and for a real Redis.
 struct Case {
     queued: &'static [&'static str],
     brisk: &'static str,
@@ -88,7 +88,7 @@ struct Case {
 }
 
 #[test]
-fn client_reply_within_a_transaction_counts_behind_exec() {
+fn client_reply_within_a_transaction_applies_after_exec() {
     const ECHO: &str = "ECHO x";
     const ON: &str = "+OK\r\n";
     let cases = [
@@ -127,7 +127,7 @@ fn client_reply_within_a_transaction_counts_behind_exec() {
             brisk: "*3\r\n+OK\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
             redis: "*3\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
         },
-        // What was said last counts. In Redis the skip outlives ON here, and only here.
+        // The last mode counts. In Redis the skip outlives ON here, and only here.
         Case {
             queued: &["CLIENT REPLY SKIP", "CLIENT REPLY ON"],
             brisk: "*2\r\n+OK\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n",
@@ -149,7 +149,7 @@ fn client_reply_within_a_transaction_counts_behind_exec() {
 
 /// The answer of EXEC then comes from elsewhere than that of a transaction that is run at a stroke.
 #[test]
-fn client_reply_counts_behind_exec_though_a_script_between_them_takes_long() {
+fn client_reply_applies_after_exec_even_with_a_slow_script_in_between() {
     if subject_is_redis() {
         return; // sends fewer elements than it announces, as above
     }
@@ -171,7 +171,7 @@ fn client_reply_counts_behind_exec_though_a_script_between_them_takes_long() {
 }
 
 #[test]
-fn exec_is_answered_in_silence_only_if_replies_are_turned_on_within() {
+fn exec_has_no_reply_while_replies_are_off_unless_turned_on_within() {
     each_config(|server| {
         let connect = || server.connect();
         let lines =

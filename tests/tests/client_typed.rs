@@ -8,7 +8,7 @@ use brisk_testkit::{Kind, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// A real Redis and ours, which are asked the same.
+/// A real Redis and ours, which get the same requests.
 struct Both {
     redis: Client,
     brisk: Client,
@@ -434,7 +434,7 @@ fn streams() {
 }
 
 #[test]
-fn bits_places_and_estimates() {
+fn bitmaps_geo_and_hyperloglogs() {
     each_protocol(|db| {
         assert_eq!(db.same("SETBIT b 7 1", || setbit("b", 7, 1)), 0);
         assert_eq!(db.same("GETBIT b 7", || getbit("b", 7)), 1);

@@ -1,4 +1,4 @@
-//! What a server answers about what it has not: a cluster, and modules.
+//! The replies of a server about features that it does not have: a cluster, and modules.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Launch, assert_reply};
@@ -6,7 +6,7 @@ use brisk_testkit::{Launch, assert_reply};
 const DISABLED: &str = "(error) ERR This instance has cluster support disabled";
 
 #[test]
-fn commands_of_a_cluster_are_refused() {
+fn commands_of_a_cluster_are_rejected() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     for command in [
@@ -39,7 +39,7 @@ fn commands_of_a_cluster_are_refused() {
 }
 
 #[test]
-fn there_are_no_modules_and_none_is_loaded() {
+fn modules_are_not_supported() {
     let server = Launch::subject().set("enable-module-command", "yes").start();
     let mut conn = server.connect();
     assert_reply!(conn, "MODULE LIST", "(empty array)");

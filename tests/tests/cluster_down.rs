@@ -221,7 +221,7 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     wait_until("the replica to have a copy", || {
         conn.info("master_link_status") == "up" && conn.cmd("DBSIZE").to_string() == "(integer) 1"
     });
-    // An error means that one runs already.
+    // An error means that one is already running.
     conn.cmd("BGREWRITEAOF");
     wait_until("the copy to be on the disk", || {
         let info = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|name| conn.info(name));

@@ -144,7 +144,7 @@ fn a_safe_primary_that_loses_etcd_is_replaced_and_becomes_a_replica() {
 }
 
 #[test]
-fn a_shard_that_loses_etcd_serves_on_while_its_replica_acknowledges() {
+fn a_shard_that_loses_etcd_keeps_serving_while_its_replica_acknowledges() {
     let Some(nodes) = PartitionedCluster::start(2, "availability") else { return };
     let cluster = &nodes.cluster;
     let [cut, other] = KEYS.map(|key| cluster.owner(key));

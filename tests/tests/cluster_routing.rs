@@ -519,7 +519,7 @@ fn transactions_are_routed_when_queued_and_when_executed() {
 }
 
 #[test]
-fn a_transaction_that_cannot_be_served_any_more_ends_with_the_redirect() {
+fn a_transaction_that_can_no_longer_be_served_ends_with_the_redirect() {
     let nodes = Nodes::start(Role::Primary);
     let mut conns = [&nodes.redis, &nodes.brisk].map(Server::connect);
     for conn in &mut conns {

@@ -241,7 +241,7 @@ fn a_switch_does_not_wait_for_the_disk() {
     let cluster = BriskCluster::start(1, 1);
     let files: Vec<PathBuf> =
         cluster.running().map(|at| cluster.node(at).dir().join("topology.json.new")).collect();
-    // Nobody reads from the pipe, so that a thread that writes the file waits.
+    // The pipe has no reader, so that a thread that writes the file waits.
     for path in &files {
         // The file exists while a node writes it.
         wait_until("the pipe to be made", || {
@@ -301,7 +301,7 @@ fn shutdown_hands_over_unless_it_is_to_end_now() {
 }
 
 #[test]
-fn a_primary_whose_replica_is_stopped_goes_on() {
+fn a_primary_whose_replica_is_stopped_keeps_serving() {
     let cluster = BriskCluster::start_with(1, 1, &[("cluster-node-timeout", "2000")]);
     let [primary] = cluster.primaries()[..] else { panic!("one primary") };
     let replica = 1 - primary;
@@ -319,7 +319,7 @@ fn a_primary_whose_replica_is_stopped_goes_on() {
 }
 
 #[test]
-fn a_primary_whose_replica_lags_lets_writes_go_on() {
+fn a_primary_whose_replica_lags_keeps_accepting_writes() {
     let directives = [("cluster-node-timeout", "2000"), ("busy-reply-threshold", "10")];
     let cluster = BriskCluster::start_with(1, 1, &directives);
     let [primary] = cluster.primaries()[..] else { panic!("one primary") };

@@ -24,7 +24,7 @@ fn try_cli(words: &[&str]) -> (bool, String) {
     let mut command = Command::new(redis_tool("redis-cli"));
     command.arg("--cluster").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command that asks nothing may have ended.
+    // A command without a prompt may have ended.
     let _ = child.stdin.take().unwrap().write_all(b"yes\nyes\n");
     let output = child.wait_with_output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())

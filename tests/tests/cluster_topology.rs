@@ -103,7 +103,7 @@ fn a_primary_without_replicas_resumes_with_its_data_after_a_restart() {
 }
 
 #[test]
-fn most_primaries_that_die_at_once_are_replaced_after_a_storm() {
+fn primaries_that_die_together_are_replaced_after_a_storm() {
     let mut cluster = BriskCluster::start_with(3, 1, &[("cluster-node-timeout", "2000")]);
     for key in KEYS {
         wait_until_written(&cluster, key, "v");
@@ -135,7 +135,7 @@ fn a_node_that_announces_another_address_is_named_by_it() {
 }
 
 #[test]
-fn a_cluster_whose_processes_all_died_comes_back_with_its_data() {
+fn a_cluster_whose_processes_all_died_resumes_with_its_data() {
     let mut cluster = BriskCluster::start_with(2, 1, &[("appendonly", "yes")]);
     for key in KEYS {
         wait_until_written(&cluster, key, "v");
@@ -171,7 +171,7 @@ fn a_document_from_a_file_is_served_without_a_coordinator() {
 }
 
 #[test]
-fn a_second_process_with_the_same_nodes_file_is_refused() {
+fn a_second_process_with_the_same_nodes_file_is_rejected() {
     let cluster = BriskCluster::start(1, 0);
     let dir = cluster.node(0).dir().to_string_lossy().into_owned();
     let error = Launch::subject()
@@ -209,7 +209,7 @@ fn replace_document(store: &LocalCoordinator, expected: Revision, document: &[u8
 }
 
 #[test]
-fn a_refused_document_leaves_the_old_one_in_force() {
+fn a_rejected_document_leaves_the_old_one_in_force() {
     let cluster = BriskCluster::start(2, 0);
     let name = ClusterName::parse("brisk").unwrap();
     let store = LocalCoordinator::open(&cluster.directory(), &name).unwrap();
@@ -273,7 +273,7 @@ fn a_replica_takes_over_when_the_leader_of_etcd_dies_with_the_primary() {
 }
 
 #[test]
-fn a_primary_that_ends_gives_its_lease_back() {
+fn a_primary_that_shuts_down_releases_its_lease() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
     // Its lease would live longer than the test.
     let mut cluster = start_on_etcd(&etcd, 1, 1, "600000");
@@ -299,7 +299,7 @@ fn a_primary_that_ends_at_once_is_replaced_without_a_wait() {
 }
 
 #[test]
-fn a_primary_that_was_stopped_for_longer_than_its_lease_serves_nothing_more() {
+fn a_primary_stopped_for_longer_than_its_lease_serves_nothing() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
     let cluster = start_on_etcd(&etcd, 1, 1, "3000");
     let key = KEYS[0];

@@ -1,4 +1,5 @@
-//! The command table, field by field, as the server tells it, against the facts of Redis 7.0.15.
+//! The command table, field by field, as the server reports it, compared with the facts of Redis
+//! 7.0.15.
 //!
 //! For every command the server has: COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS must say what
 //! the reference says. Commands of later versions, which the reference lacks, are not judged here.
@@ -143,7 +144,7 @@ impl Findings {
 }
 
 #[test]
-fn command_info_tells_the_facts_of_the_reference() {
+fn command_info_agrees_with_the_reference() {
     let (_server, mut conn) = server();
     let reference = reference();
     let mut findings = Findings::default();
@@ -168,7 +169,7 @@ fn command_info_tells_the_facts_of_the_reference() {
 }
 
 #[test]
-fn command_docs_tells_the_facts_of_the_reference() {
+fn command_docs_agrees_with_the_reference() {
     let (_server, mut conn) = server();
     let reference = reference();
     let mut findings = Findings::default();
@@ -256,7 +257,7 @@ fn count_list_and_the_whole_table_agree() {
     assert_eq!(conn.cmd("COMMAND INFO nosuch get|x").to_string(), "1) (nil)\n2) (nil)");
 }
 
-/// Whether one of `rows` means the command: by its name, or by the beginning before `*`.
+/// Reports whether one of `rows` matches the command: by its name, or by the prefix before `*`.
 fn is_in(rows: &[(&str, &str)], name: &str) -> bool {
     rows.iter().any(|row| match row.0.strip_suffix('*') {
         Some(family) => name.starts_with(family),
@@ -265,7 +266,7 @@ fn is_in(rows: &[(&str, &str)], name: &str) -> bool {
 }
 
 #[test]
-fn the_groups_the_server_has_are_whole() {
+fn the_command_groups_are_complete() {
     let (_server, mut conn) = server();
     let names = listed(&mut conn);
     let mut missing = Vec::new();

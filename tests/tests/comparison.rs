@@ -17,7 +17,7 @@ const WRITERS: u64 = 3;
 /// Database and slot.
 type Places = BTreeSet<(i64, i64)>;
 
-/// What a comparison found at one replica.
+/// The result of a comparison at one replica.
 #[derive(Debug)]
 struct Found {
     state: String,
@@ -67,7 +67,7 @@ fn compare_one(conn: &mut Conn, line: &str) -> Found {
 }
 
 fn start(kind: Kind) -> Node {
-    // Longer than anybody here waits: a report that does not come is to be noticed.
+    // Longer than any wait of these tests: a missing report must be noticed.
     let launch =
         |launch: Launch| launch.set("repl-backlog-size", "64mb").set("repl-timeout", "600");
     Node::start(kind, launch)
@@ -80,7 +80,7 @@ fn following(kind: Kind, primary: &Server) -> Node {
     node
 }
 
-/// Whoever follows is known as online a moment after it knows.
+/// The primary knows a replica as online a moment after the replica does.
 #[track_caller]
 fn wait_until_online(primary: &Server, count: usize) {
     let mut conn = primary.connect();
@@ -146,7 +146,7 @@ fn under_load<R>(writers: Writers, body: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn replicas_that_hold_the_same_are_never_said_not_to() {
+fn equal_replicas_are_never_reported_as_different() {
     let rounds = sized("BRISK_COMPARE_ROUNDS", 30);
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
@@ -208,7 +208,7 @@ fn slots_that_differ_are_named_and_healed_under_load() {
     let mut conn = primary.server.connect();
     fill(&mut conn);
     let replica = following(Brisk, &primary.server);
-    // Another kind of server beside it is left alone.
+    // Another kind of server next to it is left alone.
     let other = following(Redis, &primary.server);
     wait_until_online(&primary.server, 2);
     wait_until_caught_up(&primary.server, &replica.server);
@@ -253,7 +253,7 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     fill(&mut conn);
     let middle = following(Brisk, &primary.server);
     let last = following(Brisk, &middle.server);
-    // Behind a server that would not understand what it is told.
+    // A replica of a server that would not understand the markers.
     let apart = following(Redis, &primary.server);
     let behind = following(Brisk, &apart.server);
     wait_until_online(&primary.server, 2);
@@ -286,7 +286,7 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     assert!(found.iter().all(|(_, found)| found.state == "equal"), "{found:?}");
 }
 
-/// The next line of a connection that has asked for the stream.
+/// The next line of a connection that has requested the stream.
 fn line(conn: &mut Conn) -> String {
     let mut line = Vec::new();
     loop {
@@ -366,7 +366,7 @@ fn a_report_about_a_database_that_does_not_exist_is_ignored() {
 }
 
 #[test]
-fn a_replica_cannot_tell_what_another_has_found() {
+fn a_replica_cannot_report_for_another_one() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     conn.cmd("SET still:1 1");
@@ -440,7 +440,7 @@ fn the_timers_compare_and_heal_if_the_settings_say_so() {
 }
 
 #[test]
-fn what_was_healed_is_what_the_append_only_file_gives() {
+fn healed_keys_are_in_the_append_only_file() {
     let launch = |launch: Launch| launch.set("appendonly", "yes").set("dbfilename", "none.rdb");
     let primary = Node::start(Brisk, launch);
     let mut conn = primary.server.connect();
@@ -471,7 +471,7 @@ fn what_was_healed_is_what_the_append_only_file_gives() {
 }
 
 #[test]
-fn who_cannot_compare_is_told_so() {
+fn comparison_needs_a_primary_with_brisk_replicas() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     assert!(compare(&mut conn, "REPLICATION COMPARE").is_empty());
@@ -487,7 +487,7 @@ fn who_cannot_compare_is_told_so() {
     let replica = following(Brisk, &primary.server);
     let reply = replica.server.connect().cmd("REPLICATION COMPARE");
     assert!(reply.to_string().contains("not valid when server is a replica"), "{reply}");
-    // What stands in the stream means nothing from a client.
+    // Markers of the stream mean nothing if a client sends them.
     conn.cmd("SET key value");
     let keep = "brisk-compare/1 keep 00000000000000010000000000000002 0";
     let marker = format!("{keep} {}", slot("key"));

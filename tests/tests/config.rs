@@ -6,13 +6,13 @@ use brisk_testkit::{Launch, Server, assert_reply, each_config, each_protocol};
 use std::process::Command;
 
 #[test]
-fn what_is_set_is_got() {
+fn config_get_returns_the_values_that_were_set() {
     each_config(|server| {
         let mut conn = server.connect();
         assert_reply!(conn, "CONFIG SET maxmemory 100mb timeout 30", "OK");
         let reply = conn.cmd("CONFIG GET maxmemory");
         assert_eq!(reply.field("maxmemory").unwrap().text(), "104857600");
-        // A name is answered as it was asked.
+        // The reply has the name as it was requested.
         assert_eq!(conn.cmd("CONFIG GET TIMEOUT").field("TIMEOUT").unwrap().text(), "30");
         assert_eq!(conn.info("maxmemory"), "104857600");
         let several = conn.cmd("CONFIG GET maxmemory* timeout");
@@ -71,9 +71,9 @@ fn a_wrong_value_changes_nothing_of_its_call() {
     });
 }
 
-/// Programs set all that they have read, but for what Redis refuses.
+/// Programs set all directives that they have read, except those that Redis rejects.
 #[test]
-fn what_redis_does_not_have_can_be_set_to_what_it_is() {
+fn immutable_directives_of_brisk_can_be_set_to_their_present_values() {
     if subject_is_redis() {
         return;
     }
@@ -174,7 +174,7 @@ fn a_wrong_directive_stops_the_start_and_is_named() {
 }
 
 #[test]
-fn what_is_set_and_does_nothing_yet_is_told_at_start() {
+fn directives_without_effect_are_logged_at_startup() {
     if subject_is_redis() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a server tells when a signal ends it, and when it is asked what it does.
+//! The report of a server when a signal ends it, and when a signal requests its state.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -7,7 +7,7 @@ use std::fs;
 
 const LOG: &str = "mine.log";
 
-/// What the server said, in its log and in a file of its own, when a signal has ended it.
+/// The messages of the server, in its log and in a separate file, after a signal has ended it.
 fn ended(mut server: Server) -> String {
     wait_until("the server has ended", || !server.is_running());
     let log = server.log() + &fs::read_to_string(server.dir().join(LOG)).unwrap_or_default();
@@ -17,7 +17,7 @@ fn ended(mut server: Server) -> String {
 }
 
 #[test]
-fn a_signal_that_ends_the_server_is_told() {
+fn a_fatal_signal_is_logged() {
     for signal in [
         "ABRT", "SEGV", "BUS", "FPE", "ILL", "SYS", "TRAP", "QUIT", "XCPU", "VTALRM", "PROF",
         "USR1", "USR2",
@@ -40,7 +40,7 @@ fn a_crash_on_demand_is_one() {
 }
 
 #[test]
-fn nothing_is_told_if_the_settings_say_so() {
+fn a_crash_is_not_logged_if_crash_log_enabled_is_no() {
     for at_start in [true, false] {
         let launch = Launch::subject();
         let launch = if at_start { launch.set("crash-log-enabled", "no") } else { launch };
@@ -53,7 +53,7 @@ fn nothing_is_told_if_the_settings_say_so() {
 }
 
 #[test]
-fn who_is_asked_what_it_does_goes_on() {
+fn sigalrm_logs_the_threads_and_the_server_continues() {
     if subject_is_redis() {
         return; // tells only from 7.2 on
     }

@@ -83,7 +83,7 @@ const VALUES: &[(&[&str], &[&str])] = &[
 ];
 const BOUNDS: &[&str] = &["0", ">", "$", "1-1", "-", "+", "[a", "1", "9-9"];
 
-/// Whether only the command's parser knows which arguments are keys.
+/// Reports whether only the command's parser knows which arguments are keys.
 fn has_keys_behind_options(row: &Row) -> bool {
     row.spec.keys.iter().any(|keys| keys.finder.is_some())
 }
@@ -320,7 +320,7 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
 /// Calls of each command.
 const ROUNDS: usize = 150;
 
-/// Whether a key with these flags may be changed. Redis does not count a group as part of its stream.
+/// Reports whether a key with these flags may be changed. Redis does not count a group as part of its stream.
 fn is_write(row: &Row, flags: KeyFlags) -> bool {
     flags.intersects(KeyFlags::RW.union(KeyFlags::OW).union(KeyFlags::RM))
         || row.spec.name == "xreadgroup"
@@ -379,7 +379,7 @@ fn send(conn: &mut Conn, how: Sent, words: &[Vec<u8>]) -> String {
 const CALL: &str = "return redis.call(unpack(ARGV))";
 const EACH_WAY: [Sent; 3] = [Sent::Plainly, Sent::InTransaction, Sent::ByScript];
 
-/// Whether the user may access a key.
+/// Reports whether the user may access a key.
 fn is_allowed(name: &str) -> bool {
     name.starts_with("ok") || name.starts_with('s')
 }

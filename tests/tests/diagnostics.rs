@@ -30,7 +30,7 @@ fn digests_are_those_of_redis() {
 }
 
 #[test]
-fn wrong_words_are_answered_as_redis_does() {
+fn wrong_arguments_get_the_errors_of_redis() {
     let (_server, mut conn) = server();
     assert_reply!(conn, "SET foo bar", "OK");
     let count = "ERR count should be greater than or equal to -1";
@@ -89,7 +89,7 @@ fn populate_leaves_existing_keys_and_pads_values() {
 }
 
 #[test]
-fn every_type_of_reply_can_be_asked_for() {
+fn debug_protocol_returns_every_type_of_reply() {
     let (_server, mut conn) = server();
     let wire: &[(&str, &str, &str)] = &[
         ("integer", ":12345\r\n", ":12345\r\n"),
@@ -206,7 +206,7 @@ fn the_doctor_has_nothing_to_say_of_a_server_that_is_nearly_empty() {
 }
 
 #[test]
-fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_refused() {
+fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_rejected() {
     if subject_is_redis() {
         // It says nothing of its limit.
         return;

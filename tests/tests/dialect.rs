@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
 
-/// Answered otherwise by Redis 7.0 than by later versions, or by Brisk than by either.
+/// Replies that differ between Redis 7.0 and later versions, or between Brisk and both.
 const NOT_AS_REDIS_7_0: &[&str] = &["BITCOUNT missing ", "server.pcall"];
 
 /// The requests, each with the lines of its recorded reply.
@@ -31,7 +31,7 @@ fn recorded() -> Vec<(String, String)> {
 }
 
 #[test]
-fn valkey_is_spoken_as_valkey_does() {
+fn the_valkey_dialect_replies_as_valkey() {
     if subject_is_redis() {
         return;
     }
@@ -46,7 +46,7 @@ fn valkey_is_spoken_as_valkey_does() {
 }
 
 #[test]
-fn redis_is_spoken_as_redis_does() {
+fn the_redis_dialect_replies_as_redis() {
     let (server, real) = (Launch::subject().start(), Launch::redis().start());
     let (mut ours, mut theirs) = (server.connect(), real.connect());
     let mut differ = 0;

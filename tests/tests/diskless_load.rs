@@ -15,7 +15,7 @@ use std::net::Shutdown;
 const FORMS: [&str; 3] = ["disabled", "on-empty-db", "swapdb"];
 const LOADING: &str = "(error) LOADING Redis is loading the dataset in memory";
 
-/// Whatever the form, whatever was there, whoever sends and however: in the end both have the same.
+/// With any form of the copy, any previous dataset and any sender, in the end both have the same data.
 #[test]
 fn every_form_ends_with_the_data_of_the_primary() {
     if subject_is_redis() {
@@ -87,7 +87,7 @@ impl Again {
         Again { primary, link, replica }
     }
 
-    /// Each key takes the replica so long that it does not come to an end.
+    /// The replica takes this time for each key, so that the load does not end.
     fn begin(&self) -> Conn {
         let mut conn = self.replica.server.connect();
         let events = self.replica.kind == Kind::Redis;
@@ -114,7 +114,7 @@ impl Again {
 }
 
 #[test]
-fn an_older_state_is_served_until_the_new_one_is_there_as_a_whole() {
+fn an_older_state_is_served_until_the_new_one_is_complete() {
     if subject_is_redis() {
         return;
     }
@@ -140,7 +140,7 @@ fn an_older_state_is_served_until_the_new_one_is_there_as_a_whole() {
         assert!(conn.cmd("GET key:1").to_string().starts_with("(error) MASTERDOWN"));
         assert_reply!(conn, "CONFIG SET replica-serve-stale-data yes", "OK");
         if kind == Kind::Brisk {
-            // Nobody sees a part of it.
+            // No client sees a part of it.
             assert_reply!(conn, "MULTI", "OK");
             assert_reply!(conn, "GET key:1", "QUEUED");
             assert_reply!(conn, "GET key:1999", "QUEUED");
@@ -170,7 +170,7 @@ fn an_older_state_is_served_until_the_new_one_is_there_as_a_whole() {
 }
 
 #[test]
-fn nobody_sees_a_part_of_it_when_the_link_breaks() {
+fn no_client_sees_a_part_of_the_dataset_when_the_link_breaks() {
     if subject_is_redis() {
         return;
     }
@@ -200,7 +200,7 @@ fn nobody_sees_a_part_of_it_when_the_link_breaks() {
 const ONE_KEY: &[u8] = b"REDIS0009\xfe\x00\x00\x03new\x011\xff\0\0\0\0\0\0\0\0";
 const MARK: &str = "abcdefghijklmnopqrstuvwxyzabcdefghijklmn";
 
-/// What a primary may send that is no dataset: how it is announced, the bytes, and what the log says.
+/// Payloads of a primary that are not a dataset: the announcement, the bytes, and the text in the log.
 fn broken() -> Vec<(String, Vec<u8>, &'static str)> {
     let mark = format!("$EOF:{MARK}\r\n");
     let with = |end: &[u8]| [ONE_KEY, end].concat();
@@ -220,11 +220,11 @@ fn broken() -> Vec<(String, Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn nothing_is_believed_of_a_dataset_that_is_not_whole() {
+fn an_incomplete_dataset_is_discarded() {
     if subject_is_redis() {
         return;
     }
-    // Most of the time each waits for a replica that connects anew once a second.
+    // Most of the time, each waits for a replica that reconnects once a second.
     std::thread::scope(|scope| {
         for form in FORMS {
             for has_keys in [true, false] {
@@ -264,7 +264,7 @@ fn believes_nothing(form: &str, has_keys: bool) {
         });
         assert_reply!(conn, "GET new", "(nil)");
     }
-    // What is whole is taken.
+    // A complete payload is loaded.
     let (mut stream, _) = asked(&listener);
     let text = format!("+FULLRESYNC {ID} 100\r\n$EOF:{MARK}\r\n");
     stream.write_all(text.as_bytes()).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const MARK_LEN: usize = 40;
 
-/// A connection that asked by PSYNC, and takes a snapshot whose length is not known.
+/// A connection that has sent PSYNC, and reads a snapshot of unknown length.
 struct Replica {
     conn: Conn,
     mark: Vec<u8>,
@@ -25,7 +25,7 @@ impl Replica {
         Replica::ask_by(server.connect())
     }
 
-    /// Like [`Replica::ask`], for a replica that wants no keys and only these other parts of the
+    /// Like [`Replica::ask`], for a replica that requests no keys and only these other parts of the
     /// dataset.
     fn ask_for(server: &Server, parts: &str) -> Replica {
         let mut conn = server.connect();
@@ -138,7 +138,7 @@ fn the_stream_follows_when_the_replica_has_acknowledged_the_mark() {
     assert_eq!(next, "1) \"set\"\n2) \"behind\"\n3) \"1\"");
 }
 
-/// Who does not know of marks gets a length, and by that a file.
+/// A replica that does not know marks gets a length, and therefore a file.
 #[test]
 fn a_replica_that_knows_no_marks_gets_a_length() {
     let server = with_workers(2).set("repl-diskless-sync", "yes").start();
@@ -172,7 +172,7 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
     follower.follow(server.port());
     wait_until("it to ask", || conn.info("connected_slaves") == "1");
     let _stalled = Replica::ask(&server);
-    // It is held up: what is written is in memory, as much as may be.
+    // The replica is stalled: the written part of the snapshot is in memory, up to the bound.
     wait_until("the writer to wait", || {
         let bytes: u64 = conn.info("current_cow_size").parse().unwrap();
         assert!(bytes < 100 << 20, "{bytes}");
@@ -194,7 +194,7 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
 }
 
 #[test]
-fn a_replica_that_leaves_amid_it_leaves_nothing_behind() {
+fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
     if subject_is_redis() {
         return;
     }
@@ -288,7 +288,7 @@ fn redis_cli_takes_the_functions_alone() {
 }
 
 #[test]
-fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
+fn a_replica_gets_the_requested_parts_and_then_the_stream() {
     let server = with_library(with_workers(2));
     let mut conn = server.connect();
     for (parts, library) in [("", false), ("functions", true), ("'FUNCTIONS' functions", true)] {
@@ -312,7 +312,7 @@ fn a_replica_gets_the_parts_that_it_asked_for_and_then_the_stream() {
 }
 
 #[test]
-fn parts_that_are_not_known_are_refused() {
+fn parts_that_are_not_known_are_rejected() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     for (words, want) in [
@@ -335,7 +335,7 @@ fn parts_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn a_replica_that_wants_no_keys_waits_for_no_other_snapshot() {
+fn a_replica_that_requests_no_keys_waits_for_no_other_snapshot() {
     if subject_is_redis() {
         return; // its process makes one snapshot after the other
     }

@@ -1,5 +1,5 @@
-//! `brisk-server --doctor`: the real program on this machine. How other machines are judged is tested
-//! beside the checks (`crates/server/src/doctor`).
+//! `brisk-server --doctor`: the real program on this machine. The unit tests of the checks (`crates/server/src/doctor`)
+//! cover other machines.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::TempDir;
@@ -45,7 +45,7 @@ fn the_doctor_says_of_this_machine_what_it_finds() {
 }
 
 #[test]
-fn what_has_to_be_done_is_told_and_is_the_exit_code() {
+fn problems_are_reported_and_set_the_exit_code() {
     if subject_is_redis() {
         return;
     }

@@ -1,4 +1,4 @@
-//! DUMP and RESTORE between our server and a real Redis: each understands the other.
+//! DUMP and RESTORE between our server and a real Redis: each restores the payloads of the other.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::rdb::value::HashValue;
@@ -132,7 +132,7 @@ fn we_restore_what_a_real_server_dumps() {
 }
 
 #[test]
-fn values_convert_to_the_limits_of_who_restores_them() {
+fn restored_values_use_the_limits_of_the_receiving_server() {
     let mut pair = pair();
     fill(&mut pair.theirs, &lines());
     set(&mut pair.ours, SETTINGS);
@@ -186,7 +186,7 @@ fn values_of_snapshots_are_restored_by_both_alike() {
     assert!(restored > 400, "{restored}");
 }
 
-/// What a manifest says of its file: the digest of the dataset, none if the file is refused.
+/// The digest of the dataset in a manifest; `None` if the file is rejected.
 ///
 /// Later servers digest scores in another notation; their files hold the data of the 7.0.15 file
 /// of the same name, where there is one.
@@ -233,7 +233,7 @@ fn snapshots_load_as_their_manifests_say() {
 }
 
 #[test]
-fn debug_object_tells_the_same_of_values_in_the_same_form() {
+fn debug_object_shows_the_same_for_equal_encodings() {
     let Pair { mut ours, mut theirs, _servers } = pair();
     let told = |conn: &mut Conn, key: &str, marks: &[&str]| -> Vec<String> {
         let line = conn.cmd(&format!("DEBUG OBJECT {key}")).text();
@@ -305,16 +305,16 @@ fn a_damaged_snapshot_changes_nothing() {
     assert_eq!(dataset_digest(&mut conn), digest);
 }
 
-/// The texts that logs of Redis are searched for; clients are told nothing else than before.
+/// The texts that users search for in logs of Redis; clients get the same replies as before.
 #[test]
-fn what_is_wrong_with_a_payload_is_in_the_log() {
+fn defects_of_a_payload_are_logged() {
     let server = Launch::new(Program::Brisk).start();
     let mut conn = server.connect();
     let whole = bulk(conn.cmd(
         "EVAL 'redis.call(\"HSET\", \"h\", \"f\", \"v\") return redis.call(\"DUMP\", \"h\")' 0",
     ));
     let mut wrong = whole.clone();
-    // A byte of the listpack, behind the type and the length of the string.
+    // A byte of the listpack, after the type and the length of the string.
     wrong[8] ^= 0x7f;
     let checksum = "(error) ERR DUMP payload version or checksum are wrong";
     let restore = |conn: &mut Conn, payload: &[u8]| {

@@ -17,7 +17,7 @@ use std::fs;
 static ALLOCATOR: Peak<System> = Peak(System);
 
 const MUTATIONS: usize = 50_000;
-/// Payloads to be changed are at most as long, and of each layout so many.
+/// The maximum length of payloads to change, and their number for each layout.
 const SEED_BYTES_MAX: usize = 4_000;
 const SEEDS_OF_A_KIND: usize = 40;
 /// Memory may be this many times the bytes of a payload ...
@@ -114,7 +114,7 @@ fn try_all(compressed: bool, seed_number: u64, count: usize) {
     let seeds = seeds(compressed);
     assert!(seeds.len() > 100, "{}", seeds.len());
     let mut db = Db::new();
-    // Whoever answers first makes buffers that stay.
+    // The first reply allocates buffers that stay.
     db.run("PING");
     let (mut good, mut bad) = (0, 0);
     for number in 0..count {
@@ -147,11 +147,11 @@ fn try_all(compressed: bool, seed_number: u64, count: usize) {
 }
 
 #[test]
-fn payloads_with_changed_bytes_are_restored_or_refused() {
+fn payloads_with_changed_bytes_are_restored_or_rejected() {
     try_all(false, 25, mutations());
 }
 
 #[test]
-fn compressed_payloads_with_changed_bytes_are_restored_or_refused() {
+fn compressed_payloads_with_changed_bytes_are_restored_or_rejected() {
     try_all(true, 26, mutations() / 2);
 }

@@ -19,7 +19,7 @@ const HELD: Duration = Duration::from_millis(60);
 const ROLE_CHANGED: &str = "(error) UNBLOCKED force unblock from blocking operation, instance state \
                             changed (master -> replica?)";
 const NOT_ACKNOWLEDGED: &str =
-    "(error) UNBLOCKED too few replicas have acknowledged what was written, it may be lost";
+    "(error) UNBLOCKED too few replicas acknowledged the write within the timeout; it may be lost";
 
 /// A primary, and a replica whose acknowledgements can be held up.
 struct Pair {
@@ -36,7 +36,7 @@ impl Pair {
         Pair { primary, replica, link }
     }
 
-    /// Whether what the replica says stands still.
+    /// Holds or releases the acknowledgements of the replica.
     fn hold_acks(&self, held: bool) {
         self.link.stall(Direction::ToServer, held);
     }
@@ -92,7 +92,7 @@ fn assert_held(conn: &mut Conn) {
 }
 
 #[test]
-fn what_is_asked_is_checked() {
+fn arguments_of_client_durability_are_checked() {
     if subject_is_redis() {
         return;
     }
@@ -121,7 +121,7 @@ fn what_is_asked_is_checked() {
     ] {
         assert_reply!(conn, line, want);
     }
-    // The stream begins while everybody stands still: not amid a transaction.
+    // The stream begins while all workers are quiesced: not during a transaction.
     let alone = with_workers(2).start();
     let mut conn = alone.connect();
     conn.pipeline(&["MULTI", "CLIENT DURABILITY REPLICAS 1"]);
@@ -138,7 +138,7 @@ fn what_is_asked_is_checked() {
 }
 
 #[test]
-fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
+fn a_reply_leaves_when_the_replica_has_acknowledged_its_data() {
     each_replica(|pair| {
         let (mut durable, mut other) = (pair.durable(), pair.primary.connect());
         assert_reply!(durable, "SET before 1", "OK");
@@ -149,7 +149,7 @@ fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
         }
         pair.wait_until_there("n");
         assert_held(&mut durable);
-        // It counts for everybody else, who waits only if asked to.
+        // It counts for all other clients, which wait only on request.
         assert_reply!(other, "GET a", "\"1\"");
         assert_reply!(other, "WAIT 1 1", "(integer) 0");
         let mut reader = pair.durable();
@@ -164,13 +164,13 @@ fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
         assert!(durable.reply().text().contains("tcp_port"));
         assert_eq!(durable.reply().text(), "last");
         assert_eq!(reader.reply().text(), "1");
-        // Later it is there, and nobody waits.
+        // Later it is there, and no client waits.
         pair.hold_acks(true);
         assert_reply!(durable, "GET a", "\"1\"");
     });
 }
 
-/// All that can be asked for by pipelines on many connections comes, each in order.
+/// All replies to pipelines on many connections arrive, each in order.
 #[test]
 fn pipelines_of_many_clients_keep_their_order() {
     each_replica(|pair| {
@@ -197,7 +197,7 @@ fn pipelines_of_many_clients_keep_their_order() {
 }
 
 #[test]
-fn what_transactions_scripts_and_others_tell_waits_too() {
+fn replies_of_transactions_scripts_and_blocked_clients_wait_too() {
     each_replica(|pair| {
         let mut other = pair.primary.connect();
         let [mut exec, mut script, mut popper, mut listener] = [(); 4].map(|()| pair.durable());
@@ -228,7 +228,7 @@ fn what_transactions_scripts_and_others_tell_waits_too() {
 
 /// For one command of a pipeline, and for nothing less.
 #[test]
-fn who_asks_for_less_again_gets_what_was_asked_before_as_promised() {
+fn earlier_commands_keep_their_durability_after_it_is_lowered() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
         pair.hold_acks(true);
@@ -253,7 +253,7 @@ fn who_asks_for_less_again_gets_what_was_asked_before_as_promised() {
 }
 
 #[test]
-fn so_many_must_have_it() {
+fn a_reply_waits_for_the_requested_number_of_replicas() {
     if subject_is_redis() {
         return;
     }
@@ -271,7 +271,7 @@ fn so_many_must_have_it() {
     conn.send("SET b 1");
     pair.wait_until_there("b");
     assert_held(&mut conn);
-    // One is not enough, whoever it is.
+    // One is not enough, whichever it is.
     assert_reply!(pair.durable(), "SET c 1", "OK");
     assert_held(&mut conn);
     second.stall(Direction::ToServer, false);
@@ -287,7 +287,7 @@ fn so_many_must_have_it() {
 }
 
 #[test]
-fn who_waits_too_long_is_told_so_and_disconnected() {
+fn a_client_that_waits_too_long_gets_an_error_and_is_disconnected() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
         assert_reply!(conn, "CLIENT DURABILITY REPLICAS 1 TIMEOUT 60000", "OK");
@@ -317,12 +317,12 @@ fn a_primary_that_becomes_a_replica_acknowledges_nothing_more() {
         assert_eq!(waits.reply().to_string(), ROLE_CHANGED);
         assert_eq!(waits.read_to_end(), b"");
         pair.hold_acks(false);
-        // Whoever has asked hears of it, and not that something was written.
+        // Clients with CLIENT DURABILITY get the error, even if they did not write.
         assert_reply!(pair.primary.connect(), "CONFIG SET replica-read-only no", "OK");
         idle.send("SET own 1");
         assert_eq!(idle.reply().to_string(), ROLE_CHANGED);
         assert_eq!(idle.read_to_end(), b"");
-        // A primary again, it promises anew.
+        // As a primary again, it promises durability again.
         wait_until("it to follow", || pair.primary.info("master_link_status") == "up");
         assert_reply!(pair.primary.connect(), "REPLICAOF NO ONE", "OK");
         let mut conn = pair.durable();
@@ -358,7 +358,7 @@ fn without_a_replica_a_reply_waits_for_one_and_not_for_ever() {
     assert_eq!(conn.read_to_end(), b"");
 }
 
-/// Who has asked for the disk besides waits for both.
+/// A client with CLIENT DURABILITY DISK and REPLICAS waits for both.
 #[test]
 fn replicas_come_on_top_of_the_file() {
     if subject_is_redis() {
@@ -383,7 +383,7 @@ fn replicas_come_on_top_of_the_file() {
 
 /// A killed primary: whatever was acknowledged is on the replica that takes its place.
 #[test]
-fn what_was_acknowledged_outlives_the_primary() {
+fn acknowledged_writes_survive_the_loss_of_the_primary() {
     const ROUNDS: usize = 4;
     const CLIENTS: usize = 4;
     const WRITES: usize = 300;
@@ -429,9 +429,9 @@ fn what_was_acknowledged_outlives_the_primary() {
     });
 }
 
-/// INFO brisk tells how far behind who is, in seconds.
+/// INFO brisk shows the lag of each replica, in seconds.
 #[test]
-fn who_is_behind_is_told_in_seconds() {
+fn info_shows_the_lag_of_a_replica_in_seconds() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
         let mut behind = || -> i64 {
@@ -460,7 +460,7 @@ fn who_is_behind_is_told_in_seconds() {
     });
 }
 
-/// Who came back while its last connection still seems to be there is one copy, not two.
+/// A replica that reconnects while its last connection still seems to exist is one copy, not two.
 #[test]
 fn a_replica_with_two_connections_is_one() {
     if subject_is_redis() {

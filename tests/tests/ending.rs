@@ -31,7 +31,7 @@ fn fill(conn: &mut Conn) {
 }
 
 #[test]
-fn the_end_that_a_signal_asked_for_can_be_called_off() {
+fn a_shutdown_by_signal_can_be_aborted() {
     let server = launch().start();
     let mut conn = server.connect();
     fill(&mut conn);
@@ -54,7 +54,7 @@ fn the_end_that_a_signal_asked_for_can_be_called_off() {
 }
 
 #[test]
-fn who_insists_does_not_wait_for_the_last_snapshot() {
+fn a_second_sigint_does_not_wait_for_the_last_snapshot() {
     let mut server = launch().start();
     let mut conn = server.connect();
     fill(&mut conn);
@@ -70,7 +70,7 @@ fn who_insists_does_not_wait_for_the_last_snapshot() {
     assert!(log.contains("You insist... exiting now."), "{log}");
 }
 
-/// What is in no snapshot either would be lost.
+/// Data that is in no snapshot either would be lost.
 #[test]
 fn a_server_does_not_end_before_its_append_only_file_has_a_base() {
     let server = launch().set("save", "").set("shutdown-on-sigterm", "default").start();
@@ -128,7 +128,7 @@ fn a_rewrite_does_not_hold_up_the_end() {
 
 /// A script that has written and does not end: neither killed nor waited for.
 #[test]
-fn a_script_that_does_not_end_keeps_nobody_from_ending_the_server_without_saving() {
+fn an_endless_script_does_not_prevent_shutdown_nosave() {
     let server = Launch::subject()
         .set("save", "")
         .set("appendonly", "yes")
@@ -143,9 +143,9 @@ fn a_script_that_does_not_end_keeps_nobody_from_ending_the_server_without_saving
     assert_eq!(log.matches("User requested shutdown...").count(), 1, "{log}");
 }
 
-/// Whoever comes first ends the server; the others must not keep it.
+/// The first request ends the server; the others must not prevent it.
 #[test]
-fn ends_that_are_asked_for_together_are_one_end() {
+fn concurrent_shutdown_requests_are_one_shutdown() {
     for round in 0..10 {
         let server = launch().set("threads", "3").start();
         let mut conns: Vec<Conn> = (0..6).map(|_| server.connect()).collect();
@@ -164,7 +164,7 @@ fn ends_that_are_asked_for_together_are_one_end() {
 
 /// Another server can take its place at once.
 #[test]
-fn nobody_listens_any_more_when_the_connection_of_shutdown_ends() {
+fn the_port_is_free_when_the_connection_of_shutdown_closes() {
     for how in ["NOSAVE", "SAVE"] {
         each_config_of(launch, |server| {
             let mut conn = server.connect();
@@ -361,7 +361,7 @@ fn now_and_a_timeout_of_zero_wait_for_no_replica() {
 }
 
 #[test]
-fn a_replica_that_goes_away_is_not_waited_for_and_one_that_comes_is() {
+fn shutdown_waits_for_new_replicas_but_not_for_lost_ones() {
     let pair = Pair::start(Kind::Redis);
     pair.hold_replica();
     pair.primary.signal("TERM");
@@ -511,7 +511,7 @@ fn an_operator_sees_the_wait_and_calls_it_off_while_clients_are_paused() {
 }
 
 #[test]
-fn options_of_shutdown_that_exclude_each_other_are_refused() {
+fn options_of_shutdown_that_exclude_each_other_are_rejected() {
     let server = launch().start();
     let mut conn = server.connect();
     let options =

@@ -36,7 +36,7 @@ fn a_deadline_in_the_past_deletes() {
 }
 
 #[test]
-fn keys_nobody_asks_for_are_removed_soon_after_their_deadline() {
+fn unread_keys_are_removed_soon_after_they_expire() {
     each_config(|server| {
         let mut conn = server.connect();
         const KEYS: usize = 20_000;
@@ -46,8 +46,8 @@ fn keys_nobody_asks_for_are_removed_soon_after_their_deadline() {
             conn.pipeline(&chunk);
         }
         assert_reply!(conn, "SET stays v", "OK");
-        // DBSIZE counts dead keys that nobody has found. The active cycle of Redis leaves up to a
-        // tenth of them for later; ours must have found all.
+        // DBSIZE counts expired keys that have not been found. The active cycle of Redis leaves up
+        // to a tenth of them for later; ours must have found all.
         let left = |n: i64| if subject_is_redis() { n <= 2_000 } else { n == 1 };
         wait_until("the dead are buried", || left(conn.cmd("DBSIZE").integer()));
         assert_reply!(conn, "GET stays", "\"v\"");

@@ -67,7 +67,7 @@ impl Group {
         move || addresses.iter().find(|address| is_primary(address)).cloned()
     }
 
-    /// Waits until this node is the only primary, and nobody fails over any more.
+    /// Waits until this node is the only primary, and no failover is in progress.
     #[track_caller]
     fn wait_until_primary_is(&self, node: usize) {
         wait_until("one primary", || {
@@ -78,7 +78,7 @@ impl Group {
         });
     }
 
-    /// While nobody writes: everybody has what the primary has.
+    /// While no client writes: all nodes have the data of the primary.
     #[track_caller]
     fn assert_agrees(&self, primary: usize) {
         let first = &self.nodes[primary];
@@ -115,7 +115,7 @@ fn each_group(body: impl Fn([Kind; 3])) {
     }
 }
 
-/// Runs `body` while clients write; afterwards everybody has everything that was acknowledged.
+/// Runs `body` while clients write; afterwards all nodes have every acknowledged record.
 fn while_clients_write(group: &Group, primary_then: usize, body: impl FnOnce(&Records)) {
     let records = Records::new(CLIENTS, 1, Promise::Wait);
     std::thread::scope(|scope| {
@@ -234,7 +234,7 @@ fn any_replica_takes_over_that_has_everything() {
 }
 
 #[test]
-fn writes_wait_while_a_replica_lacks_something_and_go_on_after_an_abort() {
+fn writes_wait_while_a_replica_lags_and_continue_after_an_abort() {
     each_group(|kinds| {
         for ends_by_itself in [false, true] {
             let group = Group::start(kinds);
@@ -252,7 +252,7 @@ fn writes_wait_while_a_replica_lacks_something_and_go_on_after_an_abort() {
                     assert_reply!(conn, "FAILOVER", again);
                     let busy = "(error) NOMASTERLINK Can't SYNC while failing over";
                     assert_reply!(conn, "PSYNC ? -1", busy);
-                    // Who writes waits, who reads does not.
+                    // Writers wait, and readers do not.
                     paused.send("INCR paused");
                     group.server(0).wait_for_info("blocked_clients", |count| count != "0");
                     assert!(!conn.cmd("GET record:0:1").is_error());
@@ -268,11 +268,11 @@ fn writes_wait_while_a_replica_lacks_something_and_go_on_after_an_abort() {
 }
 
 #[test]
-fn a_target_that_does_not_answer_is_tried_until_an_abort() {
+fn a_target_that_does_not_reply_is_retried_until_an_abort() {
     each_group(|kinds| {
         let group = Group::start(kinds);
         while_clients_write(&group, 0, |_| {
-            // The replica has everything, and nobody reaches it.
+            // The replica has everything, but is unreachable.
             group.door.part();
             let mut conn = group.server(0).connect();
             assert_reply!(conn, &format!("FAILOVER TO 127.0.0.1 {}", group.door.port()), "OK");

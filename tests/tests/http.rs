@@ -1,7 +1,6 @@
 //! `/metrics`, `/health` and `/ready` by HTTP, over real sockets.
 //!
-//! A real Redis answers none of this, so these tests are about our server only. TLS is tested beside
-//! the server (`crates/server/tests/tls`).
+//! A real Redis has no such port, so these tests are about our server only. TLS is tested in `crates/server/tests/tls`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::port::Port;
@@ -17,7 +16,7 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// As `system::HTTP_CONNECTIONS_MAX`.
 const CONNECTIONS_MAX: usize = 64;
 
-/// More than the kernel keeps of what nobody reads.
+/// More unread bytes than the kernel holds.
 const UNREAD_BYTES_MAX: usize = 64 << 20;
 
 const OPEN: &str = "Accept: application/openmetrics-text\r\n";
@@ -45,7 +44,7 @@ fn each(launch: impl Fn(Launch) -> Launch, body: impl Fn(&mut Server, &Port)) {
 }
 
 #[test]
-fn each_path_answers_what_it_is_for() {
+fn each_path_returns_its_document() {
     each(
         |launch| launch,
         |_, port| {
@@ -83,7 +82,7 @@ fn a_connection_takes_one_request_after_the_other_however_bytes_come() {
                 web.send(&[*byte]);
             }
             assert_eq!(web.answer(false).body, "ok\n");
-            // Several at once are answered in order, the long answers too.
+            // Several requests at once get their responses in order, even long ones.
             let request =
                 "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /health HTTP/1.1\r\nHost: a\r\n\r\n";
             web.send(request.repeat(30).as_bytes());
@@ -104,7 +103,7 @@ fn a_connection_takes_one_request_after_the_other_however_bytes_come() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_ends_the_connection() {
+fn malformed_requests_are_rejected_and_close_the_connection() {
     each(
         |launch| launch,
         |server, port| {
@@ -135,7 +134,7 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
 }
 
 #[test]
-fn connections_are_bounded_and_one_that_does_not_ask_is_closed() {
+fn connections_are_bounded_and_an_idle_one_is_closed() {
     each(
         |launch| launch,
         |_, port| {
@@ -143,14 +142,14 @@ fn connections_are_bounded_and_one_that_does_not_ask_is_closed() {
             for web in &mut webs {
                 assert_eq!(web.get("/health", "").status, 200);
             }
-            // One more has a place: that of the one that asked before all others.
+            // One more is accepted: it replaces the one that has been idle longest.
             let mut further = Web::connect(port);
             assert_eq!(further.get("/health", "").status, 200);
             assert!(webs.remove(0).is_closed());
             for web in &mut webs {
                 assert_eq!(web.get("/health", "").status, 200);
             }
-            // Whoever holds all of them and asks nothing keeps nobody out.
+            // A client that holds all connections without requests keeps no other client out.
             let held: Vec<Web> = (0..2 * CONNECTIONS_MAX).map(|_| Web::connect(port)).collect();
             assert_eq!(get(port, "/health").status, 200);
             assert_eq!(get(port, "/ready").status, 200);
@@ -166,21 +165,21 @@ fn connections_are_bounded_and_one_that_does_not_ask_is_closed() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read_and_holds_up_nobody() {
+fn a_client_that_does_not_read_is_not_read_and_delays_no_other() {
     each(
         |launch| launch,
         |server, port| {
             let before: u64 = server.info("used_memory").parse().unwrap();
             let mut web = Web::connect(port);
             let requests = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(1000);
-            // The kernel takes some megabytes on the way.
+            // The kernel buffers a few megabytes.
             let bounded = (0..UNREAD_BYTES_MAX / requests.len())
                 .any(|_| !web.send_within(Duration::from_secs(1), requests.as_bytes()));
             assert!(bounded, "all was read");
             assert_eq!(get(port, "/health").status, 200);
             let after: u64 = server.info("used_memory").parse().unwrap();
             assert!(after < before + (4 << 20), "{before}, {after}");
-            // Who is late with reading gets whole answers, as many as were made.
+            // A late reader gets complete responses, as many as were made.
             assert!(web.answer(false).body.starts_with("# HELP redis_up "));
         },
     );
@@ -215,7 +214,7 @@ fn agree(server: &Server, exposition: &Exposition) {
 }
 
 #[test]
-fn metrics_are_the_figures_of_info_in_the_grammar_of_both_formats() {
+fn metrics_have_the_values_of_info_in_both_formats() {
     each(
         |launch| launch.set("maxmemory", "100mb").set("appendonly", "yes"),
         |server, port| {
@@ -248,7 +247,7 @@ fn metrics_are_the_figures_of_info_in_the_grammar_of_both_formats() {
                 assert_eq!(seen.value("redis_errors_total", &[("err", "WRONGTYPE")]), 1.0);
                 assert_eq!(seen.value("redis_up", &[]), 1.0);
                 let commands = seen.sum("brisk_worker_commands_total");
-                // INFO itself, which `agree` asks for, comes behind the figures that it shows.
+                // INFO itself, which `agree` calls, comes after the metrics that it shows.
                 assert!(commands >= 13.0, "{commands}");
                 assert!(seen.families.len() > 120, "{}", seen.families.len());
             }
@@ -316,7 +315,7 @@ fn full_answers() -> [Exposition; 2] {
 
 /// A name that the sources have and no answer has would be that of a field which INFO does not know.
 #[test]
-fn every_metric_that_the_sources_name_is_in_a_real_answer() {
+fn every_metric_in_the_source_is_in_a_real_response() {
     if subject_is_redis() {
         return;
     }
@@ -339,7 +338,7 @@ fn every_metric_that_the_sources_name_is_in_a_real_answer() {
 }
 
 #[test]
-fn every_metric_of_the_dashboard_is_in_a_real_answer() {
+fn every_metric_of_the_dashboard_is_in_a_real_response() {
     if subject_is_redis() {
         return;
     }
@@ -365,7 +364,7 @@ fn every_metric_of_the_dashboard_is_in_a_real_answer() {
             assert!(shown.iter().any(is_there), "{name} is in no answer");
         }
     }
-    // What the published dashboards of the exporter ask for.
+    // The metrics of the exporter's published dashboards.
     for name in [
         "redis_blocked_clients",
         "redis_commands_duration_seconds_total",
@@ -395,7 +394,7 @@ fn every_metric_of_the_dashboard_is_in_a_real_answer() {
 }
 
 #[test]
-fn figures_need_the_password_and_probes_do_not() {
+fn metrics_need_the_password_and_probes_do_not() {
     each(
         |launch| launch.set("http-password", "\"open sesame\"").set("http-user", "Aladdin"),
         |server, port| {
@@ -419,7 +418,7 @@ fn figures_need_the_password_and_probes_do_not() {
 }
 
 #[test]
-fn answers_come_while_every_worker_stands_still() {
+fn responses_arrive_while_every_worker_is_quiesced() {
     each(
         |launch| launch.set("busy-reply-threshold", "5000"),
         |server, port| {
@@ -510,7 +509,7 @@ fn without_the_directive_nothing_listens_and_there_is_no_thread() {
     assert!(!server.thread_names().contains(&"brisk-http".to_owned()));
     let server = with_http(with_workers(1), &port).start();
     assert!(server.thread_names().contains(&"brisk-http".to_owned()));
-    // An end leaves nobody who listens.
+    // A clean shutdown closes the listener.
     drop(Web::connect(&port));
     assert_eq!(server.terminate(), Some(0));
     assert!(std::net::TcpStream::connect(("127.0.0.1", port.number())).is_err());

@@ -1,4 +1,4 @@
-//! Huge values: they are freed behind everybody's back, and read as they were. (issue point 6)
+//! Huge values: they are freed in the background, and read as they were. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::Launch;
@@ -7,7 +7,7 @@ use brisk_testkit::wait::holds_within;
 use brisk_testkit::{Conn, assert_reply, each_backend, each_config, wait_until};
 use std::time::Duration;
 
-/// Of some hundred bytes: more than the kernel takes of a reply that nobody reads.
+/// A few hundred bytes each: more than the kernel takes of an unread reply.
 const MANY: usize = 20_000;
 
 /// Puts many elements under a key, a thousand with each command.
@@ -69,7 +69,7 @@ fn huge_values_are_freed_by_another_thread_however_they_go() {
 }
 
 #[test]
-fn flushing_answers_when_the_memory_is_back() {
+fn flushall_replies_when_the_memory_is_free() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         // Two million bytes of members come; what stays are the client's buffers.
@@ -84,7 +84,7 @@ fn flushing_answers_when_the_memory_is_back() {
                 assert_eq!(figure(&mut conn, "lazyfree_pending_objects"), 0);
             }
         }
-        // Each a change, and told to those who wait for the keys.
+        // Each is a change, and wakes the clients that are blocked on the keys.
         build(&mut conn, "SADD", "big");
         conn.cmd("XGROUP CREATE stream group $ MKSTREAM");
         let mut waiting = server.connect();
@@ -101,7 +101,7 @@ fn flushing_answers_when_the_memory_is_back() {
 
 /// Its answer waits for the memory; nothing else of it may be lost or come twice for that.
 #[test]
-fn a_flush_that_takes_long_is_seen_once_and_answers_as_it_was_asked_to() {
+fn a_slow_flush_is_monitored_once_and_obeys_client_reply() {
     each_backend(Launch::subject, |server| {
         let [mut conn, mut watcher] = server.connections();
         conn.cmd("CONFIG RESETSTAT");
@@ -141,7 +141,7 @@ fn a_flush_that_takes_long_is_seen_once_and_answers_as_it_was_asked_to() {
 }
 
 #[test]
-fn who_ends_the_stream_behind_a_long_command_is_answered_to_the_end() {
+fn a_client_that_half_closes_after_a_long_command_gets_all_replies() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         for long in ["SORT big ALPHA LIMIT 0 1", "SUNIONSTORE to big other", "FLUSHALL"] {
@@ -223,7 +223,7 @@ fn the_thread_that_gives_memory_back_can_be_switched_off() {
 }
 
 #[test]
-fn huge_pages_are_for_those_who_have_much_to_keep() {
+fn huge_pages_are_used_only_with_enough_data() {
     let settings = "/sys/kernel/mm/transparent_hugepage/enabled";
     let there_are = std::fs::read_to_string(settings).is_ok_and(|text| !text.contains("[never]"));
     if !there_are {
@@ -237,7 +237,7 @@ fn huge_pages_are_for_those_who_have_much_to_keep() {
     for key in 0..10 {
         conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);
     }
-    // What was there before the program could say anything.
+    // Memory from before the program could decide.
     assert!(server.huge_page_bytes() <= 4 << 20, "{}", server.huge_page_bytes());
     for key in 0..100 {
         conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);

@@ -1,4 +1,4 @@
-//! INFO: every field of Redis 7 is there, in its section, and tells the truth. (I1, I2)
+//! INFO: every field of Redis 7 exists, in its section, and has the right value. (I1, I2)
 
 use brisk_testkit::server::{brisk_binary, redis_binary, subject_is_redis};
 use brisk_testkit::{Launch, assert_reply, each_config, each_protocol, wait_until};
@@ -94,7 +94,7 @@ fn sections_come_in_the_order_of_the_reference() {
 }
 
 #[test]
-fn single_sections_can_be_asked_for() {
+fn single_sections_can_be_requested() {
     each_protocol(|server| {
         let mut conn = server.connect();
         let names = |text: &str| sections(text).into_keys().collect::<Vec<_>>();
@@ -154,7 +154,7 @@ fn an_unknown_subcommand_counts_for_no_command() {
 }
 
 #[test]
-fn memory_figures_follow_the_data() {
+fn memory_metrics_follow_the_data() {
     each_protocol(|server| {
         let mut conn = server.connect();
         let used =
@@ -173,7 +173,7 @@ fn memory_figures_follow_the_data() {
 }
 
 #[test]
-fn figures_of_client_buffers_follow_the_clients() {
+fn client_buffer_metrics_follow_the_clients() {
     each_protocol(|server| {
         let [mut conn, mut half] = server.connections();
         // Half a request of 400 kB lies in the input buffer.

@@ -1,5 +1,5 @@
-//! Slots that a script keeps for long: whoever needs them waits, whoever does not is served, and
-//! nobody waits for somebody who waits for him.
+//! Slots that a script holds for long: clients that need them wait, others are served, and there is
+//! no circular wait.
 //!
 //! Which client has which worker matters here, so these are tests of our server alone.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
@@ -19,7 +19,7 @@ fn start(workers: usize, busy_threshold_ms: &str) -> Option<Server> {
     (!subject_is_redis()).then(|| launch.start())
 }
 
-/// Begins a script that keeps `key` for about `seconds` of processor time, then returns `value`.
+/// Begins a script that keeps `key` for about `seconds` of CPU time, then returns `value`.
 fn keep(server: &Server, conn: &mut Conn, key: &str, seconds: f64, value: &str) {
     let source = format!(
         "redis.log(redis.LOG_WARNING, 'keeps ' .. KEYS[1]) local began = os.clock() \
@@ -75,14 +75,14 @@ fn a_waiter_is_served_or_unblocked_but_not_both() {
 }
 
 #[test]
-fn a_user_is_changed_while_his_waiter_is_being_served() {
+fn a_user_can_be_changed_while_its_blocked_client_is_served() {
     let Some(server) = start(3, NEVER_BUSY) else { return };
     server.connect().cmd("ACL SETUSER somebody on nopass ~* +@all");
     while_a_waiter_is_being_served(
         &server,
         |waiter| assert_reply!(waiter, "AUTH somebody x", "OK"),
         |other, _| {
-            // As in Redis 7.2, a command that has waited is asked again.
+            // As in Redis 7.2, a command that has waited is checked again.
             assert_reply!(other, "ACL SETUSER somebody -blmove", "OK");
             "(error) NOPERM User somebody has no permissions to run the 'blmove' command".to_owned()
         },
@@ -110,7 +110,7 @@ fn a_replica_begins_while_a_waiter_is_being_served() {
     assert_eq!(first.unwrap(), b"$");
 }
 
-/// That it becomes slow lets nobody in who waited before.
+/// When it becomes slow, no client that waited before gets in.
 #[test]
 fn a_script_sees_the_same_at_its_beginning_and_its_end() {
     let Some(server) = start(2, "100") else { return };

@@ -8,7 +8,7 @@ use brisk_testkit::{Conn, Server, assert_reply, wait_until, words};
 use brisk_tests::with_workers;
 use std::path::Path;
 
-/// A client that hears every message, and one that says where a command's messages end.
+/// A client that gets every message, and one that marks the end of a command's messages.
 struct Listener {
     conn: Conn,
     marker: Conn,
@@ -101,7 +101,7 @@ fn every_command_publishes_the_events_that_redis_publishes() {
 }
 
 #[test]
-fn only_the_classes_and_channels_that_were_asked_for_are_published() {
+fn only_the_configured_classes_and_channels_are_published() {
     each_config_of(
         || with_workers(2),
         |server| {
@@ -138,7 +138,7 @@ fn only_the_classes_and_channels_that_were_asked_for_are_published() {
 }
 
 #[test]
-fn a_key_that_nobody_asks_for_is_told_of_when_it_expires() {
+fn an_unread_key_causes_an_event_when_it_expires() {
     each_config_of(
         || with_workers(2),
         |server| {
@@ -165,7 +165,7 @@ fn a_key_that_nobody_asks_for_is_told_of_when_it_expires() {
 }
 
 #[test]
-fn keys_that_are_evicted_are_told_of() {
+fn evicted_keys_cause_events() {
     each_config_of(
         || with_workers(2),
         |server| {
@@ -188,7 +188,7 @@ fn keys_that_are_evicted_are_told_of() {
 }
 
 #[test]
-fn a_client_hears_of_its_own_command_behind_the_reply() {
+fn a_client_gets_the_event_of_its_own_command_after_the_reply() {
     if subject_is_redis() {
         return; // Before 7.2, Redis told of some commands before their replies.
     }
@@ -211,7 +211,7 @@ fn a_client_hears_of_its_own_command_behind_the_reply() {
 }
 
 #[test]
-fn fields_with_deadlines_are_told_of() {
+fn expiring_fields_cause_events() {
     if subject_is_redis() {
         return; // Fields expire from 7.4 on.
     }

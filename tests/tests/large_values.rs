@@ -41,7 +41,7 @@ fn values_of_every_size_around_the_limits_come_back_unchanged() {
 }
 
 #[test]
-fn a_value_of_64_mib_goes_in_and_out() {
+fn a_value_of_64_mib_is_written_and_read() {
     const LEN: usize = 64 << 20;
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
@@ -81,7 +81,7 @@ fn many_large_replies_in_one_pipeline_keep_their_order() {
 }
 
 #[test]
-fn strings_beyond_the_limit_are_refused() {
+fn strings_beyond_the_limit_are_rejected() {
     each_config(|server| {
         let mut conn = server.connect();
         let refused = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)";

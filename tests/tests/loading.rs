@@ -20,7 +20,7 @@ const DAMAGED: usize = 40;
 struct Home(TempDir);
 
 impl Home {
-    /// With so many small strings.
+    /// With this number of small strings.
     fn with_keys(keys: usize) -> Home {
         let home = Home(TempDir::new());
         let server = home.launch(Launch::subject()).start();
@@ -50,7 +50,7 @@ impl Home {
 
     /// A server that takes long to load.
     fn slow(&self, launch: Launch) -> Launch {
-        // The real one looks at its clients between so many bytes.
+        // The real one serves its clients once per this number of bytes.
         self.launch(launch)
             .while_loading()
             .set("key-load-delay", DELAY_US)
@@ -71,7 +71,7 @@ fn hurry(conn: &mut Conn) {
 }
 
 #[test]
-fn what_needs_no_keys_is_answered_while_loading() {
+fn commands_without_keys_are_executed_while_loading() {
     let home = Home::with_keys(KEYS);
     let (server, mut conn) = home.start_slow();
     for line in [
@@ -164,7 +164,7 @@ fn sets_what_has_no_part_in_loading(conn: &mut Conn) {
 }
 
 #[test]
-fn settings_that_loading_depends_on_stay_meanwhile() {
+fn settings_used_by_loading_cannot_be_changed_while_loading() {
     let home = Home::with_keys(KEYS);
     let protected = |launch: Launch| launch.set("enable-protected-configs", "yes");
     let server = protected(home.slow(Launch::subject())).start();
@@ -230,7 +230,7 @@ fn progress(conn: &mut Conn) -> Vec<(String, String)> {
 }
 
 #[test]
-fn info_tells_how_far_loading_is() {
+fn info_shows_the_progress_of_loading() {
     let home = Home::with_keys(KEYS);
     let (_server, mut conn) = home.start_slow();
     let fields = progress(&mut conn);
@@ -293,7 +293,7 @@ fn home_of_commands() -> Home {
 }
 
 #[test]
-fn who_executes_the_append_only_file_answers_meanwhile() {
+fn the_server_replies_while_it_executes_the_append_only_file() {
     let home = home_of_commands();
     let launch = |launch: Launch| launch.set("appendonly", "yes").set("io-threads", "1");
     let server = home.slow(launch(Launch::subject())).start();
@@ -357,7 +357,7 @@ fn nothing_expires_or_is_evicted_or_saved_while_loading() {
     assert_eq!(conn.cmd("DBSIZE").integer(), KEYS as i64);
 }
 
-/// What a start with the file comes to.
+/// The result of a start with the file.
 fn outcome(home: &Home, threads: &str) -> Result<String, String> {
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
     let server = launch.set("threads", threads).try_start()?;
@@ -436,7 +436,7 @@ fn many_blocks_load_the_same_by_any_number_of_threads_and_again() {
     for _ in 0..10 {
         assert_reply!(conn, "DEBUG RELOAD NOSAVE", "OK");
     }
-    // What was flushed is freed by another thread.
+    // Another thread frees flushed data.
     wait_until("no memory is lost", || used(&mut conn) < once + once / 5);
 }
 
@@ -444,7 +444,7 @@ fn refused(bytes: &[u8], how: &str) {
     let home = Home::with_file(bytes);
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
     match launch.set("threads", "4").set("rdbchecksum", "no").try_start() {
-        // What was changed is in a text.
+        // The change is in a text.
         Ok(server) => assert!(!server.log().contains("panicked"), "{how}: {}", server.log()),
         Err(error) => {
             assert!(error.contains("the server ended with exit status: 1:"), "{how}: {error}");
@@ -458,7 +458,7 @@ fn refused(bytes: &[u8], how: &str) {
 }
 
 #[test]
-fn damaged_files_end_the_start_with_the_place_of_the_damage() {
+fn damaged_files_end_the_start_with_the_offset_of_the_damage() {
     if subject_is_redis() {
         return; // it loads some, and is brought down by others
     }
@@ -490,7 +490,7 @@ fn damaged_files_end_the_start_with_the_place_of_the_damage() {
 }
 
 #[test]
-fn the_first_damage_is_told_however_many_threads_there_are() {
+fn the_first_damage_is_reported_with_any_number_of_threads() {
     if subject_is_redis() {
         return; // it ends in its own words
     }

@@ -1,5 +1,5 @@
-//! Commands that work on many elements: other clients go on, and nobody sees anything but one
-//! moment. (issue point 6)
+//! Commands that work on many elements: other clients continue, and no client sees an intermediate
+//! state. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -24,7 +24,7 @@ fn add(conn: &mut Conn, key: &str, from: usize, count: usize) {
 }
 
 #[test]
-fn long_commands_answer_in_their_place_of_the_pipeline() {
+fn long_commands_reply_in_pipeline_order() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         add(&mut conn, "a", 0, MANY);
@@ -57,7 +57,7 @@ fn long_commands_answer_in_their_place_of_the_pipeline() {
 }
 
 #[test]
-fn every_member_of_a_long_answer_arrives_once() {
+fn every_member_of_a_long_reply_arrives_once() {
     each_config(|server| {
         let mut conn = server.connect();
         add(&mut conn, "a", 0, MANY);
@@ -74,7 +74,7 @@ fn every_member_of_a_long_answer_arrives_once() {
 }
 
 #[test]
-fn what_is_made_elsewhere_is_what_a_transaction_makes_at_once() {
+fn long_commands_give_the_same_results_inside_a_transaction() {
     each_config(|server| {
         let mut conn = server.connect();
         let place = |i: usize| format!("{}.{:05} {}.5 p{i}", i % 4, i * 7919 % PLACES, i % 40);
@@ -110,10 +110,10 @@ fn what_is_made_elsewhere_is_what_a_transaction_makes_at_once() {
     });
 }
 
-/// A writer adds to a source all the time. Each union must hold what was acknowledged before it was
-/// asked for, and nothing that was sent after it was answered.
+/// A writer adds to a source all the time. Each union must hold everything that was acknowledged
+/// before the request, and nothing that was sent after its reply.
 #[test]
-fn what_is_stored_is_of_one_moment_while_others_write_to_its_sources() {
+fn a_stored_result_is_consistent_during_writes_to_its_sources() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     add(&mut conn, "a", 0, MANY);
@@ -144,14 +144,14 @@ fn what_is_stored_is_of_one_moment_while_others_write_to_its_sources() {
 }
 
 #[test]
-fn what_a_client_asked_for_is_stored_although_it_is_gone() {
+fn a_result_is_stored_even_if_its_client_has_disconnected() {
     let server = with_workers(1).start();
     let mut conn = server.connect();
     add(&mut conn, "a", 0, MANY);
     let mut gone = server.connect();
     gone.send("SUNIONSTORE d a nothing");
     wait_until("the command has arrived", || {
-        // The peer's own commands are counted: only what the other asked for matters.
+        // The peer's own commands are counted: only the request of the other matters.
         conn.cmd("CLIENT LIST").text().contains("cmd=sunionstore")
             || conn.cmd("EXISTS d").integer() == 1
     });

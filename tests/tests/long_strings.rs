@@ -86,7 +86,7 @@ fn every_change_and_every_part_is_as_in_a_real_server() {
     });
 }
 
-/// What one server dumps the other restores, both ways.
+/// Each server restores a dump of the other, both ways.
 fn same_after_dump(ours: &mut Conn, theirs: &mut Conn, key: &str) {
     for way in 0..2 {
         let (from, to) =
@@ -174,7 +174,7 @@ fn memory_is_that_of_the_content() {
 }
 
 #[test]
-fn what_was_never_written_takes_no_memory() {
+fn unwritten_parts_of_a_string_take_no_memory() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         let before = used_memory(server);
@@ -188,7 +188,7 @@ fn what_was_never_written_takes_no_memory() {
 }
 
 #[test]
-fn long_strings_in_transactions_and_scripts_come_whole() {
+fn long_strings_in_transactions_and_scripts_are_complete() {
     each_config(|server| {
         let mut conn = server.connect();
         let value: Vec<u8> = (0..3 * CHUNK + 100).map(|at| (at * 7 % 253) as u8).collect();

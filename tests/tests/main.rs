@@ -1,4 +1,4 @@
-//! The integration tests by behaviour, in one executable: linking one takes a fraction of what linking each file takes.
+//! The integration tests by behavior, in one executable: linking one takes a fraction of what linking each file takes.
 //!
 //! Each file is a module, and `cargo test -p brisk-tests --test it MODULE::` runs those of one. `dump_mutated.rs` is an
 //! executable of its own, since its global allocator measures the memory of the whole process.

@@ -32,7 +32,7 @@ fn fill(conn: &mut Conn) {
 }
 
 #[test]
-fn keys_that_die_at_one_instant_are_gone_without_being_touched() {
+fn mass_expiry_removes_keys_without_access() {
     each_protocol(|server| {
         let mut conn = server.connect();
         let before = conn.info("used_memory").parse::<i64>().unwrap();

@@ -26,7 +26,7 @@ fn push_numbers(conn: &mut Conn, first: &str, numbers: std::ops::Range<usize>) {
 /// Others have no keys evicted for what a long command takes while it is under way,
 /// and are not refused.
 #[test]
-fn nobody_makes_room_for_what_a_long_command_takes_for_itself() {
+fn memory_of_a_running_long_command_evicts_no_keys() {
     const NUMBERS: usize = 200_000;
     let server = Launch::subject().start();
     let [mut sorter, mut writer] = server.connections();
@@ -49,9 +49,9 @@ fn nobody_makes_room_for_what_a_long_command_takes_for_itself() {
     }
 }
 
-/// What has been deleted is free at once, whoever does the freeing.
+/// Deleted data is free at once, whatever thread frees it.
 #[test]
-fn nobody_makes_room_for_what_is_about_to_be_freed() {
+fn memory_that_is_about_to_be_freed_evicts_no_keys() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     assert_eq!(conn.cmd("EVAL 'return 1' 0").integer(), 1);
@@ -68,7 +68,7 @@ fn nobody_makes_room_for_what_is_about_to_be_freed() {
         assert_reply!(conn, "SET small value", "OK");
         push_numbers(&mut conn, "SADD big a", 0..400_000);
         limit(&mut conn, "noeviction", MIB / 2);
-        // Twice the room that there is beside it.
+        // Twice the room that is left next to it.
         let sets: Vec<String> = (0..4_000).map(|i| format!("SET {i} {:0300}", 0)).collect();
         let lines: Vec<&str> =
             std::iter::once(delete).chain(sets.iter().map(String::as_str)).collect();

@@ -61,7 +61,7 @@ fn keys_of_all_types_move_to_a_real_server_and_back() {
 }
 
 #[test]
-fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
+fn existing_keys_stay_unless_replace_is_given() {
     let (source, target) = (Launch::subject().start(), Launch::redis().start());
     let [mut here, mut there] = [source.connect(), target.connect()];
     let to = to(&target);
@@ -85,7 +85,7 @@ fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
 }
 
 #[test]
-fn wrong_options_are_refused_before_anything_is_sent() {
+fn wrong_options_are_rejected_before_anything_is_sent() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     conn.cmd("SET k v");
@@ -106,7 +106,7 @@ fn wrong_options_are_refused_before_anything_is_sent() {
     ] {
         assert_reply!(conn, &format!("MIGRATE 127.0.0.1 1 {options}"), error);
     }
-    // Nobody listens there.
+    // Ports without a listener.
     let refused = "(error) IOERR error or timeout writing to target instance";
     for port in ["1", "nonsense"] {
         assert_reply!(conn, &format!("MIGRATE 127.0.0.1 {port} k 0 5000"), refused);
@@ -117,7 +117,7 @@ fn wrong_options_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn passwords_are_sent_to_the_other_server_and_shown_to_nobody() {
+fn passwords_of_migrate_are_sent_but_never_shown() {
     let source = Launch::subject().start();
     let target = Launch::redis().start();
     let [mut here, mut there, mut monitor] = [source.connect(), target.connect(), source.connect()];
@@ -161,7 +161,7 @@ fn a_transaction_and_a_script_hand_keys_over_too() {
     assert_reply!(here, "DBSIZE", "(integer) 0");
 }
 
-/// A server that does what the test says: reads until a request is whole, answers when told.
+/// A scripted server: it reads until a request is complete, and replies when the test says so.
 struct Scripted {
     listener: TcpListener,
 }
@@ -199,7 +199,7 @@ impl Scripted {
 }
 
 #[test]
-fn others_are_served_while_a_server_does_not_answer() {
+fn others_are_served_while_a_server_does_not_reply() {
     if subject_is_redis() {
         return; // It serves nobody meanwhile.
     }
@@ -225,7 +225,7 @@ fn others_are_served_while_a_server_does_not_answer() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_given_up() {
+fn a_server_that_never_replies_times_out() {
     if subject_is_redis() {
         return; // It tries twice.
     }
@@ -239,7 +239,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn what_a_transaction_changes_meanwhile_is_sent_again() {
+fn keys_changed_during_migrate_are_sent_again() {
     if subject_is_redis() {
         return; // Nobody changes anything meanwhile.
     }
@@ -264,7 +264,7 @@ fn what_a_transaction_changes_meanwhile_is_sent_again() {
 }
 
 #[test]
-fn a_key_that_goes_meanwhile_is_not_missed() {
+fn a_key_deleted_during_migrate_is_not_an_error() {
     if subject_is_redis() {
         return;
     }
@@ -281,7 +281,7 @@ fn a_key_that_goes_meanwhile_is_not_missed() {
 }
 
 #[test]
-fn a_client_that_goes_leaves_nothing_behind() {
+fn a_client_that_disconnects_during_migrate_leaves_nothing() {
     if subject_is_redis() {
         return;
     }

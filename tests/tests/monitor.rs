@@ -103,13 +103,13 @@ fn monitor_hides_administration_and_every_password() {
     });
 }
 
-/// What a line of MONITOR shows behind the address.
+/// The part of a MONITOR line after the address.
 fn words(watcher: &mut Conn) -> String {
     line(&watcher.reply()).split_once("] ").unwrap().1.to_owned()
 }
 
 #[test]
-fn monitor_shows_scripts_before_what_they_do_and_also_if_they_are_refused() {
+fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
     each_config(|server| {
         let [mut watcher, mut worker] = server.connections();
         assert_reply!(watcher, "MONITOR", "OK");
@@ -129,7 +129,7 @@ fn monitor_shows_scripts_before_what_they_do_and_also_if_they_are_refused() {
             let name = refused.split(' ').next().unwrap();
             assert!(words(&mut watcher).starts_with(&format!("\"{name}\" \"")), "{refused}");
         }
-        // Not even these are scripts that are called.
+        // Calls with too few arguments run no script.
         worker.cmd("EVAL");
         worker.cmd("EVAL 'return 1'");
         let lines = ["MULTI", "FCALL nofn 0", "EVAL \"redis.call('SET','k','v') error('x')\" 0"];
@@ -148,7 +148,7 @@ fn monitor_shows_scripts_before_what_they_do_and_also_if_they_are_refused() {
 /// The second script is begun again and again while the first one, which could go beyond the keys
 /// that it declares, is at work.
 #[test]
-fn monitor_shows_a_script_once_however_often_it_is_begun() {
+fn monitor_shows_a_restarted_script_once() {
     // More would take longer than replies are waited for; whether one is begun twice is up to chance.
     const TURNS_MAX: u64 = 1 << 25;
     const TRIES_MAX: usize = 30;
@@ -208,7 +208,7 @@ fn a_monitor_may_not_look_at_keys_and_ends_by_reset() {
             let error = "(error) ERR Replica can't interact with the keyspace";
             assert_reply!(watcher, words, error);
         }
-        // The second is not answered.
+        // The second one gets no reply.
         watcher.send("MONITOR");
         assert_reply!(watcher, "PING", "PONG");
         assert!(line(&watcher.reply()).ends_with("\"PING\""));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Records between two steps.
 const RECORDS: u64 = 200;
 
-/// A client that appends numbers to a list where it is told to.
+/// A client that appends numbers to a list on the current target.
 struct Client {
     goes_to: Mutex<String>,
     written: AtomicU64,
@@ -26,7 +26,7 @@ impl Client {
                 self.written.store(next, Ordering::SeqCst);
                 next += 1;
             } else {
-                // It was not written: the server is no primary any more.
+                // It was not written: the server is no longer the primary.
                 assert!(reply.starts_with("(error) READONLY"), "{reply}");
                 conn = Conn::tcp(&place());
             }
@@ -54,7 +54,7 @@ fn go_over(client: &Client, from: &Server, to: &Server) {
     });
     assert_reply!(new, "REPLICAOF NO ONE", "OK");
     *client.goes_to.lock().expect("no panic") = to.address();
-    // Step 4. What waits there is refused then, and written here.
+    // Step 4. The waiting commands are then rejected, and written here.
     assert_reply!(old, &format!("REPLICAOF 127.0.0.1 {}", to.port()), "OK");
     assert_reply!(old, "CLIENT UNPAUSE", "OK");
     follows(from);

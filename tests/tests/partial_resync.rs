@@ -1,8 +1,8 @@
 //! Replicas that come back go on where they were, if the server still has what they lack; and what is
 //! kept for them costs its bytes once.
 //!
-//! What is expected is Redis's: offsets count the bytes of the stream from 1 on, PSYNC asks for the next
-//! one, and what is kept is what INFO replication says.
+//! The expected behavior is that of Redis: offsets count the bytes of the stream from 1 on, PSYNC names the next one,
+//! and INFO replication shows the retained range.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -36,7 +36,7 @@ fn line(conn: &mut Conn) -> String {
     }
 }
 
-/// What PSYNC is answered, and the connection.
+/// The reply to PSYNC, and the connection.
 fn psync(server: &Server, id: &str, next: i64) -> (String, Conn) {
     let mut conn = server.connect();
     assert_reply!(conn, "REPLCONF capa psync2", "OK");
@@ -64,7 +64,7 @@ fn assert_same(server: &Server, replica: &Server) {
 }
 
 #[test]
-fn a_replica_whose_link_is_cut_under_load_goes_on_where_it_was() {
+fn a_replica_whose_link_is_cut_under_load_resumes() {
     for policy in ["", "always"] {
         let mut launch =
             with_workers(2).set("repl-backlog-size", "100mb").set("enable-debug-command", "yes");
@@ -116,7 +116,7 @@ fn one_that_lacks_more_than_is_kept_gets_everything() {
 }
 
 #[test]
-fn what_is_kept_is_kept_to_the_byte() {
+fn the_backlog_is_kept_to_the_byte() {
     let server = with_workers(2)
         .set("repl-backlog-size", "16kb")
         .set("repl-ping-replica-period", "10000")
@@ -164,7 +164,7 @@ fn what_is_kept_is_kept_to_the_byte() {
     for (field, count) in counts {
         assert_eq!(server.info(field), count.to_string(), "{field}");
     }
-    // Who did not say that it knows names is not told any. Names are compared as numbers are.
+    // A replica that does not announce psync2 gets no ID. IDs are compared without regard to case.
     let mut plain = server.connect();
     plain.send(&format!("PSYNC {} {}", id.to_uppercase(), end + 1));
     plain.expect_bytes(b"+CONTINUE\r\n");
@@ -172,9 +172,9 @@ fn what_is_kept_is_kept_to_the_byte() {
     assert_eq!(server.info("sync_partial_ok"), "0");
 }
 
-/// While nobody follows, the stream goes on: its places would else name other changes later.
+/// Without replicas, the stream continues: otherwise its offsets would name other changes later.
 #[test]
-fn what_changes_while_nobody_follows_is_in_what_comes_next() {
+fn changes_without_a_replica_are_in_the_backlog() {
     let server = with_workers(2).set("repl-ping-replica-period", "10000").start();
     let mut conn = server.connect();
     let (id, place, gone) = follow(&server);
@@ -194,7 +194,7 @@ fn what_changes_while_nobody_follows_is_in_what_comes_next() {
     for expected in ["select 0", "set a 1", "multi", "incr a", "incr b", "exec"] {
         assert_eq!(next().to_lowercase(), expected);
     }
-    // One that comes back knows the database: it is not told again.
+    // A returning replica knows the database: SELECT is not sent again.
     let end = number(&server, "master_repl_offset") as i64;
     let (_, mut again) = psync(&server, &id, end + 1);
     assert_reply!(conn, "SET c 1", "OK");
@@ -254,7 +254,7 @@ fn after_a_night(backlog: &str, keys: usize) -> (Server, Server) {
 }
 
 #[test]
-fn what_expired_while_a_primary_was_down_is_told_to_who_goes_on() {
+fn expiries_during_downtime_reach_a_replica_that_resumes() {
     let (server, replica) = after_a_night("1mb", 100);
     assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (0, 1));
     assert_eq!(replica.info("slave_repl_offset"), server.info("master_repl_offset"));
@@ -264,7 +264,7 @@ fn what_expired_while_a_primary_was_down_is_told_to_who_goes_on() {
 }
 
 #[test]
-fn if_more_has_expired_than_the_backlog_keeps_nobody_goes_on() {
+fn no_replica_resumes_if_expiries_exceed_the_backlog() {
     for keys in [2000, 5000] {
         let (server, _replica) = after_a_night("16kb", keys);
         assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (1, 0));
@@ -283,7 +283,7 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     for _ in 0..80 {
         conn.call(&["SET", "key", &value]);
     }
-    // What the kernel has taken does not count, what is in the backlog may be behind.
+    // Bytes that the kernel has taken do not count, and the replica may lag by the bytes in the backlog.
     assert_eq!(conn.info("connected_slaves"), "1");
     while conn.info("connected_slaves") == "1" {
         conn.call(&["SET", "key", &value]);
@@ -296,7 +296,7 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     }
 }
 
-/// Bytes that a stalled stream of 20 MB takes for so many replicas.
+/// The memory of a stalled stream of 20 MB for this number of replicas.
 fn cost_of(replicas: usize, value: &str, count: usize) -> u64 {
     let server = with_workers(2)
         .set("client-output-buffer-limit", "replica 0 0 0")

@@ -92,7 +92,7 @@ fn fill(conn: &mut Conn) {
     assert_eq!(conn.call(&["FUNCTION", "LOAD", LIBRARY]).text(), "lib");
 }
 
-/// What tells two datasets apart.
+/// Values that distinguish two datasets.
 fn dataset(conn: &mut Conn) -> [String; 4] {
     ["DEBUG DIGEST", "FUNCTION LIST WITHCODE", "PEXPIRETIME later", "INFO keyspace"]
         .map(|line| conn.cmd(line).to_string())
@@ -100,7 +100,7 @@ fn dataset(conn: &mut Conn) -> [String; 4] {
 }
 
 #[test]
-fn everything_comes_back_after_an_orderly_end() {
+fn all_data_is_recovered_after_a_clean_shutdown() {
     let home = Home::new();
     let (server, mut conn) = home.start();
     fill(&mut conn);
@@ -145,7 +145,7 @@ fn everything_comes_back_after_an_orderly_end() {
 }
 
 #[test]
-fn what_was_saved_survives_the_loss_of_the_process() {
+fn a_saved_dataset_survives_the_loss_of_the_process() {
     let home = Home::new();
     let (server, mut conn) = home.start();
     fill(&mut conn);
@@ -202,7 +202,7 @@ fn settings_of_the_file_are_in_force() {
 }
 
 #[test]
-fn a_changed_directory_is_where_the_file_goes() {
+fn the_file_is_written_to_a_changed_directory() {
     let (home, other) = (Home::new(), Home::new());
     let (server, mut conn) = home.start();
     assert_reply!(conn, "SET k v", "OK");
@@ -214,7 +214,7 @@ fn a_changed_directory_is_where_the_file_goes() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_saved_at_the_end() {
+fn shutdown_saves_only_as_configured_or_requested() {
     for (save, words, is_saved) in [
         ("", "", false),
         ("", "SAVE", true),
@@ -243,9 +243,9 @@ fn only_what_is_asked_for_is_saved_at_the_end() {
     }
 }
 
-/// Whoever is answered before the end finds the write in the file, however busy the server was.
+/// A write with a reply before the end is in the file, however busy the server was.
 #[test]
-fn every_write_that_was_answered_is_in_the_last_snapshot() {
+fn every_acknowledged_write_is_in_the_last_snapshot() {
     let home = Home::new();
     each_backend(
         || home.launch(),
@@ -256,14 +256,14 @@ fn every_write_that_was_answered_is_in_the_last_snapshot() {
             for (client, answered) in answered.into_iter().enumerate() {
                 let kept = conn.cmd(&format!("GET counter:{client}")).text();
                 let kept: i64 = kept.parse().unwrap();
-                // The last one may have been executed and not answered.
+                // The last one may have been executed without a reply.
                 assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
             }
         },
     );
 }
 
-/// What each of some clients was answered last when SHUTDOWN ended the server.
+/// The last reply of each client when SHUTDOWN ended the server.
 fn write_until_the_end(server: &Server) -> Vec<i64> {
     const CLIENTS: usize = 8;
     let mut conn = server.connect();
@@ -291,7 +291,7 @@ fn write_until_the_end(server: &Server) -> Vec<i64> {
 }
 
 #[test]
-fn a_save_that_fails_is_told_and_the_server_goes_on() {
+fn a_failed_save_is_an_error_and_the_server_continues() {
     let (home, other) = (Home::new(), Home::new());
     let (mut server, mut conn) = home.start();
     assert_reply!(conn, "SAVE", "OK");
@@ -322,7 +322,8 @@ fn a_save_that_fails_is_told_and_the_server_goes_on() {
     assert_eq!(conn.info("rdb_changes_since_last_save"), "0");
     assert_eq!(other.files(), ["dump.rdb"]);
 
-    // A directory in the place of the file: all is written and cannot be moved there.
+    // A directory at the path of the file: everything is written, but the file cannot be moved
+    // there.
     fs::remove_file(other.file()).unwrap();
     fs::create_dir(other.file()).unwrap();
     assert_reply!(conn, "SAVE", "(error) ERR");
@@ -384,7 +385,7 @@ fn a_server_that_loads_can_be_stopped() {
         return; // it waits for the file
     }
     let home = Home::new();
-    // Nobody writes into it, so that it is never read to its end.
+    // The pipe has no writer, so that it is never read to its end.
     assert!(Command::new("mkfifo").arg(home.file()).status().unwrap().success());
     let (port, log) = (Port::claim(), fs::File::create(home.path("log")).unwrap());
     let mut child = Command::new(brisk_binary().unwrap())
@@ -410,7 +411,7 @@ fn keys_that_have_expired_are_not_loaded() {
     assert_reply!(conn, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
     assert_reply!(conn, "MSET a 1 b 2", "OK");
     assert_reply!(conn, "SET short v PX 1", "OK");
-    // Nobody asks for it, so it is still there.
+    // No client reads it, so it still exists.
     assert_reply!(conn, "DBSIZE", "(integer) 3");
     conn.send("SHUTDOWN");
     server.ended();
@@ -423,7 +424,7 @@ fn keys_that_have_expired_are_not_loaded() {
 }
 
 #[test]
-fn info_and_lastsave_tell_of_the_last_save() {
+fn info_and_lastsave_show_the_last_save() {
     let home = Home::new();
     let (_server, mut conn) = home.start();
     let started = conn.cmd("LASTSAVE").integer();

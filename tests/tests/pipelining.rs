@@ -1,4 +1,4 @@
-//! Commands sent together are answered in order, however the bytes are cut. (P1)
+//! Commands sent together get their replies in order, however the bytes are cut. (P1)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config};
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
-fn inline_commands_with_quotes_are_answered_in_order() {
+fn inline_commands_with_quotes_get_replies_in_order() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.send_raw(b"INCR 'some_key'\r\nINCR 'some_key'\r\n");
@@ -54,7 +54,8 @@ fn requests_cut_at_every_byte_are_understood() {
         for cut in 1..request.len() {
             conn.send_raw(&request[..cut]);
             if let Some(whole_replies) = complete_before(cut) {
-                // Wait for what can be answered, so that the rest arrives in a segment of its own.
+                // Wait for the replies to complete requests, so that the rest arrives in a separate
+                // segment.
                 conn.expect_bytes(&REPLIES[..whole_replies]);
                 conn.send_raw(&request[cut..]);
                 conn.expect_bytes(&REPLIES[whole_replies..]);

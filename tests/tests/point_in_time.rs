@@ -1,4 +1,4 @@
-//! The file of a BGSAVE is the dataset of one moment, whatever clients do meanwhile.
+//! The file of a BGSAVE is the dataset of one moment, whatever clients do during it.
 //!
 //! Clients keep promises that hold at each moment: sums that do not change, values that are
 //! changed together in transactions and scripts. A file in which one is broken is of no moment.
@@ -28,7 +28,7 @@ fn load(program: Launch, rdb: &[u8]) -> Server {
     let home = TempDir::new();
     fs::write(home.path("dump.rdb"), rdb).unwrap();
     let server = program.set("dir", home.path("").to_str().unwrap()).start();
-    // A real server answers meanwhile.
+    // A real server replies while it loads.
     server.wait_for_info("loading", |loading| loading == "0");
     server
 }
@@ -73,7 +73,7 @@ fn fill(conn: &mut Conn) {
     run(conn, &lines);
 }
 
-/// What a client does at once: the promises hold before and after.
+/// An atomic step of a client: the invariants hold before and after.
 fn step(random: &mut Random, serial: u64) -> Vec<String> {
     let mut below = |bound: u64| random.below(bound as usize) as u64;
     let (pair, n) = (below(PAIRS), below(100));
@@ -210,7 +210,7 @@ fn check(conn: &mut Conn) {
     conn.cmd("SELECT 0");
 }
 
-/// Fields and their values are members and their scores.
+/// The fields and values of the hash are the members and scores of the sorted set.
 fn same_members(conn: &mut Conn, hash: &str, zset: &str) {
     let pairs = |list: Vec<String>| {
         let mut pairs: Vec<(String, String)> =
@@ -245,7 +245,7 @@ fn beside_writers(server: &Server, clients: u64, body: impl FnOnce(&dyn Fn() -> 
     steps.into_inner()
 }
 
-/// Ends the writers also if an assertion fails.
+/// Ends the writers even if an assertion fails.
 struct EndsAtLast<'e>(&'e AtomicBool);
 
 impl Drop for EndsAtLast<'_> {
@@ -305,7 +305,7 @@ fn a_file_has_the_digest_of_its_moment() {
         beside_writers(&server, 3, |_| {
             wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
         });
-        // What has expired may still be counted, and is in no loaded dataset.
+        // Expired keys may still be counted, and are in no loaded dataset.
         let brief: Vec<String> = (0..100).map(|n| format!("brief:{n}")).collect();
         conn.cmd(&format!("DEL {}", brief.join(" ")));
         assert_ne!(conn.cmd("DEBUG DIGEST").text(), digest);
@@ -354,7 +354,7 @@ fn changes_within_huge_values_are_not_in_the_file() {
     assert_reply!(load(Launch::redis(), &rdb).connect(), "DEBUG DIGEST", digest);
 }
 
-/// What is evicted is kept until it is written: to evict more would free nothing either.
+/// Evicted data is kept until it is written: evicting more would free nothing either.
 #[test]
 fn eviction_does_not_run_away_while_a_snapshot_is_taken() {
     if subject_is_redis() {
@@ -370,7 +370,7 @@ fn eviction_does_not_run_away_while_a_snapshot_is_taken() {
     let used: u64 = conn.info("used_memory").parse().unwrap();
     assert_reply!(conn, "CONFIG SET rdb-key-save-delay 10000000", "OK");
     assert_reply!(conn, "BGSAVE", "Background saving started");
-    // A tenth is too much, and then comes as much again, none of which is freed meanwhile.
+    // A tenth is too much, and then as much again arrives, none of which is freed in the meantime.
     assert_reply!(conn, &format!("CONFIG SET maxmemory {}", used - used / 10), "OK");
     for n in 0..keys / 10 {
         assert_eq!(conn.call(&["SET", &format!("new:{n}"), &value]).to_string(), "OK");

@@ -1,4 +1,4 @@
-//! What the server makes of bytes that are no commands, and how HELLO switches the protocol.
+//! Bytes that are not commands, and how HELLO switches the protocol.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -47,7 +47,7 @@ fn endless_lines_are_cut_off() {
 }
 
 #[test]
-fn replies_owed_before_the_broken_request_are_still_sent() {
+fn replies_before_a_broken_request_are_still_sent() {
     each_backend(Launch::subject, |server| {
         let words = last_words(server.connect(), b"PING\r\n*1\r\n!\r\n");
         assert_eq!(words, "+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n");
@@ -55,7 +55,7 @@ fn replies_owed_before_the_broken_request_are_still_sent() {
 }
 
 #[test]
-fn a_broken_request_is_not_answered_while_replies_are_off() {
+fn a_broken_request_gets_no_reply_while_replies_are_off() {
     if brisk_testkit::server::subject_is_redis() {
         return; // answers nothing either, but leaves the connection open
     }
@@ -82,7 +82,7 @@ fn empty_requests_are_passed_over() {
 }
 
 #[test]
-fn hello_tells_who_is_there_and_switches_the_protocol() {
+fn hello_describes_the_server_and_switches_the_protocol() {
     each_config(|server| {
         let mut conn = server.connect();
         let id = conn.id();
@@ -100,7 +100,7 @@ fn hello_tells_who_is_there_and_switches_the_protocol() {
 }
 
 #[test]
-fn hello_refuses_what_it_does_not_know() {
+fn hello_rejects_unknown_arguments() {
     each_config(|server| {
         let mut conn = server.connect();
         assert_reply!(conn, "HELLO 4", "(error) NOPROTO unsupported protocol version");
@@ -142,7 +142,7 @@ fn resp3_has_its_own_shapes() {
 }
 
 #[test]
-fn every_shape_a_reply_can_have_is_written_in_the_protocol_spoken() {
+fn every_type_of_reply_is_encoded_in_the_current_protocol() {
     each_config(|server| {
         let mut conn = server.connect();
         let shapes: [(&str, &[u8], &[u8]); 8] = [
@@ -188,7 +188,7 @@ fn going_back_to_resp2_takes_effect_at_once() {
 }
 
 #[test]
-fn quit_answers_and_closes() {
+fn quit_replies_and_closes() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.send_raw(b"PING\r\nQUIT\r\nSET k v\r\n");
@@ -220,7 +220,7 @@ fn long_unknown_commands_are_quoted_in_part() {
 }
 
 #[test]
-fn errors_repeat_words_byte_for_byte_up_to_a_nul() {
+fn errors_quote_arguments_byte_for_byte_up_to_a_nul() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         conn.send_raw(b"*2\r\n$6\r\nnosuch\r\n$3\r\n\xff\x00a\r\n");
@@ -239,7 +239,7 @@ fn errors_repeat_words_byte_for_byte_up_to_a_nul() {
 }
 
 #[test]
-fn an_http_request_is_closed_without_an_answer() {
+fn an_http_request_is_closed_without_a_reply() {
     let server = Launch::subject().start();
     for line in ["POST / HTTP/1.1\r\nHost: x\r\n\r\nSET pwned 1\r\n", "Host: x\r\nSET pwned 1\r\n"]
     {

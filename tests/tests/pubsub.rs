@@ -50,7 +50,7 @@ fn messages_and_confirmations_have_the_forms_of_redis() {
 }
 
 #[test]
-fn in_resp2_a_subscriber_may_only_listen() {
+fn in_resp2_a_subscriber_can_only_change_subscriptions() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.cmd("SSUBSCRIBE c");
@@ -85,7 +85,7 @@ fn in_resp2_a_subscriber_may_only_listen() {
 }
 
 #[test]
-fn pubsub_tells_who_listens_to_what() {
+fn pubsub_lists_channels_and_counts_subscribers() {
     each_config(|server| {
         let [mut a, mut b, mut conn] = server.connections();
         a.pipeline(&["SUBSCRIBE news", "PSUBSCRIBE n*", "SSUBSCRIBE shard"]);
@@ -165,7 +165,7 @@ fn client_reply_off_silences_replies_but_no_messages() {
 }
 
 #[test]
-fn a_publisher_hears_itself_behind_its_reply() {
+fn a_publisher_gets_its_own_message_after_the_reply() {
     each_config(|server| {
         if server.resp() == 2 || subject_is_redis() {
             return; // Before 7.2 Redis had the message first.
@@ -182,7 +182,7 @@ fn a_publisher_hears_itself_behind_its_reply() {
 }
 
 #[test]
-fn a_large_message_arrives_whole_at_everybody() {
+fn a_large_message_arrives_complete_at_every_subscriber() {
     each_config(|server| {
         let mut subs: [Conn; 4] = server.connections();
         subs[3].hello(if server.resp() == 3 { 2 } else { 3 });
@@ -256,7 +256,7 @@ fn assert_in_order(sub: &mut Conn, publishers: usize, count: usize) -> Vec<Strin
 }
 
 #[test]
-fn all_subscribers_hear_all_publishers_in_one_order() {
+fn all_subscribers_get_all_messages_in_one_order() {
     const PUBLISHERS: usize = 4;
     const COUNT: usize = 1000;
     each_config_of(
@@ -282,7 +282,7 @@ fn all_subscribers_hear_all_publishers_in_one_order() {
 }
 
 #[test]
-fn what_was_published_before_is_heard_before_whoever_published_it() {
+fn messages_arrive_in_order_across_publishers() {
     each_config_of(
         || with_workers(2),
         |server| {
@@ -304,7 +304,7 @@ fn what_was_published_before_is_heard_before_whoever_published_it() {
 }
 
 #[test]
-fn nobody_hears_what_was_published_before_the_subscription() {
+fn no_message_from_before_the_subscription_arrives() {
     each_config_of(
         || with_workers(2),
         |server| {
@@ -374,7 +374,7 @@ fn assert_nobody_listens(server: &Server) {
 }
 
 #[test]
-fn a_thousand_subscribers_hear_everything_and_leave_nothing() {
+fn a_thousand_subscribers_get_everything_and_leave_nothing() {
     each_config_of(
         || with_workers(2),
         |server| {
@@ -410,7 +410,7 @@ fn a_thousand_subscribers_hear_everything_and_leave_nothing() {
 }
 
 #[test]
-fn a_subscriber_that_does_not_read_is_closed_and_the_others_hear_on() {
+fn a_subscriber_that_does_not_read_is_closed_and_others_continue() {
     each_config_of(
         || with_workers(2).set("client-output-buffer-limit", "pubsub 1mb 0 0"),
         |server| {

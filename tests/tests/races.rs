@@ -22,11 +22,11 @@ fn race_on(workers: usize) {
 }
 
 #[test]
-fn two_workers_answer_as_if_all_came_one_after_the_other() {
+fn histories_of_two_workers_are_linearizable() {
     race_on(2);
 }
 
 #[test]
-fn four_workers_answer_as_if_all_came_one_after_the_other() {
+fn histories_of_four_workers_are_linearizable() {
     race_on(4);
 }

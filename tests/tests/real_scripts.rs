@@ -1,5 +1,5 @@
-//! Scripts in the style of job queues, rate limiters, locks and leaderboards, unchanged, beside a
-//! real Redis: every reply and the keys that are left must be the same.
+//! Scripts in the style of job queues, rate limiters, locks and leaderboards, unchanged, compared
+//! with a real Redis: every reply and the remaining keys must be the same.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Conn, Launch};

@@ -1,6 +1,6 @@
-//! CLIENT CAPA redirect: a replica sends who asked for it to its primary.
+//! CLIENT CAPA redirect: a replica redirects clients with this capability to its primary.
 //!
-//! What is expected is what Valkey 8.0.1 answers, which is the control where it is there.
+//! The expected replies are those of Valkey 8.0.1, which is the control if it is installed.
 
 use brisk_testkit::kind::Kind;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
@@ -28,7 +28,7 @@ fn redirected(server: &Server) -> Conn {
 }
 
 #[test]
-fn who_can_be_redirected_is_sent_to_the_primary() {
+fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
     each_kind(|launch| {
         let (primary, replica) = (launch().start(), launch().start());
         let there = format!("(error) REDIRECT 127.0.0.1:{}", primary.port());
@@ -37,7 +37,7 @@ fn who_can_be_redirected_is_sent_to_the_primary() {
         assert_reply!(conn, "MULTI", "OK");
         assert_reply!(conn, "SET k 2", "QUEUED");
         follow(&replica, &primary);
-        // The transaction is over: it is to be done again there.
+        // The transaction is discarded: the client must repeat it there.
         assert_reply!(conn, "EXEC", there);
         assert_reply!(conn, "EXEC", "(error) ERR EXEC without MULTI");
         assert_reply!(conn, "SET k 1", there);
@@ -48,12 +48,12 @@ fn who_can_be_redirected_is_sent_to_the_primary() {
         assert_reply!(conn, "GET k", there);
         let refused = "(error) EXECABORT Transaction discarded because of previous errors.";
         assert_reply!(conn, "EXEC", refused);
-        // Others are answered as ever.
+        // Other clients get the usual replies.
         let mut other = replica.connect();
         assert_reply!(other, "GET k", "(nil)");
         let read_only = "(error) READONLY You can't write against a read only replica.";
         assert_reply!(other, "SET k 1", read_only);
-        // It may ask for what the replica has, and is still not to write.
+        // It may read from the replica, but still not write.
         assert_reply!(conn, "READONLY", "OK");
         assert_reply!(conn, "GET k", "(nil)");
         assert_reply!(conn, "SET k 1", there);
@@ -69,7 +69,7 @@ fn who_can_be_redirected_is_sent_to_the_primary() {
 }
 
 #[test]
-fn without_a_cluster_redis_refuses_readonly_to_whom_it_does_not_redirect() {
+fn without_a_cluster_readonly_needs_the_redirect_capability() {
     let server = Kind::Brisk.launch().start();
     let mut conn = server.connect();
     let refused = "(error) ERR This instance has cluster support disabled";
@@ -80,7 +80,7 @@ fn without_a_cluster_redis_refuses_readonly_to_whom_it_does_not_redirect() {
 }
 
 #[test]
-fn while_a_failover_is_in_progress_they_wait_for_its_end() {
+fn redirected_clients_wait_for_the_end_of_a_failover() {
     each_kind(|launch| {
         let (primary, replica) = (launch().start(), launch().start());
         follow(&replica, &primary);
@@ -91,7 +91,7 @@ fn while_a_failover_is_in_progress_they_wait_for_its_end() {
         let target = format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 100 FORCE", replica.port());
         assert_reply!(admin, &target, "OK");
         primary.wait_for_info("master_failover_state", |state| state == "failover-in-progress");
-        // To write and to read: either might be sent back from there.
+        // Writes and reads: either might be redirected back from there.
         let mut reader = redirected(&primary);
         conn.send("SET k 2");
         reader.send("GET k");

@@ -24,7 +24,7 @@ struct Pair {
 
 impl Pair {
     fn start(replica: Launch) -> Pair {
-        // What expires stays at the primary until somebody asks for it there.
+        // Expired keys stay at the primary until a client accesses them there.
         let primary = Launch::redis().set("repl-diskless-sync-delay", "0").start();
         let mut at_primary = primary.connect();
         assert_reply!(at_primary, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
@@ -103,20 +103,20 @@ fn expired_keys_of_a_replica_are_hidden_and_stay_until_its_primary_removes_them(
             ("DBSIZE", "(integer) 3"),
         ]);
         assert_eq!(pair.at_replica.info("expired_keys"), "0");
-        // Asked for, they go: there, and here by its word.
+        // An access removes them: at the primary, and at the replica by its DEL.
         pair.write("EXISTS due hash");
         pair.check(&[("DBSIZE", "(integer) 1")]);
         assert_eq!(pair.at_replica.info("expired_keys"), "0");
     });
 }
 
-/// What the primary sends finds them: there they are.
+/// Commands of the primary find them: they exist there.
 #[test]
 fn to_its_primary_a_replica_has_keys_that_have_expired() {
     each_replica(|mut pair| {
         pair.write("SET due 1 PXAT 1");
         pair.check(&[("EXISTS due", "(integer) 0"), ("DBSIZE", "(integer) 1")]);
-        // It is set anew there, and is persistent here, too.
+        // It is set again there, and is persistent here, too.
         pair.write("SET due 2");
         pair.check(&[("GET due", "\"2\""), ("TTL due", "(integer) -1")]);
     });
@@ -152,7 +152,7 @@ fn clients_of_a_replica_do_not_write() {
         ]);
         let refused = pair.at_replica.cmd("EVAL \"return redis.call('SET', 'k', '2')\" 0");
         assert!(refused.to_string().starts_with(&format!("{READONLY} script: ")), "{refused}");
-        // Who may write finds expired keys gone.
+        // Clients that may write find expired keys gone.
         pair.write("SET due 1 PXAT 1");
         pair.check(&[
             ("CONFIG SET replica-read-only no", "OK"),
@@ -165,9 +165,9 @@ fn clients_of_a_replica_do_not_write() {
     });
 }
 
-/// What they gave a deadline goes when it has expired, and what the primary gave one stays.
+/// Keys to which clients gave a TTL are removed when they expire, and those with a TTL of the primary stay.
 #[test]
-fn what_clients_of_a_writable_replica_let_expire_is_removed() {
+fn keys_that_clients_of_a_writable_replica_let_expire_are_removed() {
     each_replica(|mut pair| {
         pair.write("MSET theirs 1 changed 1 copied 1 renamed 1");
         let conn = &mut pair.at_replica;
@@ -208,7 +208,7 @@ fn what_clients_of_a_writable_replica_let_expire_is_removed() {
 
 /// A key of both: who gave it a deadline last says when it is gone. Redis removes what is the primary's.
 #[test]
-fn what_the_primary_gave_a_deadline_after_a_client_is_the_primarys() {
+fn a_ttl_of_the_primary_replaces_that_of_a_client_of_the_replica() {
     let mut pair = Pair::start(Launch::new(Program::Brisk));
     assert_reply!(pair.at_replica, "CONFIG SET replica-read-only no", "OK");
     assert_reply!(pair.at_replica, "SET both 1 PX 100000", "OK");
@@ -226,7 +226,7 @@ fn quoted(error: &str) -> String {
 }
 
 #[test]
-fn without_its_primary_a_replica_tells_of_its_data_only_if_it_may() {
+fn a_replica_without_its_primary_serves_stale_data_only_if_allowed() {
     each_replica(|mut pair| {
         pair.write("SET k 1");
         pair.primary.kill();
@@ -284,7 +284,7 @@ fn without_its_primary_a_replica_tells_of_its_data_only_if_it_may() {
 }
 
 #[test]
-fn a_replica_says_whose_it_is_and_how_it_stands_with_it() {
+fn a_replica_reports_its_primary_and_link_state() {
     const TAIL: &[&str] = &[
         "slave_priority",
         "slave_read_only",
@@ -399,7 +399,7 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
 }
 
 #[test]
-fn a_replica_comes_from_the_address_that_it_is_told_to() {
+fn a_replica_connects_from_its_bind_source_addr() {
     for launch in [Launch::redis(), Launch::new(Program::Brisk)] {
         // That is another machine's to it.
         let primary = Launch::redis().set("protected-mode", "no");

@@ -26,8 +26,8 @@ impl Stream {
         Stream(conn, magic)
     }
 
-    /// The next command but PING, as one line. SELECT is told without its number, since that
-    /// depends on what came before.
+    /// The next command except PING, as one line. SELECT has no number, since that depends on
+    /// earlier commands.
     fn next(&mut self) -> String {
         loop {
             let line = match self.0.reply() {
@@ -89,7 +89,7 @@ fn changes_arrive_as_what_repeats_them() {
 }
 
 #[test]
-fn a_replica_is_no_ordinary_client() {
+fn a_replica_is_not_an_ordinary_client() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     let mut stream = Stream::attach(&server);
@@ -116,7 +116,7 @@ fn a_replica_is_no_ordinary_client() {
 }
 
 #[test]
-fn what_is_executed_nowhere_can_be_sent_to_replicas() {
+fn debug_replicate_sends_commands_that_are_not_executed() {
     let server = with_workers(2).set("enable-debug-command", "yes").start();
     let mut conn = server.connect();
     // Without replicas it is nothing.
@@ -128,7 +128,7 @@ fn what_is_executed_nowhere_can_be_sent_to_replicas() {
 }
 
 #[test]
-fn what_a_replica_was_sent_of_the_stream_is_counted() {
+fn bytes_of_the_stream_sent_to_a_replica_are_counted() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     let mut stream = Stream::attach(&server);
@@ -154,7 +154,7 @@ fn a_shorter_time_between_pings_is_in_force_at_once() {
 }
 
 #[test]
-fn psync_without_a_number_is_refused() {
+fn psync_without_a_number_is_rejected() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     let refused = "(error) ERR value is not an integer or out of range";
@@ -165,7 +165,7 @@ fn psync_without_a_number_is_refused() {
 
 /// Once a worker waited for ever for a slot that it held itself.
 #[test]
-fn after_a_reload_changes_go_on_to_replicas() {
+fn after_a_reload_changes_still_reach_replicas() {
     let server = with_workers(1).set("enable-debug-command", "yes").start();
     let mut conn = server.connect();
     let mut stream = Stream::attach(&server);
@@ -209,7 +209,7 @@ fn a_snapshot_has_the_version_that_its_values_need() {
 }
 
 #[test]
-fn what_waits_for_a_replica_evicts_nothing() {
+fn output_that_waits_for_a_replica_evicts_no_keys() {
     let server = with_workers(2).set("maxmemory-policy", "allkeys-lru").start();
     let mut conn = server.connect();
     for n in 0..2000 {
@@ -235,7 +235,7 @@ fn what_waits_for_a_replica_evicts_nothing() {
 }
 
 #[test]
-fn who_waits_is_served_behind_the_command_that_serves_him() {
+fn a_blocked_client_is_served_after_the_command_that_unblocks_it() {
     let server = with_workers(2).start();
     let [mut one, mut two] = server.connections();
     let mut stream = Stream::attach(&server);
@@ -247,7 +247,7 @@ fn who_waits_is_served_behind_the_command_that_serves_him() {
 }
 
 #[test]
-fn scripts_are_told_as_what_they_changed_and_functions_as_they_are() {
+fn scripts_are_replicated_as_effects_and_functions_as_libraries() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     let mut stream = Stream::attach(&server);
@@ -338,7 +338,7 @@ fn a_snapshot_and_what_follows_do_not_overlap() {
 }
 
 #[test]
-fn nobody_may_become_a_replica_within_a_transaction() {
+fn no_client_can_become_a_replica_within_a_transaction() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     conn.cmd("MULTI");
@@ -377,7 +377,7 @@ fn a_real_redis_follows() {
         let role = conn.cmd("ROLE");
         let listed = role.elements()[2].elements()[0].elements()[1].text();
         assert!(listed.contains(&replica.port().to_string()), "{listed}");
-        // It tells once a second how far it is.
+        // It reports its offset once a second.
         wait_until("its word", || conn.info("slave0").contains("state=online"));
     }
     // When it is gone, nothing is collected any more.
@@ -388,7 +388,7 @@ fn a_real_redis_follows() {
 
 /// A replica has nothing that is not in the append-only file yet: this server could lose it.
 #[test]
-fn a_replica_is_told_what_the_file_has() {
+fn a_replica_gets_only_data_that_the_append_only_file_has() {
     if subject_is_redis() {
         return;
     }

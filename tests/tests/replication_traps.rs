@@ -1,15 +1,15 @@
 //! Where replicas of other makers went wrong: huge commands, less memory than the primary has, a restart,
 //! and another order in the midst of one. (D2)
 //!
-//! Each test runs with ours as a replica of a real Redis and of ours, and first with a real Redis as the
-//! replica, which shows that it asks for the right thing.
+//! Each test runs with ours as a replica of a real Redis and of ours, and first with a real Redis as the replica, which
+//! shows that it tests the right behavior.
 
 use brisk_testkit::digest::assert_same;
 use brisk_testkit::proxy::Direction;
 use brisk_testkit::{Conn, Kind, Proxy, assert_reply, wait_until};
 use brisk_tests::links::{Node, wait_until_caught_up};
 
-/// Who follows whom: replica and primary.
+/// The pairs: replica and primary.
 const PAIRS: &[[Kind; 2]] =
     &[[Kind::Redis, Kind::Redis], [Kind::Brisk, Kind::Redis], [Kind::Brisk, Kind::Brisk]];
 
@@ -32,7 +32,7 @@ fn number(conn: &mut Conn, field: &str) -> u64 {
 }
 
 #[test]
-fn what_a_primary_sends_may_be_longer_than_what_a_client_may() {
+fn requests_of_a_primary_can_exceed_the_limits_of_clients() {
     let limits = [("client-query-buffer-limit", "1mb"), ("proto-max-bulk-len", "1mb")];
     each_pair(&limits, |replica, primary| {
         let (mut at_primary, mut at_replica) = (primary.server.connect(), replica.server.connect());
@@ -59,12 +59,12 @@ fn what_a_primary_sends_may_be_longer_than_what_a_client_may() {
 }
 
 #[test]
-fn a_replica_with_less_memory_than_its_primary_keeps_all_until_it_is_one() {
+fn a_replica_with_less_memory_keeps_all_data_until_it_is_promoted() {
     let limits = [("maxmemory", "40mb"), ("maxmemory-policy", "allkeys-lru")];
     each_pair(&limits, |replica, primary| {
         let (mut at_primary, mut at_replica) = (primary.server.connect(), replica.server.connect());
         at_primary.cmd("DEBUG POPULATE 100 before 200000");
-        // What comes with the stream, and then with a copy of everything.
+        // Data of the stream, and then of a full copy.
         for n in 0..100 {
             assert_eq!(
                 at_primary.call(&["SET", &format!("key:{n}"), &"x".repeat(500_000)]).text(),
@@ -102,7 +102,7 @@ fn restart(node: &mut Node, directives: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_replica_that_was_restarted_goes_on_where_it_was() {
+fn a_restarted_replica_resumes() {
     for [replica, primary] in PAIRS {
         eprintln!("note: {replica} follows {primary}");
         let primary = Node::start(*primary, |launch| launch);
@@ -124,7 +124,7 @@ fn a_replica_that_was_restarted_goes_on_where_it_was() {
 }
 
 #[test]
-fn the_replicas_of_a_primary_that_was_restarted_go_on_where_they_were() {
+fn replicas_of_a_restarted_primary_resume() {
     for [replica, primary] in PAIRS {
         eprintln!("note: {replica} follows {primary}");
         let mut primary = Node::start(*primary, |launch| launch);
@@ -142,8 +142,7 @@ fn the_replicas_of_a_primary_that_was_restarted_go_on_where_they_were() {
     }
 }
 
-/// Has `replica` be told of another primary while it is as `amid` leaves it, and asserts that it follows
-/// that one.
+/// Gives `replica` another primary while it is in the state that `amid` creates, and asserts that it follows that one.
 fn goes_over(replica: &Node, amid: impl Fn(&mut Conn)) {
     let other = Node::start(Kind::Redis, |launch| launch);
     other.server.connect().cmd("DEBUG POPULATE 300 other 20");
@@ -162,7 +161,7 @@ fn goes_over(replica: &Node, amid: impl Fn(&mut Conn)) {
 
 #[test]
 fn another_primary_may_be_named_at_any_moment() {
-    // The real one looks at its clients between so many bytes.
+    // The real one serves its clients once per this number of bytes.
     each_pair(&[("loading-process-events-interval-bytes", "1024")], |replica, primary| {
         primary.server.connect().cmd("DEBUG POPULATE 20000 key 500");
         let link = Proxy::to(&primary.server.address());
@@ -172,7 +171,7 @@ fn another_primary_may_be_named_at_any_moment() {
             conn.cmd("FLUSHALL");
             assert_reply!(conn, &order, "OK");
         };
-        // Nobody answers.
+        // The primary does not reply.
         goes_over(replica, |conn| {
             link.stall(Direction::ToClient, true);
             asks(conn);

@@ -1,4 +1,5 @@
-//! SCAN's promise: what is there throughout is returned, whatever is written meanwhile.
+//! SCAN's promise: keys that exist throughout are returned, whatever is written during the
+//! iteration.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Conn, assert_reply, each_config, each_protocol};
@@ -93,7 +94,7 @@ fn match_and_type_filter() {
 }
 
 #[test]
-fn odd_cursors_are_refused_or_survived() {
+fn odd_cursors_are_rejected_or_harmless() {
     each_protocol(|server| {
         let mut conn = server.connect();
         fill(&mut conn, 0..100, "key:");

@@ -1,13 +1,13 @@
-//! The language of scripts beside Lua 5.1: numbers as text, KEYS and ARGV, the standard functions,
-//! and what is not there. `tests/data/script-language.txt` has scripts with the replies of a real
-//! Redis, which can be asked itself (`BRISK_TEST_SUBJECT=redis`).
+//! The language of scripts compared with Lua 5.1: numbers as text, KEYS and ARGV, the standard
+//! functions, and missing functions. `tests/data/script-language.txt` has scripts with the replies
+//! of a real Redis, which can also run them (`BRISK_TEST_SUBJECT=redis`).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::{subject_is_redis, workspace_root};
 use brisk_testkit::{Conn, Launch};
 use std::fs;
 
-/// Differences told before the test ends.
+/// The number of differences that are printed before the test ends.
 const TOLD_MAX: usize = 40;
 
 /// A script, and what it answers.

@@ -1,5 +1,5 @@
-//! `cjson`, `cmsgpack`, `struct` and `bit` beside those of a real Redis: the same expressions in
-//! our interpreter and by EVAL there, results and error texts compared.
+//! `cjson`, `cmsgpack`, `struct` and `bit` compared with those of a real Redis: the same
+//! expressions in our interpreter and by EVAL there, with their results and error texts.
 //!
 //! Objects and maps with several keys are compared after reading them back, since their order is
 //! not the same.
@@ -16,7 +16,7 @@ use std::fs;
 /// Random expressions of each kind.
 const RANDOM_EACH: usize = 500;
 
-/// Differences told before the test ends.
+/// The number of differences that are printed before the test ends.
 const TOLD_MAX: usize = 20;
 
 /// Makes text of results: what a call returned or raised, tables by their sorted keys, bytes beyond

@@ -35,7 +35,7 @@ fn fill(conn: &mut Conn) {
 }
 
 #[test]
-fn a_library_that_fills_its_interpreter_takes_nothing_from_scripts() {
+fn a_library_that_fills_its_interpreter_does_not_affect_scripts() {
     if subject_is_redis() {
         return;
     }
@@ -55,7 +55,7 @@ fn a_library_that_fills_its_interpreter_takes_nothing_from_scripts() {
 }
 
 #[test]
-fn a_script_that_fills_its_interpreter_takes_nothing_from_functions() {
+fn a_script_that_fills_its_interpreter_does_not_affect_functions() {
     if subject_is_redis() {
         return;
     }
@@ -74,7 +74,7 @@ fn a_script_that_fills_its_interpreter_takes_nothing_from_functions() {
 
 /// Also what the function had kept that ran last.
 #[test]
-fn a_library_that_goes_gives_its_memory_back() {
+fn a_deleted_library_frees_its_memory() {
     if subject_is_redis() {
         return;
     }
@@ -129,7 +129,7 @@ fn garbage_does_not_make_functions_fail() {
 }
 
 #[test]
-fn info_tells_scripts_from_functions() {
+fn info_separates_scripts_and_functions() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     assert_eq!(bytes(&mut conn, "number_of_cached_scripts"), 0);

@@ -129,7 +129,7 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
 }
 
 #[test]
-fn a_flush_gives_back_what_scripts_have_left_behind() {
+fn a_flush_frees_the_memory_of_scripts() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     let bytes = |conn: &mut Conn| conn.info("used_memory_vm_eval").parse::<u64>().unwrap();
@@ -180,7 +180,7 @@ fn read_only_scripts_write_nothing() {
 }
 
 #[test]
-fn what_a_script_selects_and_speaks_is_its_own() {
+fn a_script_has_its_own_database_and_protocol() {
     each_config(|server| {
         let mut conn = server.connect();
         let source = "redis.setresp(3) redis.call('SELECT', 9) redis.call('SET', KEYS[1], 1) \
@@ -193,9 +193,10 @@ fn what_a_script_selects_and_speaks_is_its_own() {
     });
 }
 
-/// Keys that a script does not declare are used as correctly: nobody sees it half done.
+/// Keys that a script does not declare are used correctly as well: no client sees an intermediate
+/// state.
 #[test]
-fn scripts_are_atomic_whatever_they_declare() {
+fn scripts_are_atomic_with_declared_and_undeclared_keys() {
     const TURNS: usize = 400;
     let server = with_workers(2).start();
     let mut conn = server.connect();
@@ -234,7 +235,7 @@ fn scripts_are_atomic_whatever_they_declare() {
 /// Scripts go beyond their keys after a write, each for the first time, while others do the same
 /// and hold what they need.
 #[test]
-fn scripts_that_surprise_each_other_all_end_well() {
+fn scripts_with_undeclared_keys_in_common_all_complete() {
     const ROUNDS: usize = 60;
     const CLIENTS: usize = 4;
     let server = with_workers(2).start();
@@ -363,9 +364,9 @@ fn a_library_that_loops_while_it_is_loaded_is_stopped() {
     });
 }
 
-/// It is kept apart from others before it takes long, and has to let its worker serve them then.
+/// It is isolated from others before it becomes slow, and then has to let its worker serve them.
 #[test]
-fn a_script_that_goes_beyond_its_keys_beside_a_slow_one_gives_way() {
+fn a_script_that_exceeds_its_keys_next_to_a_slow_one_yields() {
     if subject_is_redis() {
         return;
     }
@@ -461,7 +462,7 @@ fn commands_that_wait_do_not_wait_in_a_script() {
 }
 
 #[test]
-fn who_counts_replicas_in_a_script_hears_how_many_there_are() {
+fn wait_in_a_script_counts_replicas_with_dialect_valkey() {
     if subject_is_redis() {
         return;
     }
@@ -507,7 +508,7 @@ fn monitors_see_a_script_and_then_its_commands() {
 }
 
 #[test]
-fn a_runaway_script_is_killed_and_others_are_answered_meanwhile() {
+fn a_runaway_script_can_be_killed_while_others_get_replies() {
     for workers in [1, 2] {
         let server = with_workers(workers).set("busy-reply-threshold", "50").start();
         let [mut runner, mut conn, mut other] = server.connections();
@@ -589,7 +590,7 @@ fn a_slow_script_is_ended_by_no_shutdown_but_one_without_saving() {
     }
 }
 
-/// Unlike Redis, commands on keys that a slow script does not use are answered.
+/// Unlike Redis, the server executes commands on keys that a slow script does not use.
 #[test]
 fn keys_that_a_slow_script_does_not_declare_are_served() {
     if subject_is_redis() {
@@ -632,10 +633,10 @@ fn a_client_that_leaves_does_not_stop_its_script() {
     wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
 }
 
-/// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and
-/// for a client that is gone.
+/// FLUSHALL in a slow script: for a client without replies, next to a monitor, and for a
+/// disconnected client.
 #[test]
-fn a_slow_script_that_flushes_is_seen_once_and_answers_as_it_was_asked_to() {
+fn a_slow_script_that_flushes_is_monitored_once_and_obeys_client_reply() {
     for workers in [1, 2] {
         let server = with_workers(workers).set("busy-reply-threshold", "1").start();
         until_slow(&server, |turns| {
@@ -691,7 +692,7 @@ fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
     wait_until("the memory is back", || used() < 16 << 20);
 }
 
-/// What is there once may be shown many times.
+/// A value that is stored once may be shown many times.
 #[test]
 fn replies_of_more_than_a_script_may_take_are_errors() {
     if subject_is_redis() {
@@ -770,7 +771,7 @@ fn functions_are_loaded_called_listed_and_removed() {
 }
 
 #[test]
-fn a_payload_of_functions_goes_to_redis_and_back() {
+fn a_payload_of_functions_is_restored_by_redis_and_back() {
     let (ours, theirs) = (Launch::subject().start(), Launch::redis().start());
     let (mut ours, mut theirs) = (ours.connect(), theirs.connect());
     ours.call(&["FUNCTION", "LOAD", LIBRARY]);
@@ -857,7 +858,7 @@ fn a_slow_function_is_shown_and_killed() {
 
 /// Also inside of what the machine's own functions call, for the only worker that there is.
 #[test]
-fn a_slow_script_gives_way_wherever_it_is() {
+fn a_slow_script_yields_at_any_point() {
     let server = with_workers(1).set("busy-reply-threshold", "50").start();
     let [mut runner, mut conn] = server.connections();
     let busy = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
@@ -886,7 +887,7 @@ fn a_slow_script_gives_way_wherever_it_is() {
         assert!(killed.contains("killed by user"), "{place}: {killed}");
         wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
     }
-    // What takes long comes to its end if nobody minds.
+    // A slow call completes if no client kills it.
     let sort = "local t = {} for i = 1, 100000 do t[i] = i * 7919 % 100003 end \
                 table.sort(t, function(a, b) return a < b end) return {t[1], t[50000], t[100000]}";
     let sorted = eval(&mut runner, sort, 0, &[]).to_string();
@@ -952,7 +953,7 @@ fn a_script_of_eval_has_no_arguments_but_keys_and_argv() {
 }
 
 #[test]
-fn a_killed_script_is_told_where_it_was() {
+fn a_killed_script_reports_its_position() {
     each_config_of(
         || Launch::subject().set("busy-reply-threshold", "1"),
         |server| {
@@ -982,7 +983,7 @@ fn a_killed_script_is_told_where_it_was() {
 }
 
 #[test]
-fn time_stands_still_until_the_script_is_slow() {
+fn time_does_not_advance_until_the_script_is_slow() {
     each_config_of(
         || Launch::subject().set("busy-reply-threshold", "1"),
         |server| {

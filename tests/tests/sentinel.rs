@@ -1,19 +1,18 @@
 //! Failovers by real sentinels: whatever happens to the primary, there is one again with two replicas
 //! that have its data, and nothing is lost that was promised.
 //!
-//! What is promised, and asserted after each failover:
+//! The promises, which are asserted after each failover:
 //!
 //! - Whatever all replicas had before the failure stays: one of them is the next primary.
-//! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not
-//!   enough: sentinels choose by offsets that they asked for a while ago, and a planned failover does not
-//!   wait for the replica that it promotes.
-//! - So is each that was answered at all, if clients have asked by CLIENT DURABILITY that both replicas have
-//!   what they are answered: nothing is lost then.
-//! - Other acknowledged records may be lost, if they were written while the failover went on. They are
-//!   counted and printed.
-//! - A primary that is cut from its replicas soon refuses writes by `min-replicas-to-write`, so what it
-//!   acknowledges and loses is bounded.
-//! - No record is there in part, twice, or out of order, on any server.
+//! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not enough:
+//!   sentinels choose by offsets that they queried a while ago, and a planned failover does not wait for the replica
+//!   that it promotes.
+//! - If clients request with CLIENT DURABILITY that both replicas have a write before its reply, every acknowledged
+//!   record is kept.
+//! - Other acknowledged records may be lost if they were written during the failover. They are counted and printed.
+//! - A primary that is cut off from its replicas soon rejects writes (`min-replicas-to-write`), so the number of
+//!   acknowledged writes that it can lose is bounded.
+//! - No server has a record in part, twice, or out of order.
 //!
 //! `BRISK_FAILOVERS` makes more than one of each failure.
 
@@ -37,9 +36,9 @@ enum Failure {
     Killed,
     /// The process stands still, and goes on when there is another primary.
     Stopped,
-    /// Nobody reaches it, but a client that is beside it.
+    /// It is unreachable, except for a client on its side.
     Parted,
-    /// None: the sentinels are asked for another primary.
+    /// None: SENTINEL FAILOVER requests another primary.
     Planned,
 }
 
@@ -150,7 +149,7 @@ fn a_group_of_ours_survives_failovers() {
 
 /// Those of others have no such clients.
 #[test]
-fn a_group_of_ours_loses_nothing_that_its_clients_were_promised() {
+fn a_group_of_brisk_servers_loses_no_promised_write() {
     each_group(&[[Brisk; 3]], Promise::Durability);
 }
 

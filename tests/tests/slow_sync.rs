@@ -1,5 +1,5 @@
-//! A full synchronisation by a link that is slower than what is written meanwhile: what is to follow the
-//! snapshot goes into a file, so memory is bounded and the replica need not begin again.
+//! A full synchronisation over a link that is slower than the writes during it: the stream after the snapshot goes into
+//! a file, so memory is bounded and the replica need not begin again.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
@@ -13,9 +13,9 @@ const HARD: u64 = 16 << 20;
 const BACKLOG: u64 = 1 << 20;
 /// The stream goes to the file when memory has half of the limit beyond the backlog: this leaves it time to do so.
 const MOST_IN_MEMORY: u64 = BACKLOG + HARD * 3 / 4;
-/// What is written while the snapshot is on its way.
+/// The writes while the snapshot is sent.
 const WRITTEN: u64 = 60 << 20;
-/// By a link of this speed the snapshot of 30 MB takes minutes, however slow the machine is: no test waits for its end.
+/// At this speed of the link, the snapshot of 30 MB takes minutes on any machine: no test waits for its end.
 const BYTES_PER_S: u64 = 100_000;
 
 struct Slow {
@@ -85,7 +85,7 @@ fn figure(conn: &mut Conn, field: &str) -> u64 {
 }
 
 #[test]
-fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
+fn writes_during_a_slow_sync_go_through_a_file_to_the_replica() {
     if subject_is_redis() {
         return;
     }
@@ -110,7 +110,7 @@ fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
 
 /// As if it were in memory, where other servers have it.
 #[test]
-fn who_comes_back_meanwhile_goes_on_in_the_file() {
+fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
     if subject_is_redis() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Requests that need slots which others use all the time get them in the end, and keep nobody else
-//! from being served while they wait.
+//! Requests that need slots which others use all the time get them in the end, and block no other
+//! client while they wait.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TURNS: u64 = 20_000_000;
 
 #[test]
-fn who_waits_for_a_long_script_is_tried_alone_and_served_in_the_end() {
+fn a_request_starved_by_a_long_script_is_served_in_the_end() {
     if subject_is_redis() {
         return; // has one thread
     }
@@ -22,8 +22,8 @@ fn who_waits_for_a_long_script_is_tried_alone_and_served_in_the_end() {
     let (mut holder, mut wide) = (conns.remove(0), conns.remove(0));
     let script = format!("local n = 0 for i = 1, {TURNS} do n = n + 1 end return n");
     holder.send(&format!("EVAL \"{script}\" 1 held"));
-    // Once the script holds its key, this is tried with everybody stopped,
-    // which the script does not allow.
+    // Once the script holds its key, this is tried with all workers quiesced, which the script does
+    // not allow.
     wait_until("a request is starved", || {
         assert_reply!(wide, "MSET held 1 other 2", "OK");
         wide.info("starved_requests") != "0"

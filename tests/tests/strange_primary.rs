@@ -1,5 +1,5 @@
-//! A primary that sends what is no stream of commands: the replica closes the connection, keeps what came
-//! before, and asks for what follows it.
+//! A primary that sends bytes that are not a stream of commands: the replica closes the connection, keeps the earlier
+//! data, and requests the stream after it.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
@@ -19,7 +19,7 @@ fn follower() -> (Server, TcpListener, TcpStream) {
     follower_that_hears("+OK\r\n")
 }
 
-/// The same, which is answered so to what it tells of itself.
+/// The same, with this reply to everything that the replica reports about itself.
 fn follower_that_hears(answer: &str) -> (Server, TcpListener, TcpStream) {
     let (listener, port) = listen();
     let server = Launch::subject().start();
@@ -63,13 +63,13 @@ fn commands(all: &[&[&str]]) -> Vec<u8> {
     all.iter().flat_map(|words| encoded(words)).collect()
 }
 
-/// What a comparison that heals says of the slot of the key `kept` if the primary has no keys there.
+/// The marker of a healing comparison for the slot of the key `kept` if the primary has no keys there.
 fn nothing_is_kept() -> String {
     format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32))
 }
 
 #[test]
-fn what_is_no_command_ends_the_connection_and_what_came_before_is_kept() {
+fn malformed_input_ends_the_link_and_keeps_earlier_commands() {
     if subject_is_redis() {
         return;
     }
@@ -119,7 +119,7 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
     let before = conn.info("slave_repl_offset").parse::<usize>().expect("a number");
     assert_reply!(conn, "CLIENT PAUSE 100000 WRITE", "OK");
-    // What stands before it is no write, and shows that its turn has come.
+    // The bytes before it are not a write, and show that its turn has come.
     let ping = encoded(&["PING"]);
     stream
         .write_all(&[&*ping, &encoded(&["PING", &nothing_is_kept()])].concat())
@@ -132,9 +132,9 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("it to be healed", || conn.cmd("EXISTS kept").to_string() == "(integer) 0");
 }
 
-/// What it finds in comparisons is more than the kernel takes of it while its primary does not read.
+/// The findings of its comparisons are more than the kernel takes from it while its primary does not read.
 #[test]
-fn a_primary_that_does_not_read_is_told_later_or_not_and_the_link_stays() {
+fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
     const ROUNDS_MAX: u64 = 5000;
     if subject_is_redis() {
         return;
@@ -185,7 +185,7 @@ fn a_primary_that_does_not_read_is_told_later_or_not_and_the_link_stays() {
 /// A primary may have more databases than its replica. A Redis replica then executes the commands on the
 /// database that was selected before.
 #[test]
-fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
+fn commands_for_a_missing_database_change_no_other() {
     if subject_is_redis() {
         return;
     }
@@ -240,7 +240,7 @@ fn what_is_for_a_database_that_the_replica_lacks_changes_no_other() {
 }
 
 #[test]
-fn a_dataset_with_a_database_that_the_replica_lacks_is_refused_and_the_replica_lives() {
+fn a_dataset_with_a_missing_database_is_rejected_and_the_replica_keeps_running() {
     if subject_is_redis() {
         return;
     }
@@ -264,7 +264,7 @@ fn a_dataset_with_a_database_that_the_replica_lacks_is_refused_and_the_replica_l
 
 /// State that the primary's commands registered ends with its connection, not with the next connection.
 #[test]
-fn what_a_primary_has_registered_ends_with_its_connection() {
+fn state_registered_by_a_primary_ends_with_its_connection() {
     if subject_is_redis() {
         return;
     }
@@ -331,7 +331,7 @@ fn held(conn: &mut Conn) -> String {
 /// A newer primary, or one with modules, sends commands that this server does not know. The file must not contain
 /// them. A Redis replica restarts with the same values in all these cases, except that it rejects inline requests.
 #[test]
-fn what_was_not_executed_is_not_in_the_append_only_file_of_the_replica() {
+fn commands_that_were_not_executed_are_not_in_the_append_only_file_of_the_replica() {
     if subject_is_redis() {
         return;
     }
@@ -483,7 +483,7 @@ fn a_primary_that_cannot_save_is_followed() {
 
 /// Other servers read offsets as signed 64-bit integers. A Redis replica accepts these and overflows.
 #[test]
-fn an_offset_that_leaves_no_room_to_count_is_refused() {
+fn an_offset_above_the_maximum_is_rejected() {
     if subject_is_redis() {
         return;
     }

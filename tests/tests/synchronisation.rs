@@ -1,5 +1,5 @@
-//! The snapshot that a replica begins with: it is made and sent beside commands, and the stream follows
-//! it without a gap. What the stream has in it is in `replication`.
+//! The snapshot that a replica begins with: it is made and sent while commands run, and the stream follows it without a
+//! gap. The contents of the stream are in `replication`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_backend;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const RUNNING: &str = "(error) ERR Background save already in progress";
 
-/// A connection that asked by PSYNC.
+/// A connection that has sent PSYNC.
 struct Replica(Conn);
 
 impl Replica {
@@ -34,7 +34,7 @@ impl Replica {
         }
     }
 
-    /// The place in the stream that it is told.
+    /// The offset in the reply.
     fn place(&mut self) -> u64 {
         let line = self.line();
         let place = line.strip_prefix("+FULLRESYNC ").and_then(|rest| rest.split_once(' '));
@@ -77,7 +77,7 @@ fn real_replicas_that_attach_under_load_have_the_same_data() {
     replicas_have_the_same_data(with_workers(2));
 }
 
-/// What a replica is sent waits for the file as any other reply.
+/// The output of a replica waits for the file like every other reply.
 #[test]
 fn so_they_have_with_an_append_only_file() {
     replicas_have_the_same_data(
@@ -103,7 +103,7 @@ fn replicas_have_the_same_data(primary: Launch) {
                 });
             });
         }
-        // The others attach while the first is sent its snapshot, and beside a BGSAVE.
+        // The others attach while the first one receives its snapshot, and during a BGSAVE.
         let replicas = [launch(), launch(), {
             conn.cmd("BGSAVE SCHEDULE");
             launch()
@@ -124,7 +124,7 @@ fn replicas_have_the_same_data(primary: Launch) {
 }
 
 #[test]
-fn what_happens_while_the_snapshot_is_made_follows_it_without_a_gap() {
+fn changes_during_the_snapshot_follow_it_without_a_gap() {
     each_backend(
         || with_workers(2).set("repl-diskless-sync", "no"),
         |server| {
@@ -171,7 +171,7 @@ fn what_happens_while_the_snapshot_is_made_follows_it_without_a_gap() {
 }
 
 #[test]
-fn replicas_that_ask_beside_a_bgsave_share_the_next_snapshot() {
+fn replicas_that_connect_during_a_bgsave_share_the_next_snapshot() {
     if subject_is_redis() {
         return; // what ends its BGSAVE differs
     }
@@ -208,10 +208,10 @@ fn replicas_that_ask_beside_a_bgsave_share_the_next_snapshot() {
     );
 }
 
-/// Nobody stands still: commands are answered between the cut and the first byte of the snapshot. Nor is
-/// the snapshot in memory.
+/// No worker is blocked: commands get replies between the cut and the first byte of the snapshot. Nor is the snapshot
+/// in memory.
 #[test]
-fn a_large_dataset_is_sent_beside_commands_and_not_from_memory() {
+fn a_large_dataset_is_sent_while_commands_run_and_is_not_buffered() {
     let server = with_workers(2).set("rdbcompression", "no").start();
     let mut conn = server.connect();
     assert_reply!(conn, "DEBUG POPULATE 10000 key 10000", "OK");
@@ -236,7 +236,7 @@ fn a_large_dataset_is_sent_beside_commands_and_not_from_memory() {
         assert!(len > 100_000_000, "{len}");
         assert_eq!(state(&mut conn, 0), "send_bulk");
         if !subject_is_redis() {
-            // What the kernel has taken is not counted.
+            // Bytes that the kernel has taken are not counted.
             wait_until("the sessions have been looked at", || {
                 let bytes: u64 = conn.info("mem_clients_slaves").parse().unwrap();
                 (1..20_000_000).contains(&bytes)
@@ -248,7 +248,7 @@ fn a_large_dataset_is_sent_beside_commands_and_not_from_memory() {
 }
 
 #[test]
-fn a_replica_that_is_gone_leaves_nothing_behind() {
+fn a_disconnected_replica_leaves_nothing() {
     if subject_is_redis() {
         return; // its snapshot goes on without replicas
     }
@@ -291,7 +291,7 @@ fn a_replica_that_is_gone_leaves_nothing_behind() {
             kept.snapshot();
             drop(kept);
             server.wait_for_info("connected_slaves", |count| count == "0");
-            // Amid the transfer.
+            // During the transfer.
             assert_reply!(conn, "DEBUG POPULATE 3000 large 10000", "OK");
             let mut replica = Replica::ask(server);
             replica.place();
@@ -308,9 +308,9 @@ fn a_replica_that_is_gone_leaves_nothing_behind() {
     );
 }
 
-/// What others have for who is sent a snapshot follows it.
+/// Messages for a client that is receiving a snapshot follow the snapshot.
 #[test]
-fn nothing_comes_into_the_snapshot() {
+fn no_message_is_sent_within_the_snapshot() {
     if subject_is_redis() {
         return; // it sends what is answered meanwhile with the first part of the stream
     }
@@ -337,7 +337,7 @@ fn nothing_comes_into_the_snapshot() {
 }
 
 #[test]
-fn what_is_held_for_a_replica_is_bounded_by_its_class() {
+fn output_held_for_a_replica_is_bounded_by_its_class() {
     each_backend(
         || with_workers(2).set("client-output-buffer-limit", "replica 1mb 0 0"),
         |server| {
@@ -397,14 +397,14 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
 }
 
 #[test]
-fn other_snapshots_and_the_end_beside_one_for_replicas() {
+fn a_snapshot_for_replicas_rejects_other_snapshots_but_not_shutdown() {
     // Redis would wait for what the replica lacks.
     let server = with_workers(2).set("shutdown-timeout", "0").start();
     let mut conn = server.connect();
     make_endless(&mut conn);
     let mut replica = Replica::ask(&server);
     replica.place();
-    // Of the next snapshots.
+    // For the next snapshots.
     delay(&mut conn, 0);
     for command in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"] {
         assert_reply!(conn, command, RUNNING);
@@ -430,7 +430,7 @@ fn other_snapshots_and_the_end_beside_one_for_replicas() {
 }
 
 #[test]
-fn a_flushed_dataset_reaches_a_replica_that_was_amid_its_snapshot() {
+fn flushall_reaches_a_replica_that_is_receiving_its_snapshot() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     fill(&mut conn, 1000, 500);

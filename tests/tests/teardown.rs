@@ -1,4 +1,4 @@
-//! What a closing connection leaves behind: nothing. (S1)
+//! A closed connection leaves nothing. (S1)
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config, wait_until};
 
@@ -21,7 +21,7 @@ fn a_closed_connection_leaves_the_registry() {
 }
 
 #[test]
-fn bytes_cut_off_by_a_disconnect_are_no_command() {
+fn incomplete_requests_are_not_executed_at_a_disconnect() {
     each_backend(Launch::subject, |server| {
         let mut gone = server.connect();
         gone.send_raw(b"SET whole 1\r\n*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$1\r\n");

@@ -1,4 +1,4 @@
-//! Client-side caching: who is told of which changes, in which form and order.
+//! Client-side caching: invalidation messages, their receivers, form and order.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
@@ -6,8 +6,8 @@ use brisk_testkit::{Conn, Server, assert_reply, each_backend, each_config, wait_
 use brisk_tests::{until_slow, with_workers};
 use std::collections::HashMap;
 
-/// A connection that tracks, and where it hears: itself with RESP3, else a subscriber of RESP2 that
-/// it redirects to.
+/// A connection that tracks, and the connection that gets its messages: itself with RESP3, otherwise a subscriber of
+/// RESP2 that it redirects to.
 struct Cacher {
     conn: Conn,
     ear: Option<Conn>,
@@ -83,7 +83,7 @@ impl Cacher {
 }
 
 #[test]
-fn who_read_a_key_is_told_once_that_it_changed() {
+fn a_client_that_read_a_key_gets_one_invalidation() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -104,7 +104,7 @@ fn who_read_a_key_is_told_once_that_it_changed() {
 }
 
 #[test]
-fn whatever_changes_a_key_is_told() {
+fn every_kind_of_change_invalidates_a_key() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -142,7 +142,7 @@ fn whatever_changes_a_key_is_told() {
     });
 }
 
-/// Whether the word of a reading command is its key.
+/// Reports whether the word of a reading command is its key.
 fn other_names(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
 }
@@ -164,7 +164,7 @@ fn commands_that_fail_read_their_keys_too() {
 }
 
 #[test]
-fn keys_are_known_by_name_whatever_the_database() {
+fn keys_are_tracked_by_name_in_all_databases() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -177,7 +177,7 @@ fn keys_are_known_by_name_whatever_the_database() {
 }
 
 #[test]
-fn the_end_of_a_key_by_time_is_told() {
+fn an_expired_key_is_invalidated() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "");
         let mut other = server.connect();
@@ -200,7 +200,7 @@ fn the_end_of_a_key_by_time_is_told() {
 }
 
 #[test]
-fn an_evicted_key_is_told_of_before_the_reply_of_what_evicted_it() {
+fn an_evicted_key_is_invalidated_before_the_reply_of_the_evicting_command() {
     let server = with_workers(2).set("maxmemory-policy", "volatile-random").start();
     let mut cacher = Cacher::new(&server, 3, "");
     let mut other = server.connect();
@@ -218,7 +218,7 @@ fn an_evicted_key_is_told_of_before_the_reply_of_what_evicted_it() {
 }
 
 #[test]
-fn a_flush_tells_that_nothing_is_true_any_more() {
+fn a_flush_invalidates_all_keys() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "NOLOOP");
         let mut broadcast = Cacher::new(server, server.resp(), "BCAST PREFIX x");
@@ -241,7 +241,7 @@ fn a_flush_tells_that_nothing_is_true_any_more() {
 }
 
 #[test]
-fn of_its_own_changes_a_client_hears_behind_their_replies() {
+fn a_client_gets_invalidations_of_its_own_changes_after_the_replies() {
     let server = with_workers(2).start();
     let mut cacher = Cacher::new(&server, 3, "");
     cacher.read("MGET a b");
@@ -259,7 +259,7 @@ fn of_its_own_changes_a_client_hears_behind_their_replies() {
 }
 
 #[test]
-fn who_wants_no_loop_does_not_hear_of_its_own_changes() {
+fn a_client_with_noloop_gets_no_invalidation_of_its_own_changes() {
     each_config(|server| {
         let mut cacher = Cacher::new(server, server.resp(), "NOLOOP");
         let mut other = server.connect();
@@ -276,7 +276,7 @@ fn who_wants_no_loop_does_not_hear_of_its_own_changes() {
 }
 
 #[test]
-fn clients_choose_what_is_tracked_in_both_ways() {
+fn optin_and_optout_choose_the_tracked_keys() {
     each_config(|server| {
         let mut optin = Cacher::new(server, server.resp(), "OPTIN");
         let mut optout = Cacher::new(server, server.resp(), "OPTOUT");
@@ -351,7 +351,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
                     keys.iter().for_each(|key| cacher.hears(&[key]));
                 }
                 cacher.heard_all();
-                // The one alone and both of the transaction.
+                // The slow scripts: the single one, and both of the transaction.
                 3
             });
         }
@@ -359,7 +359,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
 }
 
 #[test]
-fn prefixes_are_told_of_together() {
+fn keys_of_several_prefixes_share_one_invalidation() {
     each_config(|server| {
         let mut all = Cacher::new(server, server.resp(), "BCAST");
         let mut some = Cacher::new(server, server.resp(), "BCAST PREFIX a: PREFIX b:");
@@ -374,7 +374,7 @@ fn prefixes_are_told_of_together() {
         own.read("MSET b:3 x b:4 x");
         some.hears(&["b:3", "b:4"]);
         all.hears(&["b:3", "b:4"]);
-        // Nothing was read, and it hears again.
+        // Nothing was read, but it gets messages again.
         other.cmd("DEL b:1 nothing");
         for cacher in [&mut all, &mut some, &mut own] {
             cacher.hears(&["b:1"]);
@@ -392,7 +392,7 @@ fn prefixes_are_told_of_together() {
 }
 
 #[test]
-fn a_broadcast_stands_behind_the_replies_to_the_pipeline_that_caused_it() {
+fn a_broadcast_follows_the_replies_of_its_pipeline() {
     let server = with_workers(2).start();
     let mut cacher = Cacher::new(&server, 3, "BCAST");
     cacher.conn.send_raw(b"SET a 1\r\nSET b 1\r\nINCR a\r\n");
@@ -402,7 +402,7 @@ fn a_broadcast_stands_behind_the_replies_to_the_pipeline_that_caused_it() {
 }
 
 #[test]
-fn who_redirects_hears_when_nobody_is_there() {
+fn a_client_is_notified_when_its_redirection_target_is_gone() {
     let server = with_workers(3).start();
     let [mut ear, mut other] = server.connections();
     let id = ear.id();
@@ -412,7 +412,7 @@ fn who_redirects_hears_when_nobody_is_there() {
     assert_reply!(cacher.conn, "CLIENT GETREDIR", format!("(integer) {id}"));
     let line = cacher.conn.cmd("CLIENT INFO").text();
     assert!(line.contains(" flags=t ") && line.contains(&format!(" redir={id} ")), "{line}");
-    // A client of RESP2 that does not listen cannot be told.
+    // A client of RESP2 without a subscription gets no messages.
     cacher.read("GET k");
     other.cmd("SET k 1");
     // From worker to worker: what is redirected passes the one of who tracks.
@@ -438,7 +438,7 @@ fn who_redirects_hears_when_nobody_is_there() {
 }
 
 #[test]
-fn replies_may_be_off_for_who_is_told() {
+fn invalidations_arrive_while_replies_are_off() {
     let server = with_workers(2).start();
     let mut cacher = Cacher::new(&server, 3, "");
     let mut other = server.connect();
@@ -478,7 +478,7 @@ fn tracking_ends_with_off_reset_and_the_connection() {
 }
 
 #[test]
-fn the_table_is_bounded_and_who_is_forgotten_is_told() {
+fn the_tracking_table_is_bounded_and_removed_keys_are_invalidated() {
     each_config(|server| {
         let mut other = server.connect();
         other.cmd("CONFIG SET tracking-table-max-keys 10");
@@ -512,7 +512,7 @@ fn the_table_is_bounded_and_who_is_forgotten_is_told() {
 }
 
 #[test]
-fn trackinginfo_tells_how_a_client_tracks() {
+fn trackinginfo_describes_how_a_client_tracks() {
     each_config(|server| {
         let mut conn = server.connect();
         let info = |conn: &mut Conn| {
@@ -539,7 +539,7 @@ fn trackinginfo_tells_how_a_client_tracks() {
 }
 
 #[test]
-fn options_that_do_not_fit_are_refused() {
+fn invalid_tracking_options_are_rejected() {
     each_config(|server| {
         let mut conn = server.connect();
         let mut refused = |line: &str, text: &str| {
@@ -587,7 +587,7 @@ fn options_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn a_served_wait_is_answered_before_it_is_told_of() {
+fn a_served_blocked_client_gets_its_reply_before_the_invalidation() {
     let server = with_workers(1).start();
     let mut cacher = Cacher::new(&server, 3, "");
     let mut other = server.connect();
@@ -596,7 +596,7 @@ fn a_served_wait_is_answered_before_it_is_told_of() {
     cacher.conn.send("BLMOVE from to LEFT LEFT 0");
     wait_until("it waits", || other.info("blocked_clients") == "1");
     other.cmd("RPUSH from x");
-    // Redis 7.0 tells first.
+    // Redis 7.0 sends the invalidation first.
     if !subject_is_redis() {
         cacher.conn.expect_bytes(b"$1\r\nx\r\n");
         cacher.hears(&["to"]);
@@ -621,7 +621,7 @@ fn no_cache_goes_stale_unnoticed() {
     let mut conn = server.connect();
     for filled in filled {
         let Ok((mut cacher, mut cache)) = filled else { panic!("a cache was not filled") };
-        // What has expired by now is told of when it is looked at.
+        // Expired keys are invalidated when they are accessed.
         for key in 0..20 {
             conn.cmd(&format!("GET key:{key}"));
         }
@@ -680,7 +680,7 @@ fn invalidate(reply: &Reply, cache: &mut Cache) -> bool {
 }
 
 #[test]
-fn what_a_slow_script_changes_is_told_when_it_ends() {
+fn changes_of_a_slow_script_are_invalidated_when_it_ends() {
     let server = with_workers(2).set("busy-reply-threshold", "1").start();
     for options in ["", "BCAST"] {
         let mut cacher = Cacher::new(&server, 3, options);
@@ -744,8 +744,8 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
         hears_of_all_or_last(&mut cacher)
     });
     assert!(was_about_all, "no message was about all keys");
-    // Once it has read everything, the client hears of each key again. There may be several messages about all
-    // keys, and each of them may stand for this change.
+    // Once it has read everything, the client gets a message for each key again. There may be several messages about
+    // all keys, and each of them may stand for this change.
     loop {
         change(&mut cacher, "last");
         if !hears_of_all_or_last(&mut cacher) {

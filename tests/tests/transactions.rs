@@ -19,7 +19,7 @@ fn queue(conn: &mut Conn, lines: &[&str]) {
 }
 
 #[test]
-fn what_is_queued_is_run_in_order_and_answered_together() {
+fn queued_commands_run_in_order_and_reply_together() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         queue(&mut conn, &["SET k 1", "INCR k", "GET none", "client getname"]);
@@ -61,7 +61,7 @@ fn an_error_while_queueing_aborts_and_one_while_running_does_not() {
 }
 
 #[test]
-fn exec_that_is_refused_ends_the_transaction() {
+fn a_rejected_exec_ends_the_transaction() {
     each_config(|server| {
         let mut conn = server.connect();
         let text = "(error) EXECABORT Transaction discarded because of: \
@@ -101,7 +101,7 @@ fn select_within_a_transaction_is_for_what_follows() {
 }
 
 #[test]
-fn a_select_that_is_refused_leaves_what_follows_in_its_database() {
+fn a_rejected_select_leaves_later_commands_in_their_database() {
     each_config(|server| {
         let mut admin = server.connect();
         admin.cmd("ACL SETUSER bob on nopass ~* +@all -select");
@@ -190,14 +190,14 @@ fn commands_that_reach_beyond_their_keys_are_part_of_transactions_too() {
 }
 
 #[test]
-fn blocking_commands_do_not_wait_and_who_waits_is_served_after_all() {
+fn blocking_commands_do_not_block_and_blocked_clients_are_served_after_exec() {
     each_config(|server| {
         let [mut conn, mut waiter] = server.connections();
         queue(&mut conn, &["BLPOP q 0", "BLMOVE q r LEFT LEFT 0", "XREAD BLOCK 0 STREAMS s 0"]);
         assert_reply!(conn, "EXEC", "1) (nil)\n2) (nil)\n3) (nil)");
         waiter.send("BLPOP q 0");
         wait_until("a client is blocked", || conn.info("blocked_clients") == "1");
-        // What is pushed and taken again within the transaction was never there for others.
+        // Elements that are pushed and popped within the transaction were never visible to others.
         queue(&mut conn, &["RPUSH q 1 2", "LPOP q", "LLEN q"]);
         assert_reply!(conn, "EXEC", "1) (integer) 2\n2) \"1\"\n3) (integer) 1");
         assert_eq!(waiter.reply().to_string(), "1) \"q\"\n2) \"2\"");
@@ -219,7 +219,7 @@ fn a_waiting_client_that_is_unblocked_in_a_transaction_is_not_served_by_it() {
 }
 
 #[test]
-fn watched_keys_that_change_make_exec_answer_null() {
+fn watched_keys_that_change_make_exec_return_null() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         for (line, runs) in [
@@ -244,7 +244,7 @@ fn watched_keys_that_change_make_exec_answer_null() {
             assert_reply!(conn, "EXEC", "1) PONG");
             other.cmd("DEL other");
         }
-        // One's own changes count as well, those between MULTI and EXEC do not.
+        // A client's own changes count as well; those between MULTI and EXEC do not.
         conn.cmd("WATCH k");
         conn.cmd("SET k own");
         queue(&mut conn, &["PING"]);
@@ -258,7 +258,7 @@ fn watched_keys_that_change_make_exec_answer_null() {
 }
 
 #[test]
-fn a_watch_is_of_a_key_in_its_database() {
+fn a_watch_concerns_a_key_in_one_database() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         conn.cmd("SELECT 1");
@@ -275,7 +275,7 @@ fn a_watch_is_of_a_key_in_its_database() {
 }
 
 #[test]
-fn a_watched_key_that_expires_aborts_even_if_nobody_removed_it() {
+fn a_watched_key_that_expires_aborts_even_before_it_is_removed() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         other.cmd("SET k v PX 30");
@@ -290,7 +290,7 @@ fn a_watched_key_that_expires_aborts_even_if_nobody_removed_it() {
 }
 
 #[test]
-fn what_a_waiting_client_is_served_is_a_change() {
+fn serving_a_blocked_client_breaks_a_watch() {
     each_config(|server| {
         let [mut conn, mut waiter, mut pusher] = server.connections();
         conn.cmd("WATCH there");
@@ -405,7 +405,7 @@ fn statistics_and_the_slow_log_know_the_commands_that_ran() {
 }
 
 #[test]
-fn out_of_memory_refuses_to_queue_and_to_run_what_needs_more() {
+fn out_of_memory_rejects_commands_when_queued_and_when_run() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         other.cmd("SET k 1");
@@ -440,7 +440,7 @@ fn a_transaction_that_writes_waits_for_the_end_of_a_pause() {
 }
 
 #[test]
-fn large_replies_come_in_their_place() {
+fn large_replies_arrive_in_order() {
     each_config(|server| {
         let mut conn = server.connect();
         let items: Vec<String> = (0..30_000).map(|i| format!("item:{i}")).collect();
@@ -460,7 +460,7 @@ fn large_replies_come_in_their_place() {
 }
 
 #[test]
-fn sessions_that_are_gone_leave_no_watches() {
+fn closed_sessions_leave_no_watches() {
     if subject_is_redis() {
         return; // counts nothing that would show it
     }
@@ -482,7 +482,7 @@ fn sessions_that_are_gone_leave_no_watches() {
 }
 
 #[test]
-fn what_is_queued_is_bounded_like_other_input() {
+fn queued_commands_are_bounded_like_other_input() {
     if subject_is_redis() {
         return; // 7.0 sets no limit, 7.2 does
     }
@@ -501,7 +501,7 @@ fn what_is_queued_is_bounded_like_other_input() {
 const ROUNDS: usize = 300;
 
 #[test]
-fn no_increment_that_was_answered_is_lost() {
+fn no_acknowledged_increment_is_lost() {
     const KEYS: [&str; 2] = ["counter:1", "counter:2"];
     each_backend(
         || with_workers(2),
@@ -558,7 +558,7 @@ fn readers_never_see_half_a_transfer() {
                                 let from = random.below(ACCOUNTS);
                                 let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
                                 let by = 1 + random.below(50);
-                                // Now and then with everybody else standing still.
+                                // Sometimes with all other workers quiesced.
                                 let last = if round % 16 == 0 { "DBSIZE" } else { "PING" };
                                 let last = if round % 16 == 8 { "RANDOMKEY" } else { last };
                                 let replies = conn.pipeline(&[
@@ -600,7 +600,7 @@ fn readers_never_see_half_a_transfer() {
 }
 
 #[test]
-fn who_kills_itself_gets_no_reply_of_what_follows() {
+fn a_client_that_kills_itself_gets_no_later_replies() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         let id = conn.id();

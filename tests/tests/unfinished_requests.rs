@@ -1,5 +1,5 @@
-//! Requests of which only a part has arrived take the memory of that part, and all of them together
-//! no more than a limit that holds by default. (as P4 asks for outputs)
+//! Incomplete requests take the memory of the received part, and all of them together no more than
+//! a limit that applies by default. (P4, for input instead of output)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -8,7 +8,8 @@ use brisk_testkit::{Conn, Launch, Server, assert_reply, each_backend, wait_until
 use brisk_tests::with_workers;
 
 const CLIENTS: usize = 1000;
-/// What a session takes besides its input: its record, its connection, the allocator's rest.
+/// The memory of a session in addition to its input: its record, its connection, the allocator's
+/// overhead.
 const CLIENT_BYTES: usize = 4 * 1024;
 /// What two workers take to receive at all: over io_uring each has up to 16 MiB of buffers that its
 /// connections share, however many there are.
@@ -49,7 +50,7 @@ fn memory_follows_the_bytes_that_arrived() {
             || with_workers(2),
             |server| {
                 let mut control = server.connect();
-                // What the first clients cost once is paid before.
+                // The one-time cost of the first clients is paid before.
                 drop((0..CLIENTS).map(|_| server.connect()).collect::<Vec<Conn>>());
                 wait_until("they are gone", || control.info("connected_clients") == "1");
                 let before = server.rss();
@@ -91,7 +92,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
         |server| {
             let mut control = server.connect();
             let small: Vec<Conn> = (0..50).map(|_| unfinished(server, 10_000)).collect();
-            // To be spared is not for a client to ask here.
+            // CLIENT NO-EVICT does not help here.
             let mut large: Vec<Conn> = (0..10)
                 .map(|_| {
                     let mut conn = server.connect();
@@ -105,7 +106,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
                 // It may be the one that is closed.
                 let _ = conn.try_send_raw(&value);
             }
-            // Of ten, four or five fit beside the small ones.
+            // Of ten, four or five fit next to the small ones.
             wait_until("the rest is gone", || {
                 let gone = number(&mut control, "client_input_total_limit_disconnections");
                 gone >= 5 && number(&mut control, "connected_clients") == 61 - gone
@@ -114,7 +115,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
             assert!(gone <= 6, "{gone} were closed");
             assert!(number(&mut control, "mem_clients_input") <= 8 << 20);
             assert!(server.log().contains("input-total-limit (8388608 bytes)"), "{}", server.log());
-            // Nobody else had to go, and who asks for ordinary things is served.
+            // No other client was closed, and ordinary requests are served.
             assert_reply!(control, "SET k v", "OK");
             let list = control.cmd("CLIENT LIST").text();
             for mut conn in small {
@@ -127,7 +128,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
 }
 
 #[test]
-fn what_waits_in_a_transaction_counts_too() {
+fn queued_commands_count_toward_the_input_limit() {
     if subject_is_redis() {
         return;
     }

@@ -13,7 +13,7 @@ fn replica(of: &Server) -> Server {
     server
 }
 
-/// Whether a client of the server is waiting.
+/// Reports whether a client of the server is waiting.
 fn is_waiting(control: &mut Conn) -> bool {
     control.info("blocked_clients") != "0"
 }
@@ -153,7 +153,7 @@ fn the_disk_acknowledges_with_every_policy() {
 }
 
 #[test]
-fn who_waits_for_a_file_that_is_switched_off_hears_of_it() {
+fn waitaof_fails_when_the_append_only_file_is_turned_off() {
     let server = with_workers(2).set("appendonly", "yes").start();
     let (mut conn, mut control) = (server.connect(), server.connect());
     // No replica will acknowledge.

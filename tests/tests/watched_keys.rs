@@ -5,7 +5,7 @@ use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
 use brisk_tests::with_workers;
 
-/// Enough that EXEC has to have everybody else stand still.
+/// Enough keys that EXEC has to quiesce all other workers.
 const KEYS: usize = 3000;
 
 /// Lets a client watch `key:0` to `key:<keys - 1>`.
@@ -25,7 +25,7 @@ fn figure(text: &str, field: &str) -> usize {
     value.and_then(|value| value.trim_end().parse().ok()).expect("INFO has the field")
 }
 
-/// Whether a transaction of the client would run now.
+/// Reports whether a transaction of the client would run now.
 #[track_caller]
 fn runs(conn: &mut Conn) -> bool {
     assert_reply!(conn, "MULTI", "OK");
@@ -72,7 +72,7 @@ fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
 }
 
 #[test]
-fn what_was_watched_no_longer_touches_the_session_however_the_watch_ended() {
+fn ended_watches_do_not_affect_the_session() {
     each_server(|server| {
         let mut other = server.connect();
         let ends: [&[&str]; 6] = [
@@ -95,7 +95,7 @@ fn what_was_watched_no_longer_touches_the_session_however_the_watch_ended() {
                 assert_eq!(figure(&clients.text(), "total_watched_keys"), 0);
                 assert_eq!(figure(&brisk.text(), "leftover_watches"), KEYS, "{end:?}");
             }
-            // Changes of what was watched, and of what is watched anew.
+            // Changes of keys that were watched, and of keys that are watched again.
             for (line, wanted) in [
                 ("SET key:1 x", true),
                 ("FLUSHALL", true),
@@ -116,7 +116,7 @@ fn what_was_watched_no_longer_touches_the_session_however_the_watch_ended() {
 }
 
 #[test]
-fn a_key_watched_anew_beside_leftovers_is_watched_when_they_are_gone() {
+fn a_key_watched_again_stays_watched_after_leftover_cleanup() {
     if subject_is_redis() {
         return; // leaves none over
     }
@@ -129,7 +129,7 @@ fn a_key_watched_anew_beside_leftovers_is_watched_when_they_are_gone() {
             assert_reply!(third, "WATCH key:0", "OK");
             let replies =
                 conn.pipeline(&["UNWATCH", "WATCH key:0 key:2999", "INFO brisk", "INFO clients"]);
-            // Whoever watches takes as many away.
+            // Each WATCH removes as many leftovers.
             assert_eq!(figure(&replies[2].text(), "leftover_watches"), KEYS - 2);
             assert_eq!(figure(&replies[3].text(), "watching_clients"), 2);
             wait_until("all are taken out", || other.info("leftover_watches") == "0");
@@ -173,7 +173,7 @@ fn clients_with_many_watched_keys_that_end_together_give_the_memory_back() {
 }
 
 #[test]
-fn who_watches_and_forgets_in_turn_leaves_no_more_than_was_watched_at_a_time() {
+fn repeated_watch_and_unwatch_leaves_bounded_leftovers() {
     if subject_is_redis() {
         return; // leaves none over
     }

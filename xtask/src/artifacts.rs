@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_programs_and_examples_are_told_apart() {
+    fn tests_programs_and_examples_are_distinguished() {
         let id = "path+file:///w/crates/cli#brisk-cli@0.1.0";
         let lines = [
             r#"{"reason":"compiler-artifact","executable":null}"#.to_owned(),

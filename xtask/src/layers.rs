@@ -1,8 +1,8 @@
-//! The layers within a crate: what a folder may import. A part of `cargo xtask tidy`.
+//! The layers within a crate: the imports that a directory may have. A part of `cargo xtask tidy`.
 //!
-//! [`LAYERS`] has a row for each crate that is read from the bottom up: its folders and files in
-//! that order. An import that goes up is reported, and so is one whose target has no place in the
-//! row, such as a name that the root of the crate exports for others.
+//! [`LAYERS`] has a row for each crate, read from the bottom up: its directories and files in that order. An import
+//! that goes up is reported, and so is one whose target has no place in the row, for example a name that the root of
+//! the crate exports for others.
 //!
 //! Looked at are paths that begin with `crate::` or `super::` in code that is no test. Methods of a
 //! type that a higher file adds are not seen.
@@ -11,11 +11,11 @@ use crate::tidy::{Finding, first_test_line};
 
 /// One crate, from the bottom up.
 pub(crate) struct Layers {
-    /// The folder of its sources.
+    /// The directory of its sources.
     pub(crate) sources: &'static str,
-    /// Each step is one place, or a few that may know one another. A place is a folder or a file
-    /// below `sources`, without `.rs`; the longest that fits a path counts, so that a file may have
-    /// another place than the rest of its folder.
+    /// Each step is one place, or a few that may import one another. A place is a directory or a file below `sources`,
+    /// without `.rs`; the longest that fits a path counts, so that a file may have another place than the rest of its
+    /// directory.
     pub(crate) order: &'static [&'static [&'static str]],
 }
 
@@ -98,7 +98,7 @@ const NODE: Layers = Layers {
             "script/eval_interpreter",
             "script/function_interpreter",
         ],
-        // What a worker does with them.
+        // Functions that use them on a worker.
         &["persistence"],
         &[
             "monitor/lines",
@@ -527,7 +527,7 @@ impl Layers {
                 Some(_) => findings.push(found(line, format!("`{own}` lies below `{target}`"))),
                 None => findings.push(found(
                     line,
-                    format!("`crate::{target}` has no place among the layers: name its folder"),
+                    format!("`crate::{target}` has no place among the layers: name its directory"),
                 )),
             }
         }
@@ -543,9 +543,9 @@ impl Layers {
     }
 }
 
-/// What is behind `folder` in a path; empty if the path is `folder`.
-fn within<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
-    let rest = path.strip_prefix(folder)?;
+/// The rest of a path after `directory`; empty if the path is `directory`.
+fn within<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(directory)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
 }
 
@@ -575,14 +575,15 @@ fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
         // file, for which the file is what is above.
         let is_path = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
         if is_path && !before.ends_with("pub(in ") && !before.ends_with("    use ") {
-            let above =
-                |folder: &str| folder.rsplit_once('/').map_or("", |(above, _)| above).to_owned();
-            let (mut behind, mut folder) = (&code[at + start.len()..], above(own));
+            let above = |directory: &str| {
+                directory.rsplit_once('/').map_or("", |(above, _)| above).to_owned()
+            };
+            let (mut behind, mut directory) = (&code[at + start.len()..], above(own));
             while let Some(rest) = behind.strip_prefix("super::") {
-                (behind, folder) = (rest, above(&folder));
+                (behind, directory) = (rest, above(&directory));
             }
             let line = before.matches('\n').count() + 1;
-            let within = |path: String| format!("{folder}/{path}").trim_matches('/').to_owned();
+            let within = |path: String| format!("{directory}/{path}").trim_matches('/').to_owned();
             found.extend(expand(behind).into_iter().map(|path| (line, within(path))));
         }
     }
@@ -656,13 +657,13 @@ mod tests {
     }
 
     #[test]
-    fn those_of_one_step_may_know_one_another() {
+    fn files_of_one_step_can_import_one_another() {
         assert!(found("crates/house/src/stairs.rs", "use crate::flat::Door;").is_empty());
         assert!(found("crates/house/src/flat/mod.rs", "use crate::stairs::Step;").is_empty());
     }
 
     #[test]
-    fn a_file_may_lie_lower_than_its_folder() {
+    fn a_file_can_be_lower_than_its_directory() {
         let up = found("crates/house/src/flat/floor.rs", "use crate::flat::Door;");
         assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
         assert!(found("crates/house/src/flat/door.rs", "use crate::flat::floor::Tile;").is_empty());
@@ -670,7 +671,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_from_the_folder_above_is_one_of_the_crate() {
+    fn super_paths_are_paths_of_the_crate() {
         let up = found("crates/house/src/flat/floor.rs", "use super::{Door, floor::Tile};");
         assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
         let up = found("crates/house/src/cellar/wine.rs", "fn f() { super::super::roof::leak() }");
@@ -693,11 +694,11 @@ mod tests {
         let up = found("crates/house/src/cellar.rs", "fn f() {\n    crate::roof::leak();\n}\n");
         assert_eq!(up, ["2: `cellar` lies below `roof/leak`"]);
         let root = found("crates/house/src/roof.rs", "use crate::Tile;");
-        assert_eq!(root, ["1: `crate::Tile` has no place among the layers: name its folder"]);
+        assert_eq!(root, ["1: `crate::Tile` has no place among the layers: name its directory"]);
     }
 
     #[test]
-    fn comments_tests_and_visibilities_are_no_imports() {
+    fn comments_tests_and_visibilities_are_not_imports() {
         let text = "//! See [`crate::roof`].\npub(in crate::roof) fn f() {}\n// crate::roof\n\
                     #[cfg(test)]\nmod tests {\n    use crate::roof::Tile;\n}\n";
         assert!(found("crates/house/src/cellar.rs", text).is_empty());

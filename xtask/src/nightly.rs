@@ -1,8 +1,8 @@
 //! `cargo xtask nightly`: the checks that take minutes to hours, for a machine that has the night.
 //!
-//! loom and the fuzz targets build everything anew with flags of their own, so each has a target
-//! folder of its own and does not throw away what `ci` has built. miri and fuzz need the nightly
-//! toolchain with the component `miri`, and fuzz the tool `cargo-fuzz`.
+//! loom and the fuzz targets rebuild everything with their own flags, so each has a separate target directory and does
+//! not discard the builds of `ci`. miri and fuzz need the nightly toolchain with the component `miri`, and fuzz the
+//! tool `cargo-fuzz`.
 
 use crate::forward::to_checks;
 use crate::steps::{Outcome, Step, Which, cargo, nightly_cargo, run_all, workspace_root};
@@ -219,9 +219,9 @@ fn speed() -> Result<Outcome> {
 }
 
 fn fuzz() -> Result<Outcome> {
-    let folder = workspace_root().join("fuzz/fuzz_targets");
+    let directory = workspace_root().join("fuzz/fuzz_targets");
     let mut targets = Vec::new();
-    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+    for entry in fs::read_dir(&directory).with_context(|| directory.display().to_string())? {
         let path = entry?.path();
         targets.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
     }

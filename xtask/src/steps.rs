@@ -33,7 +33,7 @@ pub(crate) struct Step {
     pub(crate) inputs: &'static [&'static str],
 }
 
-/// Which steps of a task run.
+/// The selection of the steps of a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which<'w> {
     /// All, without those whose inputs are as they were when the step passed.
@@ -120,18 +120,18 @@ pub(crate) fn our_cargo(words: &[&str]) -> Command {
     command
 }
 
-/// Whether `cargo run` sets this variable for the package that it runs.
+/// Reports whether `cargo run` sets this variable for the package that it runs.
 fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
-/// Runs the cargo that runs us; tells whether it succeeded.
+/// Runs the cargo that runs this program; returns whether it succeeded.
 pub(crate) fn cargo(words: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let status = our_cargo(words).envs(env.iter().copied()).status().context("cannot run cargo")?;
     Ok(status.success().into())
 }
 
-/// Runs the cargo of the nightly toolchain; tells whether it succeeded.
+/// Runs the cargo of the nightly toolchain; returns whether it succeeded.
 pub(crate) fn nightly_cargo(words: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(words).envs(env.iter().copied());

@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the house rules that a program can check.
 //!
-//! Each rule is a row of [`RULES`] or a small function beside it; a finding names file, line, rule
-//! and what to do. Rules that the compiler or clippy already enforce are not repeated here. Which
-//! folder of a crate may import which is in [`crate::layers`].
+//! Each rule is a row of [`RULES`] or a small function next to it; a finding names file, line, rule and what to do.
+//! Rules that the compiler or clippy already enforce are not repeated here. [`crate::layers`] says which directory of a
+//! crate may import which.
 
 use crate::steps::workspace_root;
 use crate::{layers, prose};
@@ -17,7 +17,7 @@ const LINES_MAX: usize = 1_200;
 /// Longest line of a comment. `rustfmt` does not wrap comments.
 const COMMENT_COLUMNS_MAX: usize = 120;
 
-/// Folder and file names that say nothing about what is inside.
+/// Directory and file names that do not describe their contents.
 const BANNED_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "misc", "manager", "support", "stuff", "part1",
     "part2",
@@ -30,7 +30,7 @@ struct Rule {
     /// Path prefixes it does not apply to.
     except: &'static [&'static str],
     words: &'static [&'static str],
-    /// Whether unit tests at the bottom of a file and `tests/` folders are exempt.
+    /// Whether unit tests at the bottom of a file and `tests/` directories are exempt.
     tests_exempt: bool,
     advice: &'static str,
 }
@@ -66,9 +66,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: &[],
-        // DEBUG SLEEP is asked to; requests gather while the loop sleeps; the allocator tells
-        // nobody when it has purged, nor the kernel when a thread that was waited for
-        // is off its list.
+        // DEBUG SLEEP has to sleep; requests gather while the loop sleeps; the allocator does not report that it has
+        // purged, nor the kernel that an awaited thread is off its list.
         except: &[
             "crates/testkit/src/wait.rs",
             "crates/server/src/commands/server/debug.rs",
@@ -145,8 +144,8 @@ pub(crate) struct Finding {
 pub(crate) fn main() -> Result<bool> {
     let root = workspace_root();
     let mut files = Vec::new();
-    for folder in ["crates", "xtask", "checks", "tests", "fuzz", ".ci"] {
-        sources(&root.join(folder), &mut files)?;
+    for directory in ["crates", "xtask", "checks", "tests", "fuzz", ".ci"] {
+        sources(&root.join(directory), &mut files)?;
     }
     let mut findings = Vec::new();
     let mut texts = BTreeMap::new();
@@ -166,11 +165,11 @@ pub(crate) fn main() -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-fn sources(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
-    if !folder.exists() {
+fn sources(directory: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
+    if !directory.exists() {
         return Ok(());
     }
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+    for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
         let path = entry?.path();
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
         if path.is_dir() && name != "target" && name != "data" && name != "corpus" {
@@ -224,14 +223,14 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// A module with parts of its own is `name/mod.rs`: all of it is in one folder.
+/// A module with submodules is `name/mod.rs`: all of it is in one directory.
 fn beside_its_parts(path: &str, files: &[PathBuf], file: &Path) -> Option<Finding> {
-    let folder = file.with_extension("");
+    let directory = file.with_extension("");
     let has_parts = file.extension().is_some_and(|end| end == "rs")
         && files.iter().any(|other| {
-            other.parent() == Some(&folder) && other.extension().is_some_and(|end| end == "rs")
+            other.parent() == Some(&directory) && other.extension().is_some_and(|end| end == "rs")
         });
-    let advice = "a module with parts is a folder: move it to `mod.rs` in there".to_owned();
+    let advice = "a module with submodules is a directory: move it to `mod.rs` in there".to_owned();
     has_parts.then(|| Finding { path: path.to_owned(), line: 1, advice })
 }
 
@@ -247,23 +246,23 @@ fn tests_that_never_run(texts: &BTreeMap<String, String>) -> Vec<Finding> {
     unused.map(|path| Finding { path: path.clone(), line: 1, advice: advice.to_owned() }).collect()
 }
 
-/// Whether cargo or another file names a file, by its path within a package's `tests`.
+/// Reports whether cargo or another file names a file, by its path within a package's `tests`.
 fn is_compiled(
     within: &str,
     package: &str,
     manifest: &str,
     texts: &BTreeMap<String, String>,
 ) -> bool {
-    let (folder, file) = within.rsplit_once('/').unwrap_or(("", within));
-    let found_by_cargo = folder.is_empty() || (file == "main.rs" && !folder.contains('/'));
+    let (directory, file) = within.rsplit_once('/').unwrap_or(("", within));
+    let found_by_cargo = directory.is_empty() || (file == "main.rs" && !directory.contains('/'));
     if manifest.contains(&format!("path = \"tests/{within}\""))
         || (found_by_cargo && !manifest.contains("autotests = false"))
     {
         return true;
     }
     let (parent, name) = match file {
-        "mod.rs" => folder.rsplit_once('/').unwrap_or(("", folder)),
-        _ => (folder, file.trim_end_matches(".rs")),
+        "mod.rs" => directory.rsplit_once('/').unwrap_or(("", directory)),
+        _ => (directory, file.trim_end_matches(".rs")),
     };
     let parent = format!("{package}/tests/{parent}");
     let declaration = format!("mod {name};");
@@ -275,7 +274,7 @@ fn is_compiled(
     })
 }
 
-/// Whether nothing but a visibility precedes a declaration.
+/// Reports whether nothing but a visibility precedes a declaration.
 fn is_visibility(before: &str) -> bool {
     matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
 }
@@ -301,8 +300,8 @@ fn code_of(line: &str, rust: bool) -> &str {
     if rust && trimmed.starts_with("words: &[") && !trimmed.contains("concat!") { "" } else { line }
 }
 
-/// Where test code begins (a line number from 0): `#[cfg(test)]` followed by a module, or the whole
-/// file below a `tests` folder.
+/// Where test code begins (a line number from 0): `#[cfg(test)]` followed by a module, or the whole file below a
+/// `tests` directory.
 pub(crate) fn first_test_line(path: &str, text: &str) -> usize {
     let whole = path.contains("/examples/")
         || path.contains("/tests/")
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_does_not_stand_beside_the_folder_of_its_parts() {
+    fn a_module_file_next_to_its_directory_is_found() {
         let files = ["a/gate.rs", "a/gate/lock.rs", "a/door.rs", "a/door/transcript.txt"];
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         let found = |path: &str| beside_its_parts(path, &files, Path::new(path)).is_some();

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const HEAD: &str = "# `cargo xtask ci STEP --record` writes this file: a step, and the hash of its inputs when it passed.\n";
 
-/// Whether the inputs of a step are those on record. A step without inputs is never on record.
+/// Reports whether the inputs of a step are those on record. A step without inputs is never on record.
 pub(crate) fn is_current(step: &Step) -> Result<bool> {
     if step.inputs.is_empty() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! The cases: who asks for what, when, and what is counted meanwhile.
+//! The cases: the callers, their requests, and the counted results.
 
 use crate::Options;
 use crate::subjects::Subject;
@@ -13,7 +13,7 @@ const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 const KEYS: usize = 1000;
 const BIG_KEY: &str = "key:of-a-big-one";
 const BIG_BYTES: usize = 1 << 20;
-/// One request in so many is for the big value.
+/// One request in this number is for the big value.
 const BIG_ONE_IN: usize = 100;
 /// Longer waits count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -25,23 +25,23 @@ const STEP: Duration = Duration::from_millis(1);
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) load: Load,
-    /// What the additional figure is, if there is one.
+    /// The name of the additional result, if there is one.
     pub(crate) extra: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) enum Load {
-    /// So many callers, each after the reply to the one before.
+    /// This number of callers, each of which waits for the reply to its previous request.
     Callers(usize),
     /// The same behind a long way.
     Far(usize),
-    /// One caller with so many commands at once.
+    /// One caller that sends this number of commands at once.
     Batches(usize),
-    /// So many callers, some of whose values are large.
+    /// This number of callers, some of whose values are large.
     Mixed(usize),
-    /// So many requests per second.
+    /// Requests per second.
     Rate(usize),
-    /// So many clients that do nothing.
+    /// This number of idle clients.
     Idle(usize),
 }
 
@@ -62,7 +62,7 @@ pub(crate) const CASES: [Case; 10] = [
     Case { name: "idle", load: Load::Idle(200), extra: Some("KiB each") },
 ];
 
-/// What one turn gives.
+/// The results of one turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) per_s: f64,
@@ -74,7 +74,7 @@ pub(crate) struct Figures {
 }
 
 impl Case {
-    /// Whether memory is all that is measured.
+    /// Reports whether only memory is measured.
     pub(crate) fn is_memory(&self) -> bool {
         matches!(self.load, Load::Idle(_))
     }
@@ -107,7 +107,7 @@ impl Case {
     }
 }
 
-/// Latencies, and processor time since it was made.
+/// Latencies, and CPU time since the meter was created.
 struct Meter {
     times: Histogram<u64>,
     begun: Instant,
@@ -127,7 +127,7 @@ impl Meter {
         })
     }
 
-    /// So many were done, of which those of the histogram were timed.
+    /// The results for `done` operations, of which those in the histogram were timed.
     fn figures(&self, done: u64) -> Result<Figures> {
         let took = self.begun.elapsed();
         let us = |quantile: f64| self.times.value_at_quantile(quantile) as f64 / 1000.0;
@@ -147,7 +147,7 @@ fn new_histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_max(LONGEST_NS, 2)?)
 }
 
-/// So many callers ask one after the other for as long as it takes.
+/// Each of the callers sends one request after another until the time is over.
 async fn fan<S: Subject>(
     client: &S,
     keys: &Arc<Vec<String>>,
@@ -191,7 +191,7 @@ async fn fan<S: Subject>(
     meter.figures(all)
 }
 
-/// One caller writes so many at once; a latency is that of a whole batch.
+/// One caller writes a whole batch at once; a latency is that of a batch.
 async fn batches<S: Subject>(
     client: &S,
     keys: &Arc<Vec<String>>,
@@ -219,7 +219,8 @@ async fn batches<S: Subject>(
     meter.figures(done)
 }
 
-/// So many per second, each in a task of its own, counted from when it was due.
+/// This number per second, each in a separate task; latencies count from the time at which a
+/// request was due.
 async fn open<S: Subject>(
     client: &S,
     keys: &Arc<Vec<String>>,
@@ -261,13 +262,13 @@ async fn open<S: Subject>(
     meter.figures(wanted as u64)
 }
 
-/// Resident memory in KiB for each of many clients that have asked once.
+/// Resident memory in KiB for each of many clients that have sent one request.
 pub(crate) async fn idle<S: Subject>(options: &Options) -> Result<f64> {
     let count = CASES
         .iter()
         .find_map(|case| if let Load::Idle(count) = case.load { Some(count) } else { None })
         .context("no case of idle clients")?;
-    // What a first client needs besides belongs to all.
+    // The memory that only the first client needs belongs to all of them.
     let first = S::connect(&options.server).await?;
     first.set("key:idle", VALUE).await?;
     let before = resident_bytes()?;
@@ -291,13 +292,13 @@ fn resident_bytes() -> Result<usize> {
     Ok(pages * rustix::param::page_size())
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 fn cpu() -> Result<Duration> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Ok(Duration::new(u64::try_from(now.tv_sec)?, u32::try_from(now.tv_nsec)?))
 }
 
-/// Seconds of processor time of the server.
+/// CPU time of the server, in seconds.
 fn server_cpu(pid: Option<u32>) -> Result<f64> {
     let Some(pid) = pid else { return Ok(0.0) };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;

@@ -1,23 +1,23 @@
-//! The client library beside the others for Rust: rates, latencies and processor time, in paired rounds.
+//! Compares the client library with the others for Rust: rates, latencies and CPU time, in paired rounds.
 //!
 //! ```text
 //! cargo run --release -- [--server ADDRESS] [--pid PID] [--far ADDRESS] [--rounds 9] [--seconds 1]
 //!                        [--only CASE] [--client NAME] [--threads 1] [--markdown]
 //! ```
 //!
-//! All clients ask the same server for the same keys from the same runtime, over one connection each; in each round
-//! each has its turn, in rotating order, and what is printed is the median of the rounds' ratios. Pin the server and
-//! this program to different processors. `--pid` is the server's, to count its processor time.
+//! All clients read the same keys of the same server from the same runtime, over one connection each. In each round
+//! every client has one turn, in rotating order. The output shows the median of the rounds' ratios. Pin the server and
+//! this program to different CPUs. `--pid` is the process ID of the server, to count its CPU time.
 //!
 //! | case | what it is |
 //! |---|---|
 //! | `rt_single` | one caller, one GET after the other |
-//! | `fan_8` to `fan_1024` | so many callers of GET, without a word about pipelining |
+//! | `fan_8` to `fan_1024` | this number of callers of GET, without explicit pipelining |
 //! | `batch_100` | one caller, SETs in explicit pipelines of 100; a rate of SETs |
 //! | `rtt12_200` | 200 callers of GET behind a round trip of 12 ms: the part of the bound, 16,667/s, that is reached |
 //! | `mixed_big` | 64 callers of GET, of which one in a hundred is for 1 MiB: latency of the small ones, and their p99 when all are small |
-//! | `open_20k` | 20,000 GETs per second whether or not earlier ones were answered: latency from when each was due, and what it costs |
-//! | `idle` | 200 clients that have asked once: resident memory for each |
+//! | `open_20k` | 20,000 GETs per second, even if earlier ones have no reply yet: latency from the scheduled time, and CPU time |
+//! | `idle` | 200 clients that have sent one request: resident memory for each |
 //!
 //! `rtt12_200` wants the same server once more, farther away, as `--far`:
 //!
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     markdown: bool,
 }
 
-/// Ours last: what is behind it is beside it.
+/// Ours is last: it is compared with the ones before it.
 pub(crate) const NAMES: [&str; 4] = ["rustis", "fred", "redis-rs", "brisk"];
 /// Says that this is a child that only measures memory, of the client of this name.
 const IDLE_CHILD: &str = "PEERS_IDLE_CHILD";

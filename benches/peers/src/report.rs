@@ -63,7 +63,7 @@ pub(crate) fn table(case: &Case, found: &Found) -> String {
     text
 }
 
-/// All cases, as a table for a document. What is in brackets is ours over theirs.
+/// All cases, as a table for a document. The number in brackets is the ratio of ours to theirs.
 pub(crate) fn markdown(results: &Results) -> String {
     let mut text = String::from(
         "| case | client | per s | p50 µs | p99 µs | CPU µs | server CPU µs | besides |\n\

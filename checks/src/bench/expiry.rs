@@ -1,4 +1,4 @@
-//! Keys that all expire at the same time: when they are removed, and how long other clients wait meanwhile.
+//! Keys that all expire at the same time: when they are removed, and how long other clients wait until then.
 
 use super::Setup;
 use super::huge::{pass, watch};
@@ -53,7 +53,7 @@ fn fill(peer: &mut Peer, count: u64, deadline: Duration) -> Result<()> {
 struct Found {
     /// From the expiry time until all keys are removed.
     gone: f64,
-    /// The longest GET of another client meanwhile.
+    /// The longest GET of another client in this time.
     wait: f64,
     /// The same while no key expires: the noise of the machine.
     calm: f64,

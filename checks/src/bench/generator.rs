@@ -93,7 +93,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_childs_processor_time_is_seen_once_it_has_ended() {
+    fn the_cpu_time_of_a_child_is_counted_after_it_ends() {
         let (begun, before) = (Instant::now(), children_cpu_us().unwrap());
         while children_cpu_us().unwrap() - before < 20_000.0 {
             assert!(begun.elapsed() < Duration::from_secs(60), "a child that counts used no time");

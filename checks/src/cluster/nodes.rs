@@ -175,7 +175,8 @@ impl Nodes {
         replica.with_context(|| format!("no replica follows port {port}\n{}", self.logs()))
     }
 
-    /// Whether a primary and its replica have the same digest, now or soon. Nothing may write meanwhile.
+    /// Reports whether a primary and its replica have the same digest, now or soon. No client may write during the
+    /// call.
     pub(super) fn has_equal_replica(&self, primary: usize) -> Result<bool> {
         let replica = self.replica_of(primary)?;
         let mut conns = [primary, replica].map(|at| self.node(at).connect());

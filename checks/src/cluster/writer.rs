@@ -56,7 +56,7 @@ impl Writer {
         Writer { shared, switches, thread: Some(thread) }
     }
 
-    /// Ends the writing; waits for the write that is under way.
+    /// Stops the writer, after the write in progress.
     pub(super) fn pause(&self) {
         self.shared.is_paused.store(true, Ordering::SeqCst);
         while !self.shared.is_idle.load(Ordering::SeqCst) {

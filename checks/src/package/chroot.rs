@@ -1,10 +1,9 @@
-//! A clean Debian in a folder: what a stranger's machine has, and nothing of this one.
+//! A clean Debian in a directory, which has everything that a stranger's machine has, and nothing of this one.
 //!
-//! `debootstrap` makes it once, of the release that this machine runs and from the mirror that its
-//! apt uses; it is kept as an archive in the target folder and unpacked for each use. What runs in
-//! it has processes, mounts and a network of its own, without a way out, and ends with it: so it
-//! cannot meet a server of this machine on a port, nor leave one behind. What documents install
-//! from Debian lies in apt's cache there.
+//! `debootstrap` creates it once, from the release that this machine runs and the mirror that its apt uses. It is kept
+//! as an archive in the target directory and unpacked for each use. Programs in it have separate processes, mounts and
+//! a separate network without a way out, and end with it. So they cannot meet a server of this machine on a port, nor
+//! leave one running. Packages that documents install from Debian are in apt's cache there.
 
 use super::{output, run};
 use anyhow::{Context, Result, bail};
@@ -14,16 +13,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the documents install from Debian, besides our own packages.
+/// The packages that documents install from Debian, in addition to our own.
 const FETCHED: &[&str] = &["redis-server", "curl", "logrotate", "procps"];
 /// Programs of this machine that are needed.
 const NEEDED: &[&str] = &["debootstrap", "unshare", "chroot", "ip", "tar"];
-/// Where this program is found in there.
+/// The path of this program in the chroot.
 const OURSELVES: &str = "run/checks";
 /// The path of programs in there.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A clean Debian with our packages in its folder `/root`, not installed.
+/// A clean Debian with our packages in its directory `/root`, not installed.
 #[derive(Debug)]
 pub(crate) struct Clean {
     root: PathBuf,
@@ -51,7 +50,7 @@ pub(crate) fn skip_reason() -> Option<String> {
 }
 
 impl Clean {
-    /// A new one in the folder `name` beside the release, with the packages of the release in it.
+    /// A new one in the directory `name` next to the release, with the packages of the release in it.
     pub(crate) fn make(release: &Path, name: &str) -> Result<Clean> {
         let folder = release.parent().context("a release lies in a folder")?.join("chroot");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -190,7 +189,7 @@ fn mirror_in(text: &str, suite: &str) -> Option<String> {
     })
 }
 
-/// A task, called as the first process in there.
+/// A task that runs as the first process in the chroot.
 pub(crate) fn inside(words: &[String]) -> Result<bool> {
     let [task, root, words @ ..] = words else { bail!("inside: task and root are missing") };
     let root = Path::new(root);
@@ -202,9 +201,9 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
     run(Command::new("mount")
         .args(["-t", "devpts", "-o", "newinstance,ptmxmode=0666", "devpts"])
         .arg(terminals))?;
-    // Packages look for this folder to know that there is a manager of services.
+    // Packages check for this directory to detect a service manager.
     fs::create_dir_all(root.join("run/systemd/system"))?;
-    // Where apt looks for programs, too.
+    // This directory is in the PATH of apt, too.
     let systemctl = root.join("usr/bin/systemctl");
     fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
     fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755))?;
@@ -227,7 +226,7 @@ impl Inside {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// A command in there, with a plain environment, in root's folder.
+    /// A command in it, with a plain environment, in root's directory.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("chroot");
         command.arg(&self.root).args(["env", "--ignore-environment", "--chdir=/root"]);

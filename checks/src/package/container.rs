@@ -1,5 +1,5 @@
-//! What can be said of `packaging/Containerfile` without an engine that builds it: that it is read as
-//! it is meant, copies what there is, and starts as no superuser.
+//! Checks of `packaging/Containerfile` that need no engine: it is parsed as intended, copies only existing files, and
+//! does not start as root.
 
 use super::programs::PROGRAMS;
 use brisk_testkit::server::workspace_root;
@@ -66,7 +66,7 @@ fn every_instruction_is_known_and_two_stages_begin_with_a_named_image() {
 }
 
 #[test]
-fn what_is_copied_is_built_before() {
+fn copied_files_are_built_first() {
     let all = container();
     let built = of(&all, "RUN").into_iter().find(|run| run.contains("cargo build")).unwrap();
     for copy in of(&all, "COPY").into_iter().filter(|copy| copy.starts_with("--from=build ")) {
@@ -84,7 +84,7 @@ fn what_is_copied_is_built_before() {
 }
 
 #[test]
-fn it_starts_the_server_as_no_superuser_on_its_port_and_checks_it() {
+fn the_container_starts_the_server_without_root_and_checks_it() {
     let all = container();
     let last = all.iter().rposition(|(name, _)| name == "FROM").unwrap();
     let all = &all[last..];

@@ -75,7 +75,8 @@ fn installed(debian: &Inside) -> Result<()> {
         // Debian without manual pages leaves them out.
         debian.shell(&format!("dpkg --listfiles brisk-server brisk-tools | grep -q /{name}.1"))?;
     }
-    // Scripts are where writable memory could have to be executable, and the settings can be kept.
+    // Scripts would need memory that is writable and executable; also checks that settings can be
+    // saved.
     let mut conn = Conn::try_tcp(ADDRESS)?;
     must_be(
         "(integer) 55",

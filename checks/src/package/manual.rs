@@ -13,7 +13,7 @@ use std::fmt::Write;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) word: String,
-    /// What stands for its value, such as `file`.
+    /// The placeholder of its value, for example `file`.
     pub(super) value: Option<String>,
     pub(super) about: String,
 }
@@ -166,13 +166,13 @@ pub(super) fn words(help: &str) -> Vec<Word> {
     words
 }
 
-/// As much of an explanation as fits beside an option, without what a shell would read.
+/// As much of an explanation as fits next to an option, without characters that a shell would interpret.
 fn first_clause(line: &str) -> String {
     let end = line.find(['.', ';', '(']).unwrap_or(line.len());
     line[..end].trim().replace(['\'', '"', '[', ']', ':', '`', '$', '\\'], "")
 }
 
-/// Whether a value is a path.
+/// Reports whether a value is a path.
 fn is_path(word: &Word) -> bool {
     let value = word.value.as_deref().unwrap_or_default();
     ["file", "path", "dir", "socket"].contains(&value)

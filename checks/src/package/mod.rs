@@ -36,7 +36,7 @@ pub(crate) fn main(options: &Options) -> Result<Outcome> {
     if options.has("check") { lifetime::check(&release) } else { Ok(Outcome::Passed) }
 }
 
-/// Builds the release and gives the folder that it is in.
+/// Builds the release and returns its directory.
 pub(crate) fn built() -> Result<std::path::PathBuf> {
     Ok(release::build()?.folder)
 }
@@ -50,7 +50,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a program that has to succeed prints on standard output.
+/// The standard output of a program that has to succeed.
 fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {

@@ -11,14 +11,14 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     /// The crate that builds it.
     pub(super) package: &'static str,
-    /// The line behind its name in the manual.
+    /// The line after its name in the manual.
     pub(super) summary: &'static str,
     pub(super) tells: Tells,
-    /// What the manual says besides the help.
+    /// Text of the manual in addition to the help.
     pub(super) more: &'static str,
 }
 
-/// What a program tells of itself.
+/// The source of a program's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tells {
     /// `--help`.
@@ -81,12 +81,12 @@ impl Program {
         let text = [done.stdout, done.stderr].concat();
         let text = String::from_utf8(text).with_context(|| self.name)?;
         let from = text.find("Usage:").with_context(|| format!("{}: no usage", self.name))?;
-        // Tools say the name by which they were called.
+        // Tools print the name by which they were called.
         let called = folder.join(self.name).display().to_string();
         Ok(text[from..].replace(&called, self.name))
     }
 
-    /// What it prints itself, if it does.
+    /// The program's own output, if it has one.
     pub(super) fn told(&self, folder: &Path, words: &[&str]) -> Result<Option<String>> {
         if self.tells != Tells::Everything {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Building: programs, what is derived from them, packages, archive, checksums.
 //!
-//! Everything of a release comes to lie in `target/package`. What goes into the Debian packages
-//! besides programs is put into `package` beside the programs, where their metadata expect it.
+//! Everything of a release is in `target/package`. Files of the Debian packages other than programs are in `package`
+//! next to the programs, where their metadata expect them.
 
 use super::programs::{self, PROGRAMS, Program};
 use super::{manual, output, run, sbom, settings};
@@ -47,7 +47,7 @@ const PAPERS: &[&str] = &[
     "packaging/Containerfile",
 ];
 
-/// What was built.
+/// The built release.
 #[derive(Debug)]
 pub(crate) struct Release {
     pub(crate) folder: PathBuf,
@@ -57,11 +57,11 @@ pub(crate) struct Release {
     pub(crate) tools: PathBuf,
 }
 
-/// The folders of a build.
+/// The directories of a build.
 struct Places {
     /// Where the programs lie.
     programs: PathBuf,
-    /// What is derived from them.
+    /// Files derived from them.
     derived: PathBuf,
     release: PathBuf,
     tools: PathBuf,
@@ -104,8 +104,8 @@ pub(super) fn build() -> Result<Release> {
     Ok(Release { folder: places.release, server, tools })
 }
 
-/// Builds the server by itself, as the README's command does, and then the tools. What they need of crates that both
-/// use does not get into the server so, and who has the server need not build it again.
+/// Builds the server alone, as the README's command does, and then the tools. So features that only the tools need of
+/// shared crates do not get into the server, and a user who has built the server need not build it again.
 fn build_programs() -> Result<()> {
     let (server, tools): (Vec<_>, Vec<_>) =
         PROGRAMS.iter().map(|program| program.package).partition(|&name| name == "brisk-server");

@@ -35,7 +35,8 @@ pub(super) fn packaged(defaults: &str, changes: &str) -> Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Whether a line gives `name` a value; a setting without a default stands in a comment, alone.
+/// Reports whether a line gives `name` a value; a setting without a default stands in a comment,
+/// alone.
 fn sets(line: &str, name: &str) -> bool {
     let given = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
     given || line.strip_prefix("# ") == Some(name)
@@ -108,7 +109,7 @@ port 6379
 ";
 
     #[test]
-    fn a_change_takes_the_place_of_the_default_and_says_why() {
+    fn a_changed_setting_replaces_the_default_and_has_a_reason() {
         let changes = "# About this file.\n\n# Here.\nunixsocket /run/x\nport 1\n";
         let text = packaged(DEFAULTS, changes).unwrap();
         assert!(text.contains("only]\nport 1\n"), "{text}");
@@ -120,7 +121,7 @@ port 6379
     }
 
     #[test]
-    fn a_change_of_what_no_line_sets_is_refused() {
+    fn changing_a_missing_line_is_rejected() {
         assert!(packaged(DEFAULTS, "ports 1\n").is_err());
     }
 

@@ -1,10 +1,9 @@
 //! A stand-in for `systemctl` where no systemd runs: it starts what a unit says as the unit says.
 //!
-//! It reads the unit's file and what lies in its `.d` folder, makes the folders it names, and runs
-//! ExecStart as User and Group, with the limit of files, without capabilities, and where
-//! `ProtectSystem=strict` is said on a file system that is read-only but for the paths that the unit
-//! names. A service of type `notify` runs when it says so on NOTIFY_SOCKET. Filters of system calls
-//! are not applied: that needs systemd.
+//! It reads the unit's file and the files in its `.d` directory, creates the directories that it names, and runs
+//! ExecStart as User and Group, with the limit of open files and without capabilities. With `ProtectSystem=strict`, the
+//! file system is read-only except for the paths that the unit names. A service of type `notify` runs when it says so
+//! on NOTIFY_SOCKET. Filters of system calls are not applied: that needs systemd.
 
 use anyhow::{Context, Result, bail};
 use brisk_testkit::server::signal;
@@ -16,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Where units lie; a file in an earlier folder hides one in a later.
+/// The directories of units; a file in an earlier one hides the same file in a later one.
 const FOLDERS: &[&str] = &["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
 /// Ids of running services, and what they write to standard output.
 const STATE: &str = "/run/units";
-/// So long a service may take to start or to end.
+/// The time within which a service must start or end.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// `systemctl [OPTION …] VERB [UNIT …]`, as far as packages and documents use it.
@@ -60,7 +59,7 @@ fn act(verb: &str, name: &str, quiet: bool, now: bool) -> Result<bool> {
             say(if enabled { "enabled" } else { "disabled" });
             Ok(enabled)
         }
-        // Debian enables by its presets, which enable everything.
+        // Debian's presets enable every unit.
         "enable" | "preset" => {
             let file = file(name)?;
             if !link(name).exists() {
@@ -87,7 +86,7 @@ fn file(name: &str) -> Result<PathBuf> {
     files.find(|path| path.exists()).with_context(|| format!("there is no unit {name}"))
 }
 
-/// What a unit says of its service, in order.
+/// The settings of a unit for its service, in order.
 #[derive(Debug)]
 struct Unit {
     lines: Vec<(String, String)>,
@@ -141,7 +140,7 @@ impl Unit {
         words
     }
 
-    /// The folders that are made for it, with their modes.
+    /// The directories that are created for it, with their modes.
     fn folders(&self) -> Vec<(PathBuf, String)> {
         let mut folders = Vec::new();
         for (key, above) in [
@@ -274,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_is_its_service_section_with_later_lines_over_earlier() {
+    fn later_lines_of_a_unit_override_earlier_ones() {
         let unit = Unit::parse(
             "[Unit]\nUser=no\n[Service]\n# User=no\nUser=a\nLogsDirectory=x y\nLogsDirectoryMode=0750\n\
              ReadWritePaths=/a\nReadWritePaths=\nReadWritePaths=/b /c\n[Install]\nUser=no\n[Service]\nUser=b\n",

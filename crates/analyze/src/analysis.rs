@@ -1,4 +1,5 @@
-//! Records in, sums by pattern out. What comes is looked at once, and memory does not depend on how much comes.
+//! Turns records into totals by pattern. Each record is examined once, and memory does not depend on the number of
+//! records.
 
 use crate::group::{Group, GroupKey, SIZES};
 use crate::measure::{Compressor, Limits, Measure};
@@ -8,20 +9,20 @@ use crate::pattern::{Mark, Pattern, Token, tokens};
 use crate::record::{Encoding, Kind, Record};
 use std::collections::BTreeMap;
 
-/// Databases that are told apart; the keys of all others count as those of [`OTHER_DATABASES`].
+/// The number of databases that are distinguished; the keys of all others count as those of [`OTHER_DATABASES`].
 const DATABASES_MAX: usize = 256;
 /// See [`DATABASES_MAX`].
 pub const OTHER_DATABASES: u64 = u64::MAX;
-/// Values that a server is asked for: so many first ones of each group, then one of each so many.
+/// The values that are read from a server: the first `VALUES_FIRST` of each group, then one in `VALUES_EACH`.
 const VALUES_FIRST: u64 = 200;
 const VALUES_EACH: u64 = 16;
 
-/// What is known of where the records come from.
+/// Facts about the source of the records.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// What was looked at, for people.
+    /// The source, as text for readers.
     pub source: String,
-    /// What is to be known of how the figures came to be.
+    /// Notes on the origin of the numbers.
     pub notes: Vec<String>,
     /// What went wrong before the end.
     pub fault: Option<String>,
@@ -48,7 +49,7 @@ pub struct Database {
 pub struct Analysis {
     models: Models,
     limits: Limits,
-    /// Unix time in ms by which times to live are counted.
+    /// The Unix time in ms from which TTLs are computed.
     now_ms: i64,
     tree: Tree,
     databases: BTreeMap<u64, Database>,
@@ -56,7 +57,7 @@ pub struct Analysis {
     pub facts: Facts,
 }
 
-/// What has come out of all records.
+/// The result of all records.
 #[derive(Debug)]
 pub struct Findings {
     pub models: Models,
@@ -103,7 +104,7 @@ impl Analysis {
         (groups, nodes)
     }
 
-    /// Whether the value of such a key would tell more than is known already.
+    /// Reports whether the value of this key would add to the known facts.
     #[must_use]
     pub fn wants_value(&self, db: u64, key: &[u8], kind: Kind, encoding: Encoding) -> bool {
         let mut found = Vec::new();
@@ -169,7 +170,7 @@ impl Analysis {
     }
 }
 
-/// What a key takes in both servers, without its share of the tables.
+/// The memory of a key in both servers, without its share of the tables.
 fn cost(models: &Models, record: &Record<'_>, shape: &Shape) -> Bytes {
     let (len, expires) = (record.key.len() as u64, record.deadline_ms.is_some());
     let (kind, encoding) = (record.kind, record.encoding);
@@ -218,7 +219,7 @@ fn times(group: &mut Group, record: &Record<'_>, bytes: Bytes, now_ms: i64) {
 }
 
 impl Findings {
-    /// What the tables of all databases take besides their keys.
+    /// The memory of the tables of all databases, in addition to their keys.
     #[must_use]
     pub fn tables(&self) -> Bytes {
         let mut all = Bytes::default();

@@ -32,11 +32,11 @@ For servers:
   --resume FILE    Save the progress in FILE, and resume from FILE if it exists.
 ";
 
-/// An option as [`HELP`] tells it: for completions and manual pages.
+/// An option of [`HELP`], for completions and manual pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionHelp {
     pub name: &'static str,
-    /// What it takes, such as `FILE` or `8|16`; empty if nothing.
+    /// The value that it takes, for example `FILE` or `8|16`; empty if none.
     pub value: &'static str,
     /// In one line.
     pub text: String,
@@ -58,7 +58,7 @@ pub fn options() -> Vec<OptionHelp> {
     options
 }
 
-/// What the words ask for.
+/// The parsed arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Args {
     /// `None` for the server.
@@ -92,7 +92,7 @@ impl Default for Args {
 /// Why the words cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The help is asked for.
+    /// The help was requested.
     Help,
     Because(String),
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_and_behind_the_file() {
+    fn options_can_precede_or_follow_the_file() {
         let args =
             parsed("--top 5 dump.rdb --json --html out.html --share 2.5% --limit 1000").unwrap();
         assert_eq!(args.path, Some("dump.rdb".into()));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_tells_every_option_and_no_other() {
+    fn the_help_lists_exactly_the_supported_options() {
         let told = options();
         assert_eq!(told.len(), HELP.matches("\n  --").count());
         for OptionHelp { name, value, text } in told {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_refused() {
+    fn invalid_arguments_are_rejected() {
         for (line, reason) in [
             ("a b", "analyze takes one file or directory"),
             ("--top", "--top needs a value"),

@@ -1,5 +1,5 @@
-//! What is summed up of the keys of one pattern, type, encoding and database. Groups can be merged, and none grows
-//! with the number of its keys.
+//! The totals of the keys of one pattern, type, encoding and database. Groups can be merged, and none grows with the
+//! number of its keys.
 
 use crate::lengths::Lengths;
 use crate::measure::Measures;
@@ -24,7 +24,7 @@ pub const SPANS: [(u64, &str); 7] = [
     (365 * 86_400, "1 year"),
 ];
 
-/// What keys of a group share besides their pattern.
+/// Properties that the keys of a group share in addition to their pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupKey {
     pub db: u64,
@@ -92,7 +92,7 @@ pub struct Group {
     pub keys: u64,
     /// Keys whose value was looked at; what is said of values and costs is of these.
     pub detailed: u64,
-    /// What the server said of all keys, and of those that were looked at.
+    /// The bytes that the server reported for all keys, and for those that were examined.
     pub said: u64,
     pub said_detailed: u64,
     /// By the models.
@@ -105,7 +105,7 @@ pub struct Group {
     pub expiring: u64,
     pub expired: u64,
     pub ttl: Spans,
-    /// Keys of which it is known for how long nobody has used them: all, and those without a deadline.
+    /// Keys with a known idle time: all of them, and those without a TTL.
     pub idle: Spans,
     pub idle_forever: Spans,
     /// Sum and number of the counters of LFU.
@@ -196,7 +196,7 @@ impl Group {
         self.bytes.times(self.scale())
     }
 
-    /// What is known of all keys' size: what the server said, or by the model of Redis.
+    /// The size of all keys: as reported by the server, or by the model of Redis.
     #[must_use]
     pub fn known_bytes(&self) -> f64 {
         if self.said > 0 { self.said as f64 } else { self.total().redis }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_stands_for_all() {
+    fn totals_are_extrapolated_from_the_sampled_keys() {
         let mut group = Group { keys: 100, detailed: 10, ..Group::default() };
         group.bytes = Bytes::new(1000, 500);
         assert_eq!(group.total(), Bytes::new(10_000, 5000));

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-/// Lengths that are told apart.
+/// The number of lengths that are distinguished.
 pub const LENGTHS_MAX: usize = 256;
 
 /// See the head of this file.
 #[derive(Debug, Clone, Default)]
 pub struct Lengths {
-    /// By length divided by `1 << shift`.
+    /// Counts by length divided by `1 << shift`.
     counts: BTreeMap<u64, u64>,
     shift: u32,
 }

@@ -1,5 +1,5 @@
-//! What the keys of a server or of a file take, by pattern, and what would save how much of it: the work of
-//! `brisk-cli analyze`. M8, M4.
+//! Analyzes the memory of the keys of a server or file by pattern, and how much each change would save. This crate is
+//! the implementation of `brisk-cli analyze`. M8, M4.
 //!
 //! ```text
 //!  source ── records ── analysis ── groups by pattern ── advice ── report
@@ -9,16 +9,16 @@
 //!
 //! | part | about |
 //! |---|---|
-//! | [`args`] | the words of the command line |
-//! | [`source`] | files and servers, read into records |
-//! | [`record`] | what is known of a key |
-//! | [`model`] | what it costs, as it is and in another form |
-//! | [`pattern`] | which keys belong together |
-//! | [`group`], [`lengths`], [`measure`] | what is summed up of such keys |
-//! | [`analysis`] | records in, groups out |
-//! | [`advice`] | what could be done, and what it would save |
-//! | [`report`] | table, JSON, page |
-//! | [`progress`] | how far it has come |
+//! | [`args`] | the command line arguments |
+//! | [`source`] | reads files and servers into records |
+//! | [`record`] | the properties of one key |
+//! | [`model`] | the memory of a key, in its current form and in others |
+//! | [`pattern`] | finds keys that belong together |
+//! | [`group`], [`lengths`], [`measure`] | totals of a group of keys |
+//! | [`analysis`] | sorts records into groups |
+//! | [`advice`] | possible changes, and how much each would save |
+//! | [`report`] | table, JSON and HTML page |
+//! | [`progress`] | the progress line |
 #![forbid(unsafe_code)]
 
 pub mod advice;

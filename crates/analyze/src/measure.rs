@@ -1,5 +1,5 @@
-//! What other forms of the values would take, summed up key by key while the values are at hand. [`crate::advice`]
-//! makes figures of it.
+//! The memory of other forms of the values, summed up key by key while the values are available. [`crate::advice`]
+//! derives savings from it.
 
 use crate::model::brisk::{Brisk, Inline};
 use crate::model::shape::{LISTPACK_BYTES, Shape, packed_entry, packed_text_entry};
@@ -16,7 +16,8 @@ pub const ENTRIES_STEPS: [u64; 4] = [128, 512, 1000, 2000];
 pub const TEXT_STEPS: [u64; 5] = [64, 128, 256, 512, 1024];
 /// A listpack of more bytes costs more time than its memory is worth: nothing like it is advised.
 pub const PACKED_BYTES_MAX: u64 = 64 << 10;
-/// Values that are compressed for a measurement: so many first ones of each group, then one of each so many.
+/// The values that are compressed for a measurement: the first `SAMPLED_FIRST` of each group, then one in
+/// `SAMPLED_EACH`.
 const SAMPLED_FIRST: u64 = 200;
 const SAMPLED_EACH: u64 = 32;
 /// Bytes of a value that are compressed for it; the rest is taken to be alike.
@@ -32,7 +33,7 @@ const MEMBER_BYTES_MIN: u64 = 8;
 /// Digits of the integers that could stand for members, and their width in an intset.
 const INTEGER_DIGITS: u64 = 7;
 const INTEGER_WIDTH: u64 = 4;
-/// Level of compression: what zstd does without a word.
+/// The compression level: zstd's default.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Something that could be done with some keys.
@@ -143,7 +144,7 @@ pub struct Measure<'a> {
     pub record: &'a Record<'a>,
     pub shape: &'a Shape,
     pub models: &'a Models,
-    /// What the key takes now.
+    /// The current memory of the key.
     pub now: Bytes,
     /// The part of the key in which it differs from others.
     pub field: Option<&'a [u8]>,
@@ -384,7 +385,7 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// What a value comes to in both ways; its length, or more, where that saves nothing.
+    /// The size of a value with both methods; its length or more if compression saves nothing.
     pub fn sizes(&mut self, value: &[u8]) -> Sizes {
         let part = &value[..value.len().min(SAMPLE_BYTES_MAX)];
         let whole = |bytes: u64| {

@@ -3,9 +3,9 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// The line changes no more often.
+/// The minimum interval between two updates of the line.
 const REDRAW: Duration = Duration::from_millis(100);
-/// The clock is looked at once for so many steps.
+/// The clock is read once in this number of steps.
 const STEPS_PER_LOOK: u32 = 64;
 const BAR_CHARS: u64 = 30;
 
@@ -50,7 +50,7 @@ impl Progress {
         }
         self.drawn = Some(now);
         let line = line(done, whole, unit, now - self.begun);
-        // Without a reader there is nobody to tell.
+        // An error is ignored: standard error has no reader.
         let _ = stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
     }
 

@@ -1,5 +1,4 @@
-//! What is known of one key: where it is, what it holds, how large that is. Sources make records, everything
-//! else reads them.
+//! The properties of one key: its database, its value and its size. Sources create records; all other parts read them.
 
 use brisk_persist::rdb::Value;
 use brisk_persist::rdb::value::{HashValue, ListNode, SetValue, SortedSetValue, StringValue};
@@ -96,7 +95,7 @@ impl Encoding {
         named.map_or(Encoding::Unknown, |(encoding, _)| *encoding)
     }
 
-    /// Whether the value is one packed string of bytes.
+    /// Reports whether the value is one packed string of bytes.
     #[must_use]
     pub fn is_packed(self) -> bool {
         matches!(self, Encoding::ListPack | Encoding::ListPackEx)
@@ -148,7 +147,7 @@ pub fn encoding_of_text(text: &[u8]) -> Encoding {
     }
 }
 
-/// What is known of a key.
+/// The properties of a key.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     pub db: u64,
@@ -164,6 +163,6 @@ pub struct Record<'a> {
     pub idle_seconds: Option<u64>,
     /// The access counter of LFU.
     pub frequency: Option<u8>,
-    /// What the server says the key takes.
+    /// The size of the key as reported by the server.
     pub said_bytes: Option<u64>,
 }

@@ -12,7 +12,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is to be printed, and the exit code: 0 if all was looked at, 1 if not.
+/// The texts to print, and the exit code: 0 if everything was analyzed, 1 if not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub out: String,
@@ -25,13 +25,14 @@ impl Output {
         Output { out: String::new(), err: format!("{text}\n"), code: 1 }
     }
 
-    /// The same where whoever dials has told the reason already.
+    /// The same if the caller that connects has already printed the reason.
     fn told_already() -> Output {
         Output { out: String::new(), err: String::new(), code: 1 }
     }
 }
 
-/// How a server is reached, if it is to be asked. A failure without a text has been told.
+/// Connects to the server that is to be analyzed. An error without a text has already been
+/// reported.
 pub type Dial<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Server>, String>;
 
 /// Does what the words behind `analyze` say.
@@ -41,7 +42,7 @@ pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
         Err(Refusal::Help) => return Output { out: HELP.to_owned(), err: String::new(), code: 0 },
         Err(Refusal::Because(text)) => return Output::failed(text),
     };
-    // What cannot be written is said now, not after an hour.
+    // An unwritable file is reported now, not after an hour.
     if let Some(path) = &args.html
         && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
     {
@@ -88,7 +89,7 @@ fn from_server(
     live::read(server.as_mut(), &options, analysis, progress)
 }
 
-/// The reports that were asked for.
+/// The requested reports.
 fn told(args: &Args, report: &Report) -> Output {
     let fault = &report.findings.facts.fault;
     let err = fault.as_ref().map_or(String::new(), |fault| format!("{fault}\n"));
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_cannot_be_written_is_told_before_the_work() {
+    fn an_unwritable_page_is_reported_before_the_analysis() {
         let words = ["--html", "/missing/page.html"].map(|word| word.as_bytes().to_vec());
         let mut dialled = false;
         let output = run(&words, &mut || {

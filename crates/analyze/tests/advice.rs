@@ -11,7 +11,7 @@ use brisk_testkit::{Launch, Server};
 
 const PART: f64 = 0.10;
 
-/// A server with data, and what is said of them.
+/// A server with data, and the advice for it.
 struct Before {
     server: Server,
     bytes: f64,
@@ -29,7 +29,7 @@ impl Before {
         Before { bytes: used_by_data(&server, &EMPTY_REDIS), brisk, server, report }
     }
 
-    /// What is said of a pattern.
+    /// The advice for a pattern.
     fn said(&self, means: Means, pattern: &str) -> Advice {
         let is = |advice: &&Advice| advice.means == means && advice.pattern == pattern;
         match self.report.advice.iter().find(is) {
@@ -63,7 +63,7 @@ fn uuid(random: &mut Random) -> String {
 }
 
 #[test]
-fn shorter_keys_save_what_is_said() {
+fn shorter_keys_save_as_much_as_estimated() {
     let requests = |user: &'static str, name: &'static str| {
         let mut random = Random::new();
         (0..60_000).map(move |n| {
@@ -82,7 +82,7 @@ fn shorter_keys_save_what_is_said() {
 
 /// By number, by the rule that the advice gives.
 #[test]
-fn packing_neighbours_saves_what_is_said() {
+fn packing_neighbours_saves_as_much_as_estimated() {
     let value = |n: u64| format!("city {}", n % 977);
     let plain = (0..100_000).map(|n| words_of(&["SET", &format!("user:{n}"), &value(n)]));
     let before = Before::new(redis(), plain);
@@ -97,7 +97,7 @@ fn packing_neighbours_saves_what_is_said() {
 
 /// By CRC32, with the rule of the client library.
 #[test]
-fn packing_by_checksum_saves_what_is_said() {
+fn packing_by_checksum_saves_as_much_as_estimated() {
     let keys = 60_000;
     let mut random = Random::new();
     let ids: Vec<String> = (0..keys).map(|_| uuid(&mut random)).collect();
@@ -127,7 +127,7 @@ fn words_of(words: &[&str]) -> Words {
 }
 
 #[test]
-fn raised_limits_save_what_is_said() {
+fn raised_limits_save_as_much_as_estimated() {
     for (command, pattern) in [("HSET", "hash:<n>"), ("ZADD", "board:<n>"), ("SADD", "set:<n>")] {
         let mut random = Random::new();
         let name = pattern.trim_end_matches("<n>");
@@ -164,15 +164,15 @@ fn raised_limits_save_what_is_said() {
         let brisk = measured(Launch::subject()).set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
-        // Tables of Brisk are little larger than listpacks, so this is a small difference of large figures: it
-        // may also be off by two hundredths of the data.
+        // Tables of Brisk are little larger than listpacks, so this is a small difference of large numbers: it may also
+        // be off by two hundredths of the data.
         let part = PART.max(0.02 * before.brisk / saved);
         assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, part);
     }
 }
 
 #[test]
-fn compressed_lists_save_what_is_said() {
+fn compressed_lists_save_as_much_as_estimated() {
     let mut random = Random::new();
     let mut requests = Vec::new();
     for n in 0..1500 {
@@ -198,7 +198,7 @@ fn compressed_lists_save_what_is_said() {
 }
 
 #[test]
-fn numbers_as_ids_save_what_is_said() {
+fn numbers_as_ids_save_as_much_as_estimated() {
     let mut random = Random::new();
     let by_id: Vec<Words> = (0..60_000)
         .map(|_| words_of(&["SET", &format!("cart:{}", uuid(&mut random)), "a book and a pen"]))
@@ -213,7 +213,7 @@ fn numbers_as_ids_save_what_is_said() {
 }
 
 #[test]
-fn integer_members_save_what_is_said() {
+fn integer_members_save_as_much_as_estimated() {
     let sets = |member: fn(u64) -> String| {
         (0..1500).map(move |n| {
             let mut random = Random::new();
@@ -230,7 +230,7 @@ fn integer_members_save_what_is_said() {
 }
 
 #[test]
-fn compressed_values_save_what_is_said() {
+fn compressed_values_save_as_much_as_estimated() {
     let mut random = Random::new();
     let mut value = |n: u64| {
         let words = (0..60)
@@ -252,7 +252,7 @@ fn compressed_values_save_what_is_said() {
 
 /// Redis keeps how long a key was idle through RESTORE and, with an LRU policy, in its file.
 #[test]
-fn forgotten_keys_take_what_is_said() {
+fn forgotten_keys_take_as_much_as_estimated() {
     let server = Launch::redis()
         .set("save", "")
         .set("enable-debug-command", "yes")

@@ -18,7 +18,7 @@ fn servers() -> [Server; 2] {
         .map(|launch| launch.set("save", "").set("appendonly", "yes").start())
 }
 
-/// What is in the base.
+/// The commands for the base.
 fn first() -> Vec<Words> {
     let each = |n: u64| {
         [
@@ -34,7 +34,7 @@ fn first() -> Vec<Words> {
     (0..200).flat_map(each).map(|line| words(&line)).collect()
 }
 
-/// What is done then, to some keys of each type.
+/// The commands after the base, on some keys of each type.
 fn then() -> Vec<Words> {
     let each = |n: u64| {
         [
@@ -138,7 +138,7 @@ fn a_base_and_the_commands_since_are_what_a_snapshot_is() {
 
 /// As servers before version 7 wrote them.
 #[test]
-fn commands_behind_a_snapshot_in_one_file_are_executed_too() {
+fn commands_after_a_snapshot_in_one_file_are_executed_too() {
     for server in servers() {
         fill(&server, first());
         rewritten(&server);
@@ -152,7 +152,7 @@ fn commands_behind_a_snapshot_in_one_file_are_executed_too() {
 }
 
 #[test]
-fn a_torn_file_is_told_and_what_was_whole_is_counted() {
+fn a_truncated_file_is_reported_and_its_complete_part_counted() {
     let [server, _] = servers();
     fill(&server, first());
     let path = last_increment(&server);
@@ -166,7 +166,7 @@ fn a_torn_file_is_told_and_what_was_whole_is_counted() {
 }
 
 #[test]
-fn what_is_no_file_of_a_dataset_is_refused() {
+fn files_of_other_kinds_are_rejected() {
     let home = TempDir::new();
     let mut analysis = Analysis::new(Classes::USUAL, brisk_analyze::measure::Limits::default(), 0);
     let mut error = |path: &Path| {

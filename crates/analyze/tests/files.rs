@@ -20,7 +20,7 @@ fn analysis() -> Analysis {
     Analysis::new(Classes::BUNDLED, Limits::default(), 0)
 }
 
-/// What the reader of files finds by itself: keys, and whether it came to the end.
+/// The result of the file reader alone: keys, and whether it reached the end.
 fn read_plainly(file: File) -> (u64, bool) {
     let len = file.metadata().unwrap().len();
     let Ok(reader) = RdbReader::new(file) else { return (0, false) };
@@ -73,7 +73,7 @@ fn real_file(home: &TempDir) -> Vec<u8> {
 }
 
 #[test]
-fn what_could_be_read_of_a_cut_file_is_told_with_where_it_ends() {
+fn a_truncated_file_is_reported_with_the_offset_of_its_end() {
     let home = TempDir::new();
     let whole = real_file(&home);
     let path = home.path("cut.rdb");
@@ -93,7 +93,7 @@ fn what_could_be_read_of_a_cut_file_is_told_with_where_it_ends() {
 }
 
 #[test]
-fn what_follows_a_snapshot_is_not_passed_over_in_silence() {
+fn bytes_after_a_snapshot_are_reported() {
     let home = TempDir::new();
     let mut bytes = real_file(&home);
     let end = bytes.len();
@@ -165,7 +165,7 @@ impl Read for PipeReader {
 
 /// More than a million different keys: words in every place, so that there are as many patterns as can be.
 #[test]
-fn memory_does_not_depend_on_how_many_keys_there_are() {
+fn memory_does_not_depend_on_the_number_of_keys() {
     const KEYS: u64 = 1_200_000;
     let (to, from) = sync_channel(4);
     let writer = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Servers that are asked: a real Redis and a Brisk.
+//! Live servers: a real Redis and a Brisk.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
@@ -83,9 +83,9 @@ fn all_keys_are_found_in_both_servers() {
     }
 }
 
-/// The model's figures of a live server are those of MEMORY USAGE, where both mean the same.
+/// The numbers of the model for a live server are those of MEMORY USAGE, where both mean the same.
 #[test]
-fn what_the_server_says_of_its_keys_agrees_with_its_model() {
+fn memory_usage_agrees_with_the_model() {
     for (server, is_brisk) in servers().into_iter().zip([false, true]) {
         fill(&server, data());
         let findings = walked(&mut Lent::new(&server), &options());
@@ -108,7 +108,7 @@ fn what_the_server_says_of_its_keys_agrees_with_its_model() {
 }
 
 #[test]
-fn nothing_is_written_and_uses_are_not_counted_where_that_can_be_said() {
+fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
     for server in servers() {
         fill(&server, data());
         let mut conn = server.connect();
@@ -156,7 +156,7 @@ impl Asked for Slow {
 
 /// Pauses are counted, not waited for.
 #[test]
-fn the_server_is_left_alone_for_as_long_as_its_share_demands() {
+fn the_analysis_pauses_as_long_as_the_share_demands() {
     let [server, _] = servers();
     fill(&server, data());
     for share in [0.05, 0.5] {
@@ -170,7 +170,7 @@ fn the_server_is_left_alone_for_as_long_as_its_share_demands() {
 }
 
 #[test]
-fn a_limit_ends_the_walk_and_is_told() {
+fn a_limit_ends_the_scan_and_is_reported() {
     let [server, _] = servers();
     fill(&server, data());
     let findings = walked(&mut Lent::new(&server), &Options { limit: Some(1000), ..options() });
@@ -195,7 +195,7 @@ impl Asked for Failing {
 }
 
 #[test]
-fn a_walk_that_was_cut_goes_on_where_it_was() {
+fn an_interrupted_scan_resumes_where_it_was() {
     for server in servers() {
         fill(&server, data());
         let home = TempDir::new();
@@ -211,16 +211,16 @@ fn a_walk_that_was_cut_goes_on_where_it_was() {
         assert_eq!(keys(&whole), keys(&once));
         let types = asked.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
         assert_eq!(types, whole.keys() - first.keys(), "no key was asked for again");
-        // A third time there is nothing left to ask.
+        // A third run finds nothing left to read.
         let mut asked = Lent::new(&server);
         assert_eq!(keys(&walked(&mut asked, &options)), keys(&once));
         assert!(!asked.requests.iter().any(|request| request[0] == b"TYPE"));
     }
 }
 
-/// What it says of the server's time counts every pause, and never exceeds what was asked for.
+/// The reported share of the server's time counts every pause, and never exceeds the requested share.
 #[test]
-fn the_share_that_is_told_is_no_more_than_the_share_that_was_asked_for() {
+fn the_reported_share_does_not_exceed_the_requested_one() {
     /// Lets time pass in truth.
     struct Waiting(Lent);
     impl Asked for Waiting {
@@ -272,7 +272,7 @@ fn a_walk_advises_as_a_file_does() {
 }
 
 #[test]
-fn a_server_that_refuses_is_told_as_it_says_it() {
+fn an_error_of_the_server_is_reported_unchanged() {
     let server = Launch::redis().start();
     assert_eq!(server.connect().cmd("CONFIG SET requirepass secret").to_string(), "OK");
     let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
@@ -281,9 +281,9 @@ fn a_server_that_refuses_is_told_as_it_says_it() {
     assert_eq!(error.to_string(), "NOAUTH Authentication required.");
 }
 
-/// A user without the right to ask for sizes: figures of 0 bytes would be wrong, silence as well.
+/// A user without permission to read sizes: sizes of 0 bytes would be wrong, and so would silence.
 #[test]
-fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
+fn denied_commands_are_reported_and_their_keys_not_counted() {
     for server in servers() {
         fill(&server, data());
         let user = "ACL SETUSER guest on >x ~* +scan +type +info +select +object +pttl";
@@ -299,12 +299,12 @@ fn what_a_user_may_not_ask_is_told_and_such_keys_are_not_counted() {
         // They are keys that were looked at, as a limit has it.
         let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
         assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
-        // Without one, nobody is asked a million times for what was refused ten thousand times.
+        // Without one, the walk does not send a command a million times that was rejected ten thousand times.
         fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
         let many = walked(&mut guest, &options);
         assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
         fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
-        // Nothing of that is kept: whoever is allowed to goes on from the beginning.
+        // Nothing of that is kept: a user with the permission starts from the beginning.
         let again = walked(&mut Lent::new(&server), &options);
         assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));
         // Values are needed for advice alone.
@@ -337,7 +337,7 @@ impl Asked for Busy {
 }
 
 #[test]
-fn a_server_that_answers_nothing_any_more_ends_the_walk() {
+fn a_server_that_stops_replying_ends_the_scan() {
     let server = redis();
     fill(&server, data());
     let home = TempDir::new();

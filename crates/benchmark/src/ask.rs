@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// A connection that asks and waits.
+/// A connection that sends a request and waits for its reply.
 #[derive(Debug)]
 pub struct Asker {
     stream: Stream,
@@ -89,7 +89,7 @@ impl Asker {
         }
     }
 
-    /// The value of a setting, if the server tells.
+    /// The value of a setting, if the server reports it.
     pub fn setting(&mut self, name: &str) -> Result<Option<String>, RunError> {
         Ok(match self.ask(&["CONFIG", "GET", name])? {
             Value::Array(pair) => pair.get(1).and_then(text_of),
@@ -113,7 +113,7 @@ pub fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A failed question; one without an answer is told as such.
+/// The error of a failed request; a timeout has its own kind.
 fn failed(error: io::Error) -> RunError {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -146,7 +146,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_server_that_does_not_answer_is_told_as_such() {
+    fn a_server_that_does_not_reply_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut asker =
             Asker::connect(&local_target(listener.local_addr().unwrap().port())).unwrap();

@@ -1,4 +1,4 @@
-//! Time and processor time, in nanoseconds.
+//! Time and CPU time, in nanoseconds.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
@@ -10,20 +10,20 @@ pub fn now_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// Processor time of this process so far, all threads, user and system.
+/// CPU time of this process so far, all threads, user and system.
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ProcessCPUTime))
 }
 
-/// Processor time of the calling thread so far, user and system.
+/// CPU time of the calling thread so far, user and system.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// How long the calling thread has waited for a processor that others had; 0 where the kernel does
-/// not tell.
+/// The time for which the calling thread has waited for a CPU that others used; 0 if the kernel
+/// does not report it.
 #[must_use]
 pub fn thread_delay_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

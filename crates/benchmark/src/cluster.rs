@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most primaries of a cluster; Redis recommends at most 1,000 nodes.
+/// The maximum number of primaries of a cluster; Redis recommends at most 1,000 nodes.
 pub const NODES_MAX: usize = 1000;
 /// Most ranges of slots shown in an error.
 const RANGES_SHOWN: usize = 5;
@@ -146,7 +146,7 @@ impl Cluster {
     /// slot that it serves, unless another thread has done so already. Blocks for that.
     ///
     /// # Errors
-    /// The topology cannot be read, the node serves no slot any more, or the cluster stays down.
+    /// The topology cannot be read, the node no longer serves any slot, or the cluster stays down.
     pub(crate) fn follow(&self, node: usize, seen: Tag, error: &str) -> Result<(), RunError> {
         let target = &self.nodes[node].target;
         let mut state = self.state();
@@ -178,7 +178,7 @@ impl Cluster {
         };
         let Some(next) = next else {
             return Err(RunError::Plan(format!(
-                "Error: {} serves no slot any more ({error})",
+                "Error: {} no longer serves any slot ({error})",
                 target.address
             )));
         };
@@ -192,13 +192,13 @@ impl Cluster {
     }
 }
 
-/// Whether an error reply says that the slot is served elsewhere, or not at the moment.
+/// Reports whether an error reply says that the slot is served elsewhere, or not at the moment.
 pub(crate) fn is_redirection(error: &str) -> bool {
     ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]
         .contains(&error.split(' ').next().unwrap_or_default())
 }
 
-/// Asks for the primaries that serve slots.
+/// Queries the primaries that serve slots.
 fn primaries(asker: &mut Asker, asked: &Target) -> Result<Vec<Primary>, RunError> {
     let reply = asker.ask(&["CLUSTER", "SLOTS"])?;
     match &reply {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_not_a_topology_is_refused() {
+    fn a_reply_that_is_not_a_topology_is_rejected() {
         for text in [
             "+OK ",
             "*1 *2 :0 :1 ",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn redirections_are_known_by_their_first_word() {
+    fn redirections_are_recognized_by_their_first_word() {
         assert!(is_redirection("MOVED 1 127.0.0.1:7000") && is_redirection("CLUSTERDOWN Hash"));
         assert!(!is_redirection("ERR MOVED") && !is_redirection("MOVEDX 1"));
     }

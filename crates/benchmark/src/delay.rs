@@ -8,7 +8,7 @@
 //!
 //! One thread serves all connections. Bytes never overtake each other, whatever the jitter. A queue
 //! that is full is not read into, so that the sender's kernel holds it back as it would on a
-//! network with so many bytes under way. The end of a stream is delayed like a byte; a reset is
+//! network with that many bytes in flight. The end of a stream is delayed like a byte; a reset is
 //! passed on at once. Connecting is not delayed.
 
 use crate::clock::{now_ns, timespec};
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 /// Bytes under way in one direction of a connection: 20 ms at 1.6 Gbit/s.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
-/// What a queued piece costs besides its bytes, so that single bytes are bounded, too.
+/// The overhead of a queued piece in addition to its bytes, so that single bytes are bounded, too.
 const PIECE_BYTES: usize = 64;
 /// Connections at once.
 const LINKS_MAX: usize = 1 << 16;
@@ -42,16 +42,16 @@ const DELAY_MAX: Duration = Duration::from_secs(3600);
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// What a proxy does.
+/// The settings of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayPlan {
     /// Where it listens; port 0 leaves the choice to the system.
     pub listen: SocketAddr,
     /// Where bytes go.
     pub to: SocketAddr,
-    /// Added in each direction: half of what a round trip takes longer.
+    /// The delay in each direction: half of the added round trip time.
     pub delay: Duration,
-    /// Added besides, drawn uniformly from nothing to this for each piece that is read.
+    /// An additional delay, drawn uniformly from zero to this for each piece that is read.
     pub jitter: Duration,
 }
 
@@ -64,7 +64,7 @@ pub struct DelayProxy {
 }
 
 impl DelayProxy {
-    /// Listens, and serves on a thread of its own.
+    /// Listens, and forwards connections on a separate thread.
     ///
     /// # Errors
     /// The address is taken, or the system refuses a descriptor or thread.
@@ -143,13 +143,13 @@ struct Way {
     writable: bool,
     /// The source has ended.
     ended: bool,
-    /// The destination has been told so.
+    /// The end has been passed on to the destination.
     closed: bool,
     /// An entry of `due` stands for this direction.
     scheduled: bool,
 }
 
-/// What one read gave; no bytes are the end of the stream.
+/// The bytes of one read; no bytes are the end of the stream.
 struct Piece {
     due_ns: u64,
     bytes: Vec<u8>,
@@ -177,7 +177,7 @@ impl Proxy {
     }
 
     fn run(&mut self) -> Result<(), RunError> {
-        // The kernel wakes threads up to 50 µs late to save power, unless told not to.
+        // The kernel wakes threads up to 50 µs late to save power, unless this is turned off.
         set_current_timer_slack(NonZeroU64::new(1)).map_err(RunError::machine("timer slack"))?;
         let mut events = Vec::with_capacity(EVENTS_MAX);
         loop {
@@ -278,7 +278,7 @@ impl Proxy {
             match written {
                 Ok(()) if link.ways[0].closed && link.ways[1].closed => break,
                 Err(_) => break,
-                // What was written made room for what could not be read before.
+                // Writing made room for bytes that could not be read before.
                 Ok(()) if link.ways[from].may_read() => {}
                 Ok(()) => {
                     let way = &mut link.ways[from];

@@ -12,7 +12,7 @@ pub enum RunError {
     Connect {
         /// Where.
         address: Address,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The server closed a connection that was in use.
@@ -35,7 +35,7 @@ pub enum RunError {
         /// What happened.
         source: Box<RunError>,
     },
-    /// What was received is not RESP.
+    /// The received bytes are not RESP.
     #[error("Error: {0}")]
     Protocol(#[from] ScanError),
     /// More replies than requests.
@@ -47,7 +47,7 @@ pub enum RunError {
     /// TLS failed.
     #[error("Could not negotiate a TLS connection: {0}")]
     Tls(String),
-    /// A question was not answered.
+    /// A request has no reply.
     #[error("Error: no reply from the server for {seconds} s")]
     Silent {
         /// How long was waited.
@@ -63,21 +63,21 @@ pub enum RunError {
         /// How long was waited.
         seconds: u64,
     },
-    /// The system refused what the generator needs: descriptors, threads, a processor to run on.
+    /// The system denied a resource of the generator: descriptors, threads, a CPU.
     #[error("{what}: {source}")]
     Machine {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The run was asked for something impossible.
+    /// The requested run is impossible.
     #[error("{0}")]
     Plan(String),
 }
 
 impl RunError {
-    /// Whether it happened on a connection that its text does not name.
+    /// Reports whether it happened on a connection that its text does not name.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         match self {
             RunError::Closed
@@ -97,7 +97,7 @@ impl RunError {
         }
     }
 
-    /// Of a failed system call.
+    /// The error of a failed system call.
     pub fn machine<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> RunError {
         move |source| RunError::Machine { what, source: source.into() }
     }

@@ -1,7 +1,7 @@
 //! Load generator and comparer of servers that speak the Redis protocol.
 //!
-//! A [`Workload`] says what is sent, a [`Plan`] to whom, by how many clients and at which pace;
-//! [`run`] carries it out and gives an [`Outcome`]. A [`Subject`] is a server that is measured,
+//! A [`Workload`] describes the requests; a [`Plan`] describes the server, the number of clients and the rate.
+//! [`run`] carries the plan out and returns an [`Outcome`]. A [`Subject`] is a server that is measured,
 //! started here or elsewhere, with its resources; [`compare`](compare::compare) lets several of
 //! them take turns and gives a [`Comparison`](compare::Comparison),
 //! which is plain data for reports.

@@ -1,4 +1,4 @@
-//! `brisk-benchmark`: reads the command line, runs what it asks for, prints the results.
+//! `brisk-benchmark`: reads the command line, runs the tests, and prints the results.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the results are the output of the program")]
 
@@ -302,7 +302,7 @@ fn warn(options: &Options) {
     }
 }
 
-/// What the long report says of the server.
+/// The server's settings for the long report.
 fn host_configuration(target: &Target) -> Result<Option<HostConfiguration>, String> {
     let asked = Asker::connect(target).and_then(|mut asker| {
         Ok(match (asker.setting("save")?, asker.setting("appendonly")?) {

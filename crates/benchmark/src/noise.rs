@@ -1,5 +1,5 @@
-//! What the machine did besides a measurement: other processes,
-//! and other machines of the same host.
+//! Other load on the machine during a measurement: other processes, and other machines of the same
+//! host.
 
 use crate::clock::process_cpu_ns;
 use crate::resources::{TICK_NS, Usage};
@@ -14,25 +14,25 @@ const JUDGED_FROM: Duration = Duration::from_secs(1);
 /// How much of the machine went elsewhere during a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Noise {
-    /// Part of all processor time that the hypervisor gave to others: 0 to 1.
+    /// Part of all CPU time that the hypervisor gave to others: 0 to 1.
     pub steal: f64,
-    /// Processors' worth of work by processes that have no part in the measurement.
+    /// The work of processes that have no part in the measurement, in CPUs.
     pub others: f64,
 }
 
 impl Noise {
     /// A hundredth of the time stolen is noticeable.
     const STEAL_LIMIT: f64 = 0.01;
-    /// So is a tenth of a processor's work.
+    /// So is a tenth of a CPU.
     const OTHERS_LIMIT: f64 = 0.1;
 
-    /// Whether figures should be doubted.
+    /// Reports whether the numbers should be doubted.
     #[must_use]
     pub fn is_loud(&self) -> bool {
         self.steal > Self::STEAL_LIMIT || self.others > Self::OTHERS_LIMIT
     }
 
-    /// What readers of the figures must know; nothing if it is quiet enough.
+    /// A caveat for readers of the numbers; none if the machine is quiet enough.
     #[must_use]
     pub fn told(&self) -> Option<String> {
         self.is_loud().then(|| {
@@ -57,12 +57,12 @@ impl Noise {
 pub struct Moment {
     at: Instant,
     machine: Option<Machine>,
-    /// Processor time so far of this process, the servers, and children that have ended.
+    /// CPU time so far of this process, the servers, and children that have ended.
     part_ns: u64,
 }
 
 impl Moment {
-    /// Now, when the servers of the measurement have used so much processor time.
+    /// Now, when the servers of the measurement have used this CPU time.
     #[must_use]
     pub fn now(servers_ns: u64) -> Moment {
         let ended_ns = Usage::of_children().map_or(0, |usage| usage.cpu_ns);
@@ -87,7 +87,7 @@ impl Moment {
     }
 }
 
-/// What all processors have done so far, in ticks.
+/// The work of all CPUs so far, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Machine {
     total: u64,
@@ -106,7 +106,7 @@ impl Machine {
         Some(Machine { total: ticks.iter().take(8).sum(), idle, steal })
     }
 
-    /// What happened since `before`, of which `part_ns` of processor time took part.
+    /// The noise since `before`; `part_ns` of the CPU time belongs to the measurement.
     fn noise_since(&self, before: &Machine, part_ns: u64, seconds: f64) -> Noise {
         let total = self.total.saturating_sub(before.total).max(1) as f64;
         let steal = self.steal.saturating_sub(before.steal) as f64;
@@ -122,10 +122,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_did_not_take_part_is_noise() {
+    fn cpu_time_of_other_processes_is_noise() {
         let before = Machine { total: 1000, idle: 500, steal: 0 };
         let after = Machine { total: 1200, idle: 600, steal: 10 };
-        // Two processors for a second: 200 ticks, of which 90 were work.
+        // Two CPUs for a second: 200 ticks, of which 90 were work.
         let noise = after.noise_since(&before, 400_000_000, 1.0);
         assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
         let told = noise.told().unwrap_or_default();

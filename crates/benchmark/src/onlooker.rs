@@ -1,5 +1,4 @@
-//! Who looks on at the run of a single server: the progress line, a server that has fallen silent,
-//! and what else the machine does.
+//! Monitors the run of a single server: the progress line, a server that stops replying, and other load on the machine.
 
 use brisk_benchmark::engine::Progress;
 use brisk_benchmark::engine::plan::Target;
@@ -9,8 +8,8 @@ use brisk_benchmark::{Watch, report};
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
-/// A server that was asked and has answered nothing for so long may have stopped; a command that
-/// waits on purpose may take longer.
+/// A server that sends no reply to pending requests for this time may have stopped; a command that waits on purpose may
+/// take longer.
 const SILENCE_TOLD: Duration = Duration::from_secs(10);
 
 /// Looks on at one run.
@@ -24,7 +23,7 @@ pub(crate) struct Onlooker {
     noise: Noise,
 }
 
-/// How much of the machine can be told apart from the measurement.
+/// How much of the machine can be separated from the measurement.
 #[derive(Clone, Debug)]
 pub(crate) enum Onlooked {
     /// All: these are the processes of the servers that run here.
@@ -59,7 +58,7 @@ impl Onlooked {
 }
 
 impl Onlooker {
-    /// Of a run with this title.
+    /// The monitor of a run with this title.
     pub(crate) fn new(title: &str, shown: bool, machine: Onlooked) -> Onlooker {
         Onlooker {
             title: title.to_owned(),
@@ -79,7 +78,7 @@ impl Onlooker {
         }
     }
 
-    /// What the machine did besides.
+    /// Other load on the machine.
     pub(crate) fn noise(&self) -> Option<String> {
         self.noise.told()
     }
@@ -115,9 +114,9 @@ impl Watch for Onlooker {
     }
 }
 
-/// Notices that nothing has been answered for a while, though something was asked.
+/// Detects that no reply has arrived for a while, although requests are pending.
 struct Silence {
-    /// Connections and replies at the last look, and since when there have been so many.
+    /// Connections and replies at the last check, and the time since which they have not changed.
     seen: (u64, u64),
     since: Instant,
     told: bool,
@@ -128,12 +127,12 @@ impl Silence {
         Silence { seen: (0, 0), since, told: false }
     }
 
-    /// Whether it has just become long enough to be told.
+    /// Reports whether it has just become long enough for a message.
     fn is_news(&mut self, progress: &Progress, now: Instant) -> bool {
         let seen = (progress.connected, progress.operations);
         // Replies to what is sent before the measurement begins are not counted.
         let warming_up = progress.seconds <= 0.0;
-        // At a low rate nothing is asked most of the time.
+        // At a low rate, no request is pending most of the time.
         let nothing_asked = progress.waiting == 0;
         if seen != self.seen || warming_up || nothing_asked {
             *self = Silence { seen, ..Silence::since(now) };
@@ -149,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_told_once_until_it_is_broken() {
+    fn a_silent_server_is_reported_once_until_it_replies() {
         let begun = Instant::now();
         let mut silence = Silence::since(begun);
         let mut look = |seconds: u64, operations: u64, measured: f64| {
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_asked_is_not_silent() {
+    fn a_server_without_pending_requests_is_not_silent() {
         let begun = Instant::now();
         let mut silence = Silence::since(begun);
         let mut look = |seconds: u64, operations: u64, waiting: u64| {
@@ -185,7 +184,7 @@ mod tests {
             };
             silence.is_news(&progress, begun + Duration::from_secs(seconds))
         };
-        // A request every 20 s, which waits for its reply when somebody looks.
+        // A request every 20 s, which is pending at a check.
         assert!(!look(0, 1, 0) && !look(19, 1, 0) && !look(20, 1, 1));
         assert!(!look(21, 2, 0) && !look(39, 2, 0) && !look(40, 2, 1));
         // This time it goes on waiting.

@@ -1,4 +1,4 @@
-//! What a run gave: rates, latencies, errors, and what the generator itself needed.
+//! The results of a run: rates, latencies, errors, and the resources of the generator itself.
 
 use crate::cluster::Cluster;
 use crate::engine::Share;
@@ -8,23 +8,23 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Longest latency told apart, in ns: an hour.
+/// The maximum recorded latency, in ns: one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// Most kinds of errors counted by name.
 const ERROR_KINDS_MAX: usize = 64;
 /// The share of its threads' time from which on the generator is the limit of a closed loop.
 const BUSY_LIMIT: f64 = 0.90;
-/// If so much of the time was waiting for a processor, more threads would not help.
+/// If this part of the time was spent waiting for a CPU, more threads would not help.
 const DELAYED_LIMIT: f64 = 0.20;
 /// An open loop whose requests leave later than this (at its 99th percentile) measures itself.
 const LATENESS_NS_LIMIT: u64 = 1_000_000;
 /// An open loop that falls behind its rate by more than this part has not kept it.
 const RATE_KEPT_MIN: f64 = 0.99;
 
-/// A histogram of nanoseconds with so many significant figures.
+/// A histogram of nanoseconds with this number of significant digits.
 ///
 /// # Errors
-/// The number of figures is not from 1 to 5.
+/// The number of digits is not from 1 to 5.
 pub fn new_histogram(precision: u8) -> Result<Histogram<u64>, RunError> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, precision)
         .map_err(|error| RunError::Plan(format!("precision {precision}: {error}")))
@@ -69,18 +69,18 @@ impl Errors {
     }
 }
 
-/// What the generator itself needed.
+/// The resources of the generator itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Generator {
     /// Threads that sent and received.
     pub threads: usize,
-    /// Processor time of the whole process during the measurement, user and system.
+    /// CPU time of the whole process during the measurement, user and system.
     pub cpu_seconds: f64,
-    /// Part of the time that its threads were running, or waiting for a processor: 0 to 1.
+    /// Part of the time that its threads were running, or waiting for a CPU: 0 to 1.
     pub busy: f64,
-    /// The part of the time that they waited for a processor that others had.
+    /// The part of the time that they waited for a CPU that others used.
     pub delayed: f64,
-    /// Why the figures say more about the generator, or its machine, than about the server.
+    /// The reason why the results show the generator, or its machine, rather than the server.
     pub limit: Option<String>,
 }
 
@@ -101,12 +101,12 @@ impl NodeOutcome {
     }
 }
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The title of the workload.
     pub title: String,
-    /// Requests answered.
+    /// The number of replies.
     pub operations: u64,
     /// From the first request to the last reply.
     pub seconds: f64,
@@ -125,11 +125,11 @@ pub struct Outcome {
     pub mismatches: u64,
     /// The first of them, in words.
     pub first_mismatch: Option<String>,
-    /// What it cost here.
+    /// The resources of the generator.
     pub generator: Generator,
     /// What else should be known.
     pub notes: Vec<String>,
-    /// Requests per second asked for, of an open loop.
+    /// The target rate of an open loop, in requests per second.
     pub rate_asked: Option<f64>,
 }
 
@@ -219,7 +219,7 @@ impl Outcome {
         if self.seconds > 0.0 { self.operations as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Processor time of the generator per request, in µs.
+    /// CPU time of the generator per request, in µs.
     #[must_use]
     pub fn generator_us(&self) -> f64 {
         self.generator.cpu_seconds * 1e6 / (self.operations.max(1)) as f64
@@ -240,7 +240,7 @@ impl Outcome {
         }
     }
 
-    /// The figures, without the histograms behind them.
+    /// The numbers, without the histograms behind them.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {
@@ -262,7 +262,7 @@ impl Outcome {
     }
 }
 
-/// The outcome at one node of a cluster, in figures.
+/// The outcome at one node of a cluster, in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NodeSummary {
     /// Where it listens.
@@ -275,12 +275,12 @@ pub struct NodeSummary {
     pub latency_ms: Latency,
 }
 
-/// An outcome in figures.
+/// An outcome in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The title of the workload.
     pub title: String,
-    /// Requests answered.
+    /// The number of replies.
     pub operations: u64,
     /// From the first request to the last reply.
     pub seconds: f64,
@@ -301,9 +301,9 @@ pub struct Summary {
     pub errors: Errors,
     /// Replies that were not as expected.
     pub mismatches: u64,
-    /// Processor time of the generator per request, µs.
+    /// CPU time of the generator per request, µs.
     pub generator_us: f64,
-    /// What it cost here.
+    /// The resources of the generator.
     pub generator: Generator,
     /// What else should be known.
     pub notes: Vec<String>,
@@ -325,7 +325,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Of a histogram of ns; zeros if it is empty.
+    /// The latencies of a histogram of ns; zeros if it is empty.
     #[must_use]
     pub fn of(histogram: &Histogram<u64>) -> Latency {
         if histogram.is_empty() {
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_counted_by_their_first_word_and_kinds_are_bounded() {
+    fn errors_are_counted_by_first_word_and_kinds_are_bounded() {
         let mut errors = Errors::default();
         errors.add("WRONGTYPE Operation");
         errors.add("WRONGTYPE again");

@@ -16,7 +16,7 @@ const FINE_NS_MAX: u64 = 2_000_000;
 const FINE_STEP_NS: u64 = 100_000;
 const COARSE_STEP_NS: u64 = 1_000_000;
 
-/// What a server tells of its settings, for the long report.
+/// The settings of a server, for the long report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfiguration {
     /// `save`
@@ -75,7 +75,7 @@ pub fn json(outcome: &Outcome) -> String {
     serde_json::to_string(&outcome.summary()).unwrap_or_default()
 }
 
-/// What it cost here, and whether that was the limit: for the standard error.
+/// The resources of the generator, and whether it was the limit: for standard error.
 #[must_use]
 pub fn generator(outcome: &Outcome) -> String {
     let generator = &outcome.generator;
@@ -221,7 +221,7 @@ fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
         }
         seen = Some(count);
         if count >= total {
-            // The end is told once more as such.
+            // The end is shown again, as 100 percent.
             lines.push(distribution_line(100.0, latency.max(), total));
             return lines;
         }
@@ -234,7 +234,8 @@ fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
 fn cumulative(latency: &Histogram<u64>) -> Vec<String> {
     let total = latency.len();
     let (mut lines, mut seen, mut ns, mut count) = (Vec::new(), None, 0, 0);
-    // A value stands for all that the histogram cannot tell from it; the least of them counts.
+    // A value stands for all values that the histogram does not distinguish from it; the least of
+    // them counts.
     let least = |ns: u64| latency.lowest_equivalent(ns);
     let mut recorded = latency.iter_recorded().peekable();
     while count < total {
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told() {
+    fn errors_and_mismatches_are_reported() {
         let (mut outcome, _) = outcome(&[1, 1]);
         assert_eq!(faults(&outcome), None);
         outcome.errors.add("ERR no");

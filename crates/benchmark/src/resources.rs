@@ -12,11 +12,11 @@ pub(crate) const TICK_NS: u64 = 10_000_000;
 /// Size of a page of `/proc/*/statm` where nothing else is known.
 const PAGE_BYTES: u64 = 4096;
 
-/// What a process has used so far.
+/// The resources that a process has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Processor time of all threads, user and system, in ns: exact where the scheduler keeps an
-    /// account, else in ticks of 10 ms.
+    /// CPU time of all threads, user and system, in ns: exact if the scheduler keeps an account,
+    /// otherwise in ticks of 10 ms.
     pub cpu_ns: u64,
     /// The part in user mode, in ticks of 10 ms.
     pub user_ns: u64,
@@ -31,7 +31,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of a process; `None` if there is none of this id, or it is not ours to look at. O(threads).
+    /// The resources of a process; `None` if there is no process with this ID, or access to it is
+    /// denied. O(threads).
     #[must_use]
     pub fn of(pid: u32) -> Option<Usage> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -52,8 +53,8 @@ impl Usage {
         Some(usage)
     }
 
-    /// Of all children of this process that have been waited for: their processor time, in ticks of
-    /// 10 ms; nothing else is told of them.
+    /// The CPU time of all children of this process that have been waited for, in ticks of 10 ms;
+    /// the kernel reports nothing else about them.
     #[must_use]
     pub fn of_children() -> Option<Usage> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
@@ -64,7 +65,7 @@ impl Usage {
     }
 
     fn add_thread(&mut self, task: &Path) {
-        // A thread may end between the listing and here; then its figures are gone.
+        // A thread may end between the listing and here; then its counters are gone.
         let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
         let first = schedstat.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         self.cpu_ns += first.unwrap_or(0);
@@ -125,7 +126,7 @@ pub fn listener_of(address: &Address) -> Option<u32> {
 /// Inodes of the sockets that listen on this port at this address or at all.
 fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     const LISTEN: &str = "0A";
-    // Who connects to no address in particular reaches the loopback address.
+    // A connection to no specific address reaches the loopback address.
     let ip = match ip {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
@@ -142,8 +143,8 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
             else {
                 continue;
             };
-            // Those that listen come first. To be told of the others costs a tenth of a second,
-            // were there only a few: the kernel goes through a table of some 100,000 places.
+            // Listening sockets come first. Listing the others costs a tenth of a second, even if
+            // there are only a few: the kernel walks through a table of about 100,000 entries.
             if *state != LISTEN {
                 break;
             }
@@ -157,8 +158,8 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     inodes
 }
 
-/// Whether the kernel's spelling (words of 32 bits in the order of this machine)
-/// means this address.
+/// Reports whether the kernel's notation (words of 32 bits in native byte order) stands for this
+/// address.
 fn is_address(hex: &str, ip: IpAddr) -> bool {
     let spelled = |bytes: &[u8]| -> String {
         let words = bytes.as_chunks::<4>().0.iter();
@@ -194,7 +195,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn this_process_uses_something_and_listens_where_it_listens() {
+    fn resources_and_listeners_of_a_process_are_found() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches > 0, "{usage:?}");
         assert_eq!(Usage::of(u32::MAX), None);

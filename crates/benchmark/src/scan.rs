@@ -46,7 +46,7 @@ pub struct Scanner {
     push: bool,
     /// Bytes of a bulk string's body and line end still to come.
     body: u64,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
     same: Same,
 }
@@ -59,7 +59,7 @@ struct Same {
     len: usize,
 }
 
-/// What a line says.
+/// The meaning of a line.
 enum Line {
     Scalar,
     Error,
@@ -176,7 +176,7 @@ impl Scanner {
         if self.lacking > VALUES_MAX { Err(ScanError::Length) } else { Ok(0) }
     }
 
-    /// What a whole line says; `rest` is what follows it.
+    /// The meaning of a whole line; `rest` follows it.
     fn read(
         &self,
         line: &[u8],
@@ -300,13 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_but_not_those_inside_a_reply() {
+    fn top_level_errors_are_reported_and_nested_ones_are_not() {
         check("-ERR no|+OK|-MOVED 1 a|", 3, &["ERR no", "MOVED 1 a"]);
         check("*2|-ERR inner|:1|*1|-ERR inner|", 2, &[]);
     }
 
     #[test]
-    fn pushes_and_attributes_answer_nothing() {
+    fn pushes_and_attributes_are_not_replies() {
         check(">2|+invalidate|*1|+key|+OK|", 1, &[]);
         check("+OK|>0|+OK|", 2, &[]);
         check("!1|+ttl|:3|+OK|", 1, &[]);

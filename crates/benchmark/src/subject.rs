@@ -1,4 +1,4 @@
-//! A server that is measured: one that is there, or one started here and stopped by its id.
+//! A measured server: an existing one, or one that is started here and stopped by its process ID.
 
 use crate::ask::Asker;
 use crate::engine::plan::{Session, Target};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it answers, and until it has stopped.
+/// The time within which a server must reply after its start, and exit after SIGTERM.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
 /// Between two looks.
@@ -52,7 +52,7 @@ pub enum Place {
 }
 
 impl SubjectSpec {
-    /// Reads `[name=]address` or `[name=]command`. What has a blank in it is a command.
+    /// Reads `[name=]address` or `[name=]command`. A text with a blank is a command.
     #[must_use]
     pub fn parse(text: &str) -> SubjectSpec {
         let named = text.split_once('=').filter(|(name, _)| {
@@ -84,9 +84,9 @@ pub struct Subject {
     pub name: String,
     /// How it is reached.
     pub target: Target,
-    /// Its process, if it is on this machine and may be looked at.
+    /// Its process, if it is on this machine and access is allowed.
     pub pid: Option<u32>,
-    /// What it calls itself: name and version.
+    /// Its own name and version.
     pub version: Option<String>,
     started: Option<Started>,
 }
@@ -114,8 +114,7 @@ impl Subject {
         Ok(Subject { name: name.to_owned(), target, pid, version, started: None })
     }
 
-    /// Starts a server on these processors (any, if none are named), in a directory of its own, and
-    /// waits until it answers.
+    /// Starts a server on these CPUs (any, if none are named), in a separate directory, and waits until it replies.
     ///
     /// # Errors
     /// It ends, or does not answer in time; with the end of its output.
@@ -190,7 +189,7 @@ impl Subject {
         Usage::of(self.pid?)
     }
 
-    /// Whether it was started here, so that its data are ours.
+    /// Reports whether it was started here, so that this program may write and delete its data.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.started.is_some()
@@ -252,7 +251,7 @@ impl Drop for Directory {
     }
 }
 
-/// Asks the process to end, waits, and kills it if it does not.
+/// Sends the process SIGTERM, waits, and kills it if it does not exit.
 fn stop(child: &mut Child) {
     if matches!(child.try_wait(), Ok(Some(_))) {
         return;
@@ -284,12 +283,12 @@ fn spawn(command: &str, dir: &Path, log: &Path, cpus: &[usize]) -> Result<Child,
         (Ok(out), Ok(err)) => (out, err),
         (Err(error), _) | (_, Err(error)) => return Err(format!("{}: {error}", log.display())),
     };
-    // The shell reads the quotes, and becomes the program, whose id the child's then is.
+    // The shell parses the quotes, and replaces itself with the program, which then has the child's process ID.
     let mut shell = Command::new("sh");
     // Where that program exists, the server ends with this process, however this one ends.
     let guard = if Path::new(SETPRIV).exists() { "setpriv --pdeathsig TERM " } else { "" };
     shell.arg("-c").arg(format!("exec {guard}{}", with_whole_program(command)));
-    // What it writes goes to its own directory, and not over the user's files.
+    // Its files go to its own directory, and not over the user's files.
     shell.current_dir(dir).stdin(Stdio::null()).stdout(out).stderr(err);
     // A child runs where its parent runs, so that no thread of it is ever elsewhere.
     let before = sched_getaffinity(None).map_err(|error| error.to_string())?;
@@ -342,7 +341,7 @@ fn tail(log: &Path) -> String {
     lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
 }
 
-/// What the server calls itself, if it answers a PING; `Ok(None)` if it does not tell.
+/// The server's own name and version, if it replies to a PING; `Ok(None)` if it does not report them.
 fn version(target: &Target) -> Result<Option<String>, String> {
     let mut asker = Asker::connect(target).map_err(|error| error.to_string())?;
     match asker.ask(&["PING"]).map_err(|error| error.to_string())? {
@@ -374,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_read_as_they_are_named() {
+    fn server_specifications_are_parsed() {
         let read = |text| {
             let SubjectSpec { name, place } = SubjectSpec::parse(text);
             match place {
@@ -402,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_is_told_with_its_last_words() {
+    fn a_command_that_exits_is_reported_with_its_output() {
         let at = |address| Ok(Target { address, tls: None, session: Session::default() });
         let error = Subject::start("x", "echo broken {port}; false", &[], at).unwrap_err();
         assert!(error.contains("x exited with") && error.contains("broken"), "{error}");

@@ -49,7 +49,7 @@ fn calls(server: &Server, command: &str) -> u64 {
 }
 
 #[test]
-fn every_primary_gets_its_share_under_keys_of_its_own() {
+fn every_primary_gets_its_share_with_its_own_keys() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         let out =
             succeeds(cluster.port(1), "--cluster -t set,lpush,mset -n 600 -c 6 -P 2 -r 100 -q");
@@ -82,7 +82,7 @@ fn every_primary_gets_its_share_under_keys_of_its_own() {
 }
 
 #[test]
-fn all_tests_of_the_suite_and_commands_of_ones_own_work() {
+fn all_tests_of_the_suite_and_custom_commands_work() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         let port = cluster.port(0);
         let judged = "set,get,incr,lpush,rpush,sadd,hset,zadd,mset";
@@ -161,7 +161,7 @@ fn redirected_requests_are_sent_again_with_a_slot_that_the_node_serves() {
 }
 
 #[test]
-fn what_is_wrong_with_a_cluster_is_reported() {
+fn problems_of_a_cluster_are_reported() {
     let lone = Launch::redis().start();
     let error = fails(lone.port(), "--cluster -t set -n 10");
     assert!(error.contains("does not describe a cluster: ERR This instance has"), "{error}");
@@ -175,8 +175,8 @@ fn what_is_wrong_with_a_cluster_is_reported() {
     assert!(error.contains("is down: no node serves 16384 of 16384 slots (0-16383)"), "{error}");
 
     for mut cluster in Cluster::start_each(3, 0, &[]) {
-        // So many that the owner of the key has not replied to all of them before the others
-        // have replied to their first.
+        // Enough requests that the owner of the key has not replied to all of them before the others have replied to
+        // their first.
         let error = fails(cluster.port(0), "--cluster -n 1000000 -c 3 get foo");
         assert!(error.contains("Error from server: MOVED 12182 127.0.0.1:"), "{error}");
         assert!(

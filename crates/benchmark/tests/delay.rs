@@ -58,7 +58,7 @@ fn a_byte_takes_at_least_the_delay_in_each_direction() {
 }
 
 #[test]
-fn bytes_keep_their_order_whatever_the_jitter() {
+fn bytes_keep_their_order_under_jitter() {
     let (_proxy, mut client, mut server) = through(1, 5);
     let sent = pattern(400_000);
     let writer = std::thread::spawn(move || {
@@ -101,7 +101,7 @@ fn the_end_of_the_proxy_ends_its_connections() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_a_connection_that_ends() {
+fn a_missing_server_closes_the_connection() {
     let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
     let proxy = proxy(gone, 1, 0);
     let mut client = TcpStream::connect(proxy.address()).unwrap();
@@ -138,7 +138,7 @@ fn a_reader_that_does_not_read_holds_the_writer_back() {
 }
 
 #[test]
-fn a_server_behind_it_answers_everything_and_later() {
+fn a_server_after_the_proxy_replies_to_everything_with_a_delay() {
     let server = Launch::redis().start();
     let to = SocketAddr::from(([127, 0, 0, 1], server.port()));
     let proxy = proxy(to, 3, 0);

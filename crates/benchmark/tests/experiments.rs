@@ -1,4 +1,4 @@
-//! Experiments and the report from end to end, with a real Redis beside the server under test.
+//! Experiments and the report from end to end, with a real Redis next to the server under test.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_testkit::{Launch, Server};
@@ -26,7 +26,7 @@ fn both() -> ([Server; 2], [String; 2]) {
 }
 
 #[test]
-fn an_experiment_gives_the_articles_figure_beside_both_servers() {
+fn an_experiment_shows_the_articles_number_next_to_both_servers() {
     let (servers, [redis, ours]) = both();
     let dir = std::env::temp_dir().join(format!("brisk-experiments-{}", std::process::id()));
     fs::create_dir_all(&dir).unwrap();
@@ -115,7 +115,8 @@ fn the_client_library_is_measured_in_all_its_modes() {
     assert_eq!((&one["article"], &many["article"]), (&80.0.into(), &7000.0.into()));
     for server in 0..2 {
         let value = |row: &Value| row["values"][server].as_f64().unwrap();
-        // Who waits for each reply does not do more than a round trip allows; who does not wait, does.
+        // A client that waits for each reply does not do more than a round trip allows; a client that does not wait
+        // does.
         assert!(value(one) <= 1000.0 / 12.0 * 1.05, "{one}");
         assert!(value(many) > 3.0 * value(one), "{one} {many}");
         for mode in ["one connection", "4 shared", "pool of 8"] {
@@ -160,7 +161,7 @@ fn a_comparison_is_a_page_too() {
 }
 
 #[test]
-fn unknown_experiments_are_told() {
+fn unknown_experiments_are_reported() {
     let (done, _, err) = tool(&["experiments", "p9", "--servers", ":1", ":2"]);
     assert!(!done && err.contains("there is no experiment \"p9\""), "{err}");
     let (done, out, _) = tool(&["experiments", "--list"]);

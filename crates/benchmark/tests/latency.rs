@@ -22,9 +22,9 @@ const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 enum Manner {
     /// Each request after this time.
     Late(Duration),
-    /// At once, but after so many requests nobody for this time.
+    /// At once, but after this number of requests no client for this time.
     Stalling(u64, Duration),
-    /// At once, but the reply after so many of a connection is cut short and the connection closed.
+    /// At once, but after this number of replies on a connection, the next one is cut short and the connection closed.
     Closing(u64),
 }
 
@@ -62,7 +62,7 @@ fn serve(mut stream: TcpStream, manner: Manner, served: &Mutex<u64>) {
                     let _ = clock.recv_timeout(delay);
                 }
                 Manner::Stalling(every, stall) => {
-                    // Who stalls holds the lock, so nobody else is served either.
+                    // A stalling thread holds the lock, so no other client is served either.
                     let mut served = served.lock().unwrap();
                     *served += 1;
                     if served.is_multiple_of(every) {
@@ -139,7 +139,7 @@ fn a_server_slower_than_the_rate_is_seen_as_such() {
     let port = server(Manner::Late(Duration::from_millis(10)));
     let outcome = run(&plan(port, 1, 40, open(400.0)), &mut Unwatched).unwrap();
     let latency = Latency::of(&outcome.latency);
-    // The last was due after 0.1 s and could not be answered before 0.4 s.
+    // The last was due after 0.1 s and could not get its reply before 0.4 s.
     assert!(latency.max >= 300.0 - 10.0, "{latency:?}");
     assert!(outcome.rate() <= 101.0, "{}", outcome.rate());
 }
@@ -152,12 +152,12 @@ fn poisson_arrivals_all_come() {
     let outcome = run(&plan, &mut Unwatched).unwrap();
     assert_eq!(outcome.operations, 2000);
     assert_eq!(outcome.latency.len(), 2000);
-    // Nobody sends before a request is due.
+    // No client sends before a request is due.
     assert!(outcome.rate() < 6000.0, "{}", outcome.rate());
 }
 
 #[test]
-fn what_is_sent_during_the_warmup_does_not_count() {
+fn requests_during_the_warmup_do_not_count() {
     let port = server(Manner::Late(Duration::from_millis(5)));
     let plan = Plan {
         warmup: Duration::from_millis(200),

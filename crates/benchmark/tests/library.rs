@@ -27,7 +27,7 @@ fn calls(server: &Server, command: &str) -> u64 {
 }
 
 #[test]
-fn the_suite_is_sent_by_the_library_as_often_as_asked_and_replies_are_as_expected() {
+fn the_library_sends_each_test_of_the_suite_as_often_as_requested() {
     for server in [Launch::redis().start(), Launch::subject().start()] {
         for (which, times) in [("library", 1), ("library-pool", 2)] {
             let load = format!("--client {which} -n 500 -c 3 -P 4 -r 1000 -d 20 -q --verify");
@@ -44,7 +44,7 @@ fn the_suite_is_sent_by_the_library_as_often_as_asked_and_replies_are_as_expecte
 }
 
 #[test]
-fn connections_are_those_that_were_asked_for_and_requests_are_spread_over_them() {
+fn requests_are_spread_over_the_requested_connections() {
     for server in [Launch::redis().start(), Launch::subject().start()] {
         let before: u64 = server.info("total_connections_received").parse().unwrap();
         let (done, out, err) = tool(&server, "--client library -c 4 -n 2000 -r 1000 -t get --json");
@@ -53,7 +53,7 @@ fn connections_are_those_that_were_asked_for_and_requests_are_spread_over_them()
         assert_eq!(summary["operations"], 2000);
         assert!(summary["generator_us"].as_f64().unwrap() > 0.0, "{summary}");
         let after: u64 = server.info("total_connections_received").parse().unwrap();
-        // Four, one that asks for the settings, and those that ask for this figure.
+        // Four, one that reads the settings, and those that read this counter.
         assert!((4..10).contains(&(after - before)), "{before} {after}");
         let (done, _, err) = tool(&server, "--client library -c 4 -n 100 -t get -q");
         assert!(done && err.contains("all requests use the same key"), "{err}");
@@ -71,7 +71,7 @@ fn errors_end_the_run_or_are_counted() {
 }
 
 #[test]
-fn what_makes_no_sense_with_the_library_is_refused_with_the_reason() {
+fn options_that_the_library_does_not_support_are_rejected_with_the_reason() {
     let server = Launch::subject().start();
     for (options, wanted) in [
         ("--client library --rate 10", "--rate cannot be combined"),

@@ -95,7 +95,7 @@ fn requests_go_through_tls() {
 }
 
 #[test]
-fn an_unknown_authority_is_refused_unless_that_does_not_matter() {
+fn an_unknown_authority_is_rejected_unless_insecure() {
     let site = Site::new("authority");
     let _server = site.start(Launch::subject());
     let other = site.path("other.crt");

@@ -68,7 +68,7 @@ fn calls(server: &Server, command: &str) -> u64 {
 }
 
 #[test]
-fn every_test_of_the_suite_sends_its_command_as_often_as_asked() {
+fn every_test_of_the_suite_sends_its_command_as_often_as_requested() {
     each_server(|server| {
         let out = tool(server, "-n 500 -c 5 -P 4 -r 1000 -d 20 -q --verify");
         let titles: Vec<&str> = out.lines().filter_map(|line| line.split(": ").next()).collect();
@@ -79,7 +79,7 @@ fn every_test_of_the_suite_sends_its_command_as_often_as_asked() {
         for (command, times) in [("lpush", 1000), ("lrange", 2000), ("mset", 500)] {
             assert_eq!(calls(server, command), times, "{command}");
         }
-        // Whoever waited for the server to start has asked it, too.
+        // The wait for the start of the server sends PING, too.
         assert!(calls(server, "ping") > 1000);
     });
 }
@@ -114,7 +114,7 @@ fn the_long_report_has_the_lines_of_redis_benchmark() {
         .args(["-p", &port, "-n", "300", "-c", "3", "-t", "get", "--threads", "2"])
         .output()
         .unwrap();
-    // What is not a measurement: up to the first distribution, and the headings after it.
+    // The parts without measurements: up to the first distribution, and the headings after it.
     let fixed = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
         lines
@@ -127,7 +127,7 @@ fn the_long_report_has_the_lines_of_redis_benchmark() {
 }
 
 #[test]
-fn own_commands_have_their_placeholders_filled() {
+fn placeholders_of_custom_commands_are_filled() {
     each_server(|server| {
         let arguments =
             "-n 200 -c 1 -r 50 -d 7 -q --keys sequential APPEND k:__rand_int__ __data__";
@@ -197,7 +197,7 @@ fn thousands_of_clients_that_reconnect_all_have_their_turn() {
     each_open_server(|server| {
         let error = stderr(server, "-n 5000 -c 2000 -k 0 -q -t get");
         assert!(error.contains("NOTE: at most 240 of the 2000 clients wait"), "{error}");
-        // One each while connections are made, and then exactly what is asked for.
+        // One each while connections are made, and then exactly the requested number.
         assert_eq!(calls(server, "get"), 2000 + 5000);
     });
 }
@@ -210,7 +210,7 @@ fn short_connections_come_from_many_addresses_where_they_may() {
     let protected = Launch::redis().start();
     let error = stderr(&protected, "-n 200 -c 20 -k 0 -q -t get");
     assert!(
-        error.contains("NOTE: the server refuses all loopback addresses but 127.0.0.1"),
+        error.contains("NOTE: the server rejects all loopback addresses except 127.0.0.1"),
         "{error}"
     );
 }
@@ -270,8 +270,8 @@ fn mixtures_and_sizes_reach_the_server() {
 }
 
 #[test]
-fn no_server_is_told_as_redis_benchmark_tells_it() {
-    // Port 1 of the loopback address: nobody listens there.
+fn a_missing_server_is_reported_as_by_redis_benchmark() {
+    // Port 1 of the loopback address has no listener.
     let output = output(&["-p", "1", "-q", "-t", "get"]);
     let error = text(&output.stderr);
     assert!(!output.status.success());
@@ -282,7 +282,7 @@ fn no_server_is_told_as_redis_benchmark_tells_it() {
 }
 
 #[test]
-fn mistakes_on_the_command_line_are_told_in_a_line_or_two() {
+fn command_line_errors_are_reported_in_a_line_or_two() {
     for (arguments, wanted) in [
         (&["--nonsense"][..], "Invalid option \"--nonsense\" or option argument missing"),
         (&["-c"], "Invalid option \"-c\" or option argument missing"),
@@ -304,7 +304,7 @@ fn mistakes_on_the_command_line_are_told_in_a_line_or_two() {
 }
 
 #[test]
-fn one_test_that_does_not_exist_does_not_hinder_the_others() {
+fn an_unknown_test_does_not_stop_the_others() {
     let server = Launch::subject().start();
     let error = stderr(&server, "-n 10 -q -t nonsense,get");
     assert!(error.contains("WARNING: there is no test \"nonsense\"."), "{error}");
@@ -312,7 +312,7 @@ fn one_test_that_does_not_exist_does_not_hinder_the_others() {
 }
 
 #[test]
-fn a_server_that_wants_a_password_is_told() {
+fn a_missing_or_wrong_password_is_reported() {
     each_server(|server| {
         server.connect().cmd("CONFIG SET requirepass pw");
         let error = fails(server, &["-q", "-t", "get", "-n", "10"]);
@@ -324,7 +324,7 @@ fn a_server_that_wants_a_password_is_told() {
 }
 
 #[test]
-fn a_server_that_ends_meanwhile_is_told_with_the_test_that_was_under_way() {
+fn a_server_that_ends_during_a_test_is_reported_with_that_test() {
     for launch in [Launch::redis(), Launch::subject()] {
         let server = launch.start();
         let port = server.port().to_string();
@@ -415,7 +415,7 @@ fn servers_are_started_compared_and_stopped() {
         assert!(row("rss")["medians"][0].as_f64().unwrap() > 1.0);
         assert_eq!(case["samples"][0].as_array().unwrap().len(), 3);
     }
-    // What was started is gone, and its directories with it.
+    // Started processes are gone, and their directories with them.
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     std::fs::remove_dir(&dir).unwrap();
 }

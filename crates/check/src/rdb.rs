@@ -24,7 +24,7 @@ pub struct Context<'a> {
     pub now_ms: i64,
 }
 
-/// What was found in a file so far.
+/// Counts of the keys read so far.
 #[derive(Default)]
 struct Found {
     keys: u64,
@@ -35,7 +35,7 @@ struct Found {
 /// Runs the tool with the arguments behind its name, `program`.
 ///
 /// # Errors
-/// The file is not sound, or something else was told.
+/// The file is damaged, or another error was reported.
 pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Result<(), Stop> {
     let usage = format!("Usage: {program} <rdb-file-name>");
     if let Some(text) = about("brisk-check-rdb", &format!("{usage}\n{OPTIONS}"), args) {
@@ -164,7 +164,7 @@ impl Found {
         Ok(())
     }
 
-    /// What was being read, and what is before it.
+    /// Prints the part that was being read, and the intact part before it.
     fn say_place<R: Read>(
         &mut self,
         reader: &RdbReader<R>,

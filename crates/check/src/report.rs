@@ -1,4 +1,4 @@
-//! How the tools speak: texts of errors, bytes from files, the end of the program.
+//! Output of the tools: error texts, bytes from files, the exit of the program.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,7 +27,7 @@ pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Told) => ExitCode::FAILURE,
         Err(Stop::Io(error)) => {
-            eprintln!("Cannot write or ask: {}", reason(&error));
+            eprintln!("Cannot write the output or read a confirmation: {}", reason(&error));
             ExitCode::FAILURE
         }
     }
@@ -52,7 +52,7 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What the system says of an error, without the number that Rust puts behind it.
+/// The text of the system for an error, without the number that Rust appends.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     let full = error.to_string();

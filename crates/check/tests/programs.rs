@@ -1,5 +1,5 @@
-//! The programs themselves: exit codes, and the question that `--fix` asks. What they say is
-//! compared with the tools of a real Redis in `tests/tests/check_tools.rs`.
+//! The programs themselves: exit codes, and the prompt of `--fix`. `tests/tests/check_tools.rs`
+//! compares their output with that of the real Redis tools.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::TempDir;
@@ -18,7 +18,7 @@ fn run(program: &str, args: &[&str], answer: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that asks nothing does not wait for the answer.
+    // A program without a prompt does not wait for the input.
     let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -28,7 +28,7 @@ fn stdout(output: &Output) -> String {
 }
 
 #[test]
-fn a_torn_file_is_refused_and_cut_when_the_answer_is_yes() {
+fn a_torn_file_is_rejected_and_truncated_after_yes() {
     let home = TempDir::new();
     let path = home.path("appendonly.aof");
     let whole = b"*1\r\n$4\r\nPING\r\n";

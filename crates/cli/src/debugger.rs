@@ -7,7 +7,7 @@ use brisk_resp::Value;
 /// Replies are nested this deep at most; what is deeper is not shown.
 const DEPTH_MAX: usize = 8;
 
-/// Prints what the debugger says; tells whether it goes on.
+/// Prints the output of the debugger; returns whether the session continues.
 pub(crate) fn show(value: &Value) -> Debug {
     let mut out = Vec::new();
     let mut ended = false;
@@ -49,7 +49,7 @@ fn coloured(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether bold, and which colour.
+/// The style of a line: bold or not, and the color.
 fn colour(line: &[u8]) -> Option<(u8, u8)> {
     let has = |mark: &[u8]| line.windows(mark.len()).any(|part| part == mark);
     Some(if has(b"<debug>") {

@@ -1,5 +1,5 @@
-//! What the server says of its commands: summaries and arguments, for `help`, hints and completion. They are
-//! asked of it with COMMAND DOCS, so they fit its version and its modules.
+//! The documentation of commands by the server: summaries and arguments, for `help`, hints and completion. It is read
+//! with COMMAND DOCS, so it fits the server's version and modules.
 
 use brisk_resp::Value;
 
@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 16;
 pub(crate) struct Entry {
     /// In capitals, with a space before the subcommand.
     pub(crate) name: String,
-    /// The arguments, as people write them.
+    /// The arguments in their usual notation.
     pub(crate) arguments: String,
     pub(crate) parts: Vec<Argument>,
     pub(crate) summary: String,
@@ -80,7 +80,7 @@ impl Docs {
     }
 }
 
-/// Whether the words are the same as far as both go.
+/// Reports whether one list of words is a prefix of the other.
 pub(crate) fn same_words<'a>(name: impl Iterator<Item = &'a str>, words: &[Vec<u8>]) -> bool {
     name.zip(words).all(|(part, word)| part.as_bytes().eq_ignore_ascii_case(word))
 }
@@ -100,7 +100,7 @@ fn text(value: &Value) -> String {
     String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
 }
 
-/// What an argument may be.
+/// The kinds of arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Any word.
@@ -194,7 +194,7 @@ impl Argument {
         }
     }
 
-    /// What stands behind the token.
+    /// The part after the token.
     pub(crate) fn body(&self) -> String {
         match self.kind {
             Kind::Block => joined(&self.parts, " "),

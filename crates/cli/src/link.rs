@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// A peer that is gone without a word is noticed after this long.
+/// A peer that is gone silently is noticed after this time.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Where a server is.
@@ -107,13 +107,13 @@ pub(crate) fn plain(error: &io::Error) -> String {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum OpenError {
-    /// Nobody answers.
+    /// No server accepts the connection.
     Connect(String),
     /// The peers do not agree on TLS.
     Tls(String),
 }
 
-/// What a wait for two things has ended with.
+/// The event that ended a wait for two events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// The server has sent something.
@@ -139,7 +139,7 @@ impl Interrupts {
         Ok(Rc::new(Interrupts(reader)))
     }
 
-    /// Whether there was one since the last look.
+    /// Reports whether there was one since the last call.
     pub(crate) fn take(&self) -> bool {
         let mut buffer = [0; 64];
         let mut seen = false;
@@ -238,7 +238,7 @@ impl Link {
         self.answer()
     }
 
-    /// Sends all requests at once, and waits for all answers.
+    /// Sends all requests at once, and waits for all replies.
     ///
     /// # Errors
     /// The connection fails.
@@ -336,7 +336,7 @@ impl Link {
         self.wait_for(false, patience)?.map(drop).ok_or(LinkError::TimedOut)
     }
 
-    /// Waits for a reply, and for standard input. What was received already counts as the former.
+    /// Waits for a reply, and for standard input. Data that was already received counts as the former.
     ///
     /// # Errors
     /// The user does not want to wait.
@@ -347,7 +347,7 @@ impl Link {
         Ok(self.wait_for(true, None)?.unwrap_or(Woken::Link))
     }
 
-    /// The next reply, if it comes within this time.
+    /// The next reply, if it arrives within this time.
     ///
     /// # Errors
     /// The connection fails, or the user does not want to wait.
@@ -404,7 +404,7 @@ impl Link {
         }
     }
 
-    /// Reads some bytes that are no reply, such as those of a snapshot. 0 at the end of the stream.
+    /// Reads bytes that are not a reply, for example those of a snapshot. Returns 0 at the end of the stream.
     ///
     /// # Errors
     /// The connection fails.
@@ -431,8 +431,7 @@ impl Link {
     }
 }
 
-/// Whether a read is to be repeated. A socket can report its time limit also for a read that has no
-/// limit.
+/// Reports whether a read is to be repeated. A socket can report its time limit also for a read that has no limit.
 fn is_no_end(error: &io::Error, patience: Option<Duration>) -> bool {
     match error.kind() {
         io::ErrorKind::Interrupted => true,

@@ -1,4 +1,4 @@
-//! `brisk-cli`: the command line to a server, at home to whoever knows `redis-cli`.
+//! `brisk-cli`: a command line client, compatible with `redis-cli`.
 //!
 //! | module | about |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | `link` | the connection itself: bytes out, replies in |
 //! | `format` | how replies are shown |
 //! | `repl` | the interactive session: prompt, hints, history, help |
-//! | `modes` | everything that is no command: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
+//! | `modes` | modes other than commands: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
-//! | `about` | what the program tells about itself: `--help`, the manual page, completions |
+//! | `about` | texts about the program: `--help`, the manual page, completions |
 //! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |
 //! | `screen`, `progress`, `quote`, `pause`, `password` | what these need |
 #![forbid(unsafe_code)]

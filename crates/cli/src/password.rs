@@ -18,7 +18,7 @@ impl Drop for Restored {
     }
 }
 
-/// Asks for a password; from a pipe it is the first line. `None` if there is none.
+/// Prompts for a password; from a pipe, it is the first line. `None` if there is none.
 pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
     let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return from_pipe() };
     let mut raw = before.clone();

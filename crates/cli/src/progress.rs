@@ -1,5 +1,5 @@
-//! How far long work is, in one line that is drawn over and over. It stands on standard error, and only if that
-//! is a terminal: whoever reads our output gets none of it.
+//! The progress of a long operation, in one line that is drawn repeatedly. It goes to standard error, and only if that
+//! is a terminal, so it never mixes with the output.
 
 use crate::screen;
 use rustix::{stdio, termios};
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
     is_shown: bool,
 }
 
-/// What is counted.
+/// The unit of the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -71,7 +71,7 @@ fn line(what: &str, unit: Unit, done: u64, whole: Option<u64>, took: Duration) -
     let Some(whole) = whole.filter(|whole| *whole > 0) else {
         return format!("{what} {done_text}, {rate}/s");
     };
-    // A count may be exceeded, since keys are added meanwhile.
+    // The count may be exceeded, since keys are added during the walk.
     let share = (done as f64 / whole as f64).min(1.0);
     let filled = (share * BAR_COLUMNS as f64) as usize;
     let bar = format!("{}{}", "#".repeat(filled), ".".repeat(BAR_COLUMNS - filled));
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_share_amount_and_rate() {
+    fn a_progress_line_shows_percentage_amount_and_rate() {
         let two = Duration::from_secs(2);
         assert_eq!(
             line("Fetching", Unit::Bytes, 5_000_000, Some(10_000_000), two),

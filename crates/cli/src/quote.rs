@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// Cuts a line into arguments. Double quotes know `\n`, `\r`, `\t`, `\a`, `\b` and `\x` with two digits;
-/// single quotes only `\'`. `None` if a quote is not closed, or closed amid a word.
+/// Cuts a line into arguments. Double quotes know `\n`, `\r`, `\t`, `\a`, `\b` and `\x` with two digits; single quotes
+/// only `\'`. `None` if a quote is not closed, or is closed inside a word.
 pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut at = 0;
@@ -20,7 +20,7 @@ pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// The one argument that a text in quotes stands for.
+/// The single argument of a quoted text.
 pub(crate) fn unquote(text: &[u8]) -> Option<Vec<u8>> {
     let mut words = split(text)?;
     if words.len() == 1 { words.pop() } else { None }
@@ -154,20 +154,20 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_are_not_closed_or_closed_amid_a_word_are_refused() {
+    fn unclosed_quotes_and_quotes_closed_inside_a_word_are_rejected() {
         for line in ["\"a", "'a", "\"a\"b", "'a'b", "\"a\\", "'a\\'"] {
             assert_eq!(words(line), None, "{line}");
         }
     }
 
     #[test]
-    fn what_is_quoted_can_be_read_back() {
+    fn quoted_text_can_be_read_back() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(unquote(quote(&all).as_bytes()).unwrap(), all);
     }
 
     #[test]
-    fn numbers_are_read_as_far_as_they_go() {
+    fn numbers_are_parsed_up_to_the_first_invalid_character() {
         assert_eq!(leading_number(b" -12ab"), -12);
         assert_eq!(leading_number(b"x"), 0);
         assert_eq!(leading_number(b"99999999999999999999"), i64::MAX);

@@ -1,8 +1,8 @@
-//! What the program prints. One buffer for standard output, which is flushed at each line on a terminal and
-//! in large pieces in a pipe; standard error is never buffered.
+//! Output of the program. Standard output has one buffer, which is flushed at each line on a terminal and in large
+//! pieces in a pipe; standard error is never buffered.
 //!
-//! Whoever reads our output may go away, as `head` does: then the program ends as others do in that place,
-//! by SIGPIPE, or just stops printing while a session goes on.
+//! The reader of standard output may exit early, as `head` does. Then the program ends by SIGPIPE, as other programs
+//! do, or only stops printing while a session continues.
 
 use rustix::stdio;
 use signal_hook::consts::SIGPIPE;
@@ -25,17 +25,17 @@ fn open() -> Option<BufWriter<File>> {
     Some(BufWriter::with_capacity(BUFFER_BYTES, file))
 }
 
-/// Whether standard output is a terminal.
+/// Reports whether standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     IS_TERMINAL.with(|is| *is)
 }
 
-/// Whether replies are laid out for people: on a terminal, or if the environment wants it so.
+/// Reports whether replies are laid out for people: on a terminal, or if the environment wants it so.
 pub(crate) fn is_for_people() -> bool {
     is_terminal() || std::env::var_os(TERMINAL_VARIABLE).is_some()
 }
 
-/// Whether colours are understood.
+/// Reports whether the terminal supports colors.
 pub(crate) fn is_colourful() -> bool {
     std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
 }
@@ -68,7 +68,7 @@ pub(crate) fn warn(bytes: impl AsRef<[u8]>) {
     let _ = io::stderr().write_all(bytes.as_ref());
 }
 
-/// Ends the program with everything printed.
+/// Flushes all output and exits.
 pub(crate) fn exit(code: i32) -> ! {
     flush();
     std::process::exit(code)
@@ -84,7 +84,7 @@ fn check(done: io::Result<()>) {
             let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
             std::process::exit(1);
         }
-        // What cannot be printed is dropped, so that it is not tried again at the end.
+        // Output that cannot be printed is dropped, so that it is not tried again at exit.
         OUT.with_borrow_mut(|out| {
             if let Some(old) = out.take() {
                 drop(old.into_parts());

@@ -1,11 +1,11 @@
-//! `brisk-cli analyze`: the program on files and servers. What its figures are worth is tested in `brisk-analyze`.
+//! `brisk-cli analyze`: the program on files and servers. The tests of `brisk-analyze` check its numbers.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
 use brisk_testkit::{Server, TempDir};
 use std::fs;
 
-/// Two hundred keys of one pattern, beside those of all types.
+/// Two hundred keys of one pattern, next to those of all types.
 fn filled() -> Vec<Server> {
     let servers = servers();
     for server in &servers {
@@ -57,7 +57,7 @@ fn reports_are_text_json_and_a_page() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_with_a_code_and_a_reason() {
+fn unreadable_input_gives_exit_code_1_and_a_reason() {
     let server = filled().remove(0);
     assert_eq!(server.connect().cmd("SAVE").to_string(), "OK");
     let whole = fs::read(server.dir().join("dump.rdb")).unwrap();

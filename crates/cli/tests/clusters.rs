@@ -1,12 +1,12 @@
-//! `--cluster` with real nodes: a cluster is made, grows, is balanced, mended, and shrinks, and what is only
-//! told is what `redis-cli` tells.
+//! `--cluster` with real nodes: a cluster is created, extended, balanced, fixed and reduced, and reports are those of
+//! `redis-cli`.
 
 use crate::harness::{self, Case, assert_same, ours, run, text};
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use std::process::Output;
 
 fn node() -> Server {
-    // Long enough that a loaded machine takes nobody for dead.
+    // Long enough that on a loaded machine no node counts as failed.
     Launch::redis().set("cluster-enabled", "yes").set("cluster-node-timeout", "15000").start()
 }
 
@@ -43,7 +43,7 @@ fn settle(entry: &str) {
 }
 
 #[test]
-fn a_cluster_is_made_read_changed_and_mended() {
+fn a_cluster_is_created_read_changed_and_fixed() {
     let nodes: Vec<Server> = (0..6).map(|_| node()).collect();
     let places: Vec<String> = nodes.iter().map(Server::address).collect();
     let all: Vec<&str> = places.iter().map(String::as_str).collect();
@@ -240,7 +240,7 @@ fn takes_keys_from_outside(entry: &str, node: &Server) {
     assert!(said.contains("*** Importing 20 keys from DB 0\n"), "{said}");
     let size = ["-a", "secret", "--no-auth-warning", "dbsize"];
     assert_eq!(text(&harness::brisk_cli(&outside, &size).stdout), "20\n");
-    // What the cluster has already stays, unless it is to be replaced.
+    // Existing keys of the cluster stay, unless they are to be replaced.
     let busy = cluster(&from);
     assert_eq!(busy.status.code(), Some(1));
     assert!(text(&busy.stdout).contains("BUSYKEY"), "{}", text(&busy.stdout));

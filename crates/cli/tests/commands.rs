@@ -177,7 +177,7 @@ fn help_for_every_command_is_what_redis_cli_knows_by_heart() {
 }
 
 #[test]
-fn servers_are_found_by_port_socket_or_address_and_missing_ones_are_told() {
+fn servers_are_found_by_port_socket_or_address_and_missing_ones_are_reported() {
     for server in servers() {
         let port = server.port().to_string();
         let socket = server.unix_socket().display().to_string();
@@ -230,7 +230,7 @@ fn passwords_come_from_the_variable_the_option_or_the_address() {
 }
 
 #[test]
-fn the_end_of_a_server_that_was_asked_for_is_no_error() {
+fn a_requested_shutdown_of_the_server_is_not_an_error() {
     for launch in [brisk_testkit::Launch::redis(), brisk_testkit::Launch::subject()] {
         let mut server = launch.start();
         let found = brisk_cli(&server, &["shutdown", "nosave"]);
@@ -243,7 +243,7 @@ fn the_end_of_a_server_that_was_asked_for_is_no_error() {
 }
 
 #[test]
-fn our_own_texts_are_printed_without_a_server() {
+fn help_and_version_are_printed_without_a_server() {
     let help = run(&ours(), &Case::new(&["--help"]));
     assert_eq!(help.status.code(), Some(0));
     // Every option that redis-cli names is there.
@@ -306,7 +306,7 @@ fn bash_completes_options_and_what_follows_them() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program() {
+fn a_closed_output_ends_the_program() {
     let server = brisk_testkit::Launch::subject().start();
     prepare(&server);
     let mut child = std::process::Command::new(ours())

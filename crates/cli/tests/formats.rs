@@ -53,7 +53,7 @@ const REPLIES: &[&[u8]] = &[
     b">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$2\r\nb\n\r\n+OK\r\n",
     b">2\r\n$10\r\ninvalidate\r\n_\r\n+OK\r\n",
     b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n",
-    // What is no reply, or ends too early.
+    // Bytes that are not a reply, or end too early.
     b"hello\r\n",
     b"\xff\r\n",
     b":abc\r\n",
@@ -97,7 +97,7 @@ fn big_numbers_attributes_and_long_errors_are_shown() {
 }
 
 #[test]
-fn bytes_that_are_no_reply_end_the_program_with_a_message_and_no_panic() {
+fn malformed_replies_end_the_program_with_a_message() {
     let server = Scripted::start();
     let port = server.port();
     let mut seed = 12345u64;
@@ -108,7 +108,7 @@ fn bytes_that_are_no_reply_end_the_program_with_a_message_and_no_panic() {
             bytes.push(b"0123456789-\r\n$*+:,.txt"[(seed >> 33) as usize % 22]);
         }
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        // What is not complete ends with the stream.
+        // An incomplete reply ends with the stream.
         bytes.push(b'.');
         server.answer(&bytes);
         let found = run(&ours(), &Case::new(&["-p", &port, "--no-raw", "command"]));
@@ -118,7 +118,7 @@ fn bytes_that_are_no_reply_end_the_program_with_a_message_and_no_panic() {
     }
 }
 
-/// What the modes ask for is answered with replies of every shape but the one they expect.
+/// The requests of the modes get replies of every shape except the expected one.
 #[test]
 fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
     const STRANGE: &[&[u8]] = &[

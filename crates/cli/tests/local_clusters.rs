@@ -1,5 +1,5 @@
 //! `--cluster start-local`, `stop-local` and `status`: a cluster of our servers on this machine, from its first start
-//! over a failover to its second start; and each error that a user can meet.
+//! through a failover to its second start; and each error that a user can meet.
 
 use crate::harness::{Case, ours, run, text};
 use brisk_testkit::etcd::EtcdLaunch;

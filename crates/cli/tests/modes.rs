@@ -1,4 +1,4 @@
-//! The modes with real data, beside `redis-cli` where both print the same.
+//! The modes with real data, compared with `redis-cli` where both print the same.
 
 use crate::harness::terminal::Terminal;
 use crate::harness::{
@@ -9,7 +9,7 @@ use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use std::io::Read;
 use std::process::Command;
 
-/// Many keys beside those of every type.
+/// Many keys next to those of every type.
 fn with_keys() -> Vec<Server> {
     let servers = servers();
     for server in &servers {
@@ -102,7 +102,7 @@ fn a_pipe_does_not_wait_for_ever() {
 }
 
 #[test]
-fn no_mode_begins_with_a_refused_password_or_database() {
+fn no_mode_begins_with_a_rejected_password_or_database() {
     let home = TempDir::new();
     let script = home.path("script.lua");
     std::fs::write(&script, "return 1").expect("it can be written");
@@ -236,7 +236,7 @@ fn functions_alone_are_fetched_from_a_server_that_can() {
 }
 
 #[test]
-fn scripts_get_keys_before_the_comma_and_arguments_behind_it() {
+fn scripts_get_keys_before_the_comma_and_arguments_after_it() {
     let home = TempDir::new();
     let file = home.path("script.lua");
     std::fs::write(&file, "return {KEYS[1], KEYS[2] or 'none', ARGV[1], #KEYS, #ARGV}")
@@ -272,7 +272,7 @@ fn a_replica_is_shown_what_changes() {
 }
 
 #[test]
-fn figures_and_latencies_have_redis_clis_layout() {
+fn stat_and_latencies_have_the_layout_of_redis_cli() {
     for server in servers() {
         let port = server.port().to_string();
         let mut shown = Terminal::start(&ours(), &["-p", &port, "--stat", "-i", "0.01"], &[]);
@@ -306,7 +306,7 @@ fn figures_and_latencies_have_redis_clis_layout() {
 }
 
 #[test]
-fn the_latency_of_the_machine_is_told_without_a_server() {
+fn intrinsic_latency_needs_no_server() {
     let found = run(&ours(), &Case::new(&["--intrinsic-latency", "1"]));
     let said = text(&found.stdout);
     assert!(
@@ -331,7 +331,7 @@ fn a_subscription_on_the_command_line_prints_messages_until_the_server_ends() {
         brisk_testkit::wait_until("it has subscribed", || {
             conn.cmd("PUBLISH news flash").integer() == 1
         });
-        // Who publishes is answered before the message has left for the subscriber.
+        // A publisher gets its reply before the message is sent to the subscriber.
         let expected = "subscribe\nnews\n1\nmessage\nnews\nflash\n";
         let mut printed = vec![0; expected.len()];
         let stdout = child.stdout.as_mut().expect("it is piped");

@@ -78,7 +78,7 @@ fn the_tabulator_completes_commands_subcommands_and_groups() {
 const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key to type command)\r";
 
 #[test]
-fn a_subscription_is_left_with_ctrl_c_and_the_session_goes_on() {
+fn ctrl_c_ends_a_subscription_and_the_session_continues() {
     for server in servers() {
         for (args, command, first) in [
             (&[][..], "subscribe news", "1) \"subscribe\"\r\n"),
@@ -107,7 +107,7 @@ fn a_subscription_is_left_with_ctrl_c_and_the_session_goes_on() {
 }
 
 #[test]
-fn who_has_subscribed_may_type_and_gets_messages_between_commands() {
+fn a_subscriber_can_type_and_gets_messages_between_commands() {
     for server in servers() {
         for args in [&[][..], &["-3"]] {
             let mut shown = session(server.port(), args, &[]);
@@ -183,7 +183,7 @@ fn ctrl_c_ends_a_session_at_the_prompt_and_one_that_waits_for_a_reply() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_told_and_found_again() {
+fn a_lost_server_is_reported_and_reconnected() {
     for launch in [Launch::redis(), Launch::subject()] {
         let mut server = launch.clone().start();
         prepare(&server);
@@ -208,7 +208,7 @@ fn a_server_that_goes_away_is_told_and_found_again() {
 }
 
 #[test]
-fn keys_that_others_change_are_told_before_the_next_reply() {
+fn invalidations_are_printed_before_the_next_reply() {
     for server in servers() {
         let mut shown = session(server.port(), &["-3"], &[]);
         shown.type_at("> ", "client tracking on");
@@ -271,7 +271,7 @@ fn preferences_are_read_from_a_file() {
 }
 
 #[test]
-fn a_long_command_has_its_time_told() {
+fn the_duration_of_a_long_command_is_printed() {
     let server = Launch::subject().start();
     let mut shown = session(server.port(), &[], &[]);
     shown.type_at("> ", "blpop nothing 0.6");
@@ -283,7 +283,7 @@ fn a_long_command_has_its_time_told() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_not_shown() {
+fn askpass_prompts_for_the_password_and_does_not_show_it() {
     let server = Launch::subject().set("requirepass", "secret").start();
     let mut shown = session(server.port(), &["--askpass"], &[]);
     shown.expect("Please input password: ");
@@ -294,7 +294,7 @@ fn a_password_is_asked_for_and_not_shown() {
 }
 
 #[test]
-fn scripts_are_stepped_through_where_the_server_can_and_refused_where_not() {
+fn scripts_are_debugged_if_the_server_supports_it() {
     let home = TempDir::new();
     let file = home.path("script.lua");
     std::fs::write(&file, "local a = 1\nredis.call('set', KEYS[1], ARGV[1])\nreturn a\n")

@@ -16,7 +16,7 @@ fn authority() -> (String, Issuer<'static, KeyPair>) {
 }
 
 #[test]
-fn trusted_servers_are_spoken_to_and_others_refused() {
+fn trusted_servers_are_accepted_and_others_rejected() {
     let home = TempDir::new();
     let path = |name: &str| home.path(name).display().to_string();
     let (trusted, issuer) = authority();
@@ -80,7 +80,7 @@ fn trusted_servers_are_spoken_to_and_others_refused() {
         let known = [&at[..], &["--cert", &own, "--key", &key, "ping"]].concat();
         assert_same(&Case::new(&known));
         assert_eq!(text(&run(&ours(), &Case::new(&known)).stdout), "PONG\n");
-        // With TLS 1.3 a client hears of the refusal when it reads.
+        // With TLS 1.3, a client learns of the rejection when it reads.
         let unknown = run(&ours(), &Case::new(&[&at[..], &["ping"]].concat()));
         assert_eq!(unknown.status.code(), Some(1));
         assert!(!unknown.stderr.is_empty());

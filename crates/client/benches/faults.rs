@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 5;
 /// How long each of the two times of a round is measured that `one_bad_node` compares.
 const MEASURED: Duration = Duration::from_secs(2);
-/// A time limit that nobody comes up to.
+/// A time limit that no call reaches.
 const LONG: Duration = Duration::from_secs(60);
 /// How often something is looked at that has no event.
 const LOOK: Duration = Duration::from_millis(1);
@@ -41,8 +41,8 @@ fn row(what: &str, mut figures: Vec<f64>, unit: &str, most: &str) {
     println!("| {what} | {median:.2}{unit} | {worst:.2}{unit} | {most} |");
 }
 
-/// Nothing goes through any more and nobody is told: until another connection is tried. Then it goes through again:
-/// until a command is answered.
+/// The link drops all bytes without an error. Measures the time until the client tries another connection; then the
+/// link works again, and the time until a command gets its reply.
 async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str) {
     let server = Launch::redis().start();
     let (mut detected, mut healed) = (Vec::new(), Vec::new());
@@ -92,7 +92,7 @@ async fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Six primaries, of which one hangs: the latency of requests to the others, beside what it was before.
+/// Six primaries, of which one hangs: the latency of requests to the others, compared with the latency before.
 async fn one_bad_node() {
     let cluster = Cluster::start_with(6, 0, &[("cluster-require-full-coverage", "no")]);
     let url = format!("redis-cluster://{}", cluster.addresses(&[0, 1, 2]));

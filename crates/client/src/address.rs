@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_that_does_not_show_the_password() {
+    fn an_invalid_url_is_an_error_that_does_not_show_the_password() {
         for text in [
             "http://h",
             "redis://h:x",

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told_from_nothing() {
+    fn invalid_json_is_an_error_and_a_null_is_none() {
         let read = |text| reply(text).read::<Option<Json<Vec<u8>>>>();
         assert_eq!(read("$5|[1,2]|").unwrap(), Some(Json(vec![1, 2])));
         assert_eq!(read("$-1|").unwrap(), None);

@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// Optimistic locking: watches keys, calls `work`, which reads values and returns the commands to execute, and
-    /// executes them if no watched key has changed meanwhile.
+    /// executes them if no watched key has changed in the meantime.
     ///
     /// If a key has changed, the whole sequence is repeated, up to sixteen times, after short pauses that grow and are
     /// partly random. `None` if `work` returned [`Step::Abort`].

@@ -198,7 +198,7 @@ impl Streamed {
     /// nothing.
     ///
     /// # Errors
-    /// As [`Streamed::chunk`]. Also if this element is of another type; you can then read the next one.
+    /// Those of [`Streamed::chunk`], and one for an element of another type; you can then read the next one.
     pub async fn element<T: FromReply>(&mut self) -> Result<Option<T>> {
         let element = match self.half.take() {
             Some(half) => Some(half),
@@ -229,7 +229,7 @@ impl Streamed {
     /// nothing.
     ///
     /// # Errors
-    /// As [`Streamed::chunk`]. Also if one of the two is of another type; you can then read the next pair.
+    /// Those of [`Streamed::chunk`], and one for elements of another type; you can then read the next pair.
     /// [`Kind::UnexpectedReply`] if only one element is left.
     pub async fn pair<K: FromReply, V: FromReply>(&mut self) -> Result<Option<(K, V)>> {
         if self.half.is_none() {

@@ -1,4 +1,4 @@
-//! What a command allocates: nothing to be sent, and to be received the value. Counted on one thread, which
+//! The allocations of a command: none to send it, and one for a received value. They are counted on one thread, which
 //! runs the callers, the driver and everything else.
 
 use brisk::{Client, Lanes};

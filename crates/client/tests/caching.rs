@@ -1,5 +1,5 @@
-//! Client-side caching: what is served without a request, and that nothing is served that the server has said is
-//! over. Beside a real server and ours.
+//! Client-side caching: which reads need no request, and that no value is returned after the server has invalidated it.
+//! With a real server and ours.
 
 use brisk::commands::{self, get};
 use brisk::{Cache, CacheOptions, Client, Code, Kind, Lanes};
@@ -63,7 +63,7 @@ fn reads(cache: &Cache, value: Option<u64>) -> bool {
 type Text = Option<String>;
 
 #[test]
-fn what_was_read_is_served_without_a_request_until_another_changes_it() {
+fn a_cached_value_is_returned_without_a_request_until_another_client_changes_it() {
     for server in servers() {
         run(async {
             let (db, cache) = cached(&server.address()).await;
@@ -148,7 +148,7 @@ impl Concat for Vec<Text> {
 }
 
 #[test]
-fn what_is_no_such_read_is_refused() {
+fn commands_that_cannot_be_cached_are_rejected() {
     let server = Launch::subject().start();
     run(async {
         let (_db, cache) = cached(&server.address()).await;
@@ -204,7 +204,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
                 vec![Some(1), Some(2)]
             );
             assert_eq!(cache.stats().entries, 2);
-            // Not asked by another: then the server would notice.
+            // No other client reads the key: then the server would notice the expiry.
             wait_until("the key to expire", || {
                 commands::get::<i64>("k").on(&cache).wait().expect("a reply").is_none()
             });
@@ -220,7 +220,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
             assert_eq!(cache.stats().misses, sent + 3);
             assert_eq!(get::<i64>("forever").on(&cache).await.unwrap(), Some(1));
             assert_eq!(cache.stats().misses, sent + 3);
-            // It asks for none, and so keeps what has expired until the server notices.
+            // This cache does not request the TTL, and keeps expired values until the server notices the expiry.
             let lax = db.cache(CacheOptions::default().ignore_expiry()).await.unwrap();
             let asked = calls(&server, "pttl");
             assert_eq!(get::<i64>("forever").on(&lax).await.unwrap(), Some(1));
@@ -230,7 +230,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
 }
 
 #[test]
-fn of_many_callers_of_a_command_one_sends_it() {
+fn one_of_many_callers_of_a_command_sends_it() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -278,7 +278,7 @@ fn it_holds_no_more_bytes_than_it_may_and_keeps_what_is_used() {
         }
         let stats = cache.stats();
         assert!(stats.bytes > BYTES / 2 && stats.evictions > 800, "{stats:?}");
-        // What is read again and again has stayed.
+        // The value that is read repeatedly was not evicted.
         assert_eq!(stats.hits, 1000);
         let read: Text = get("huge").on(&cache).await.unwrap();
         assert_eq!(read.map(|text| text.len()), Some(BYTES));
@@ -394,8 +394,7 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
     }
 }
 
-/// After a write was acknowledged and something else was answered on the cache's connection behind it, no older
-/// value is served.
+/// After the acknowledgement of a write and a later reply on the cache's connection, the cache returns no older value.
 #[test]
 fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
     const KEYS: usize = 4;
@@ -500,7 +499,7 @@ fn a_storm_of_cuts_never_leaves_an_old_value() {
 }
 
 #[test]
-fn who_wrote_reads_what_he_wrote_after_forgetting_it() {
+fn a_writer_reads_its_own_write_after_forgetting_the_key() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -518,7 +517,7 @@ fn who_wrote_reads_what_he_wrote_after_forgetting_it() {
 }
 
 #[test]
-fn with_prefixes_the_server_tells_all_their_changes_and_other_keys_are_refused() {
+fn with_prefixes_the_server_reports_all_their_changes_and_other_keys_are_rejected() {
     for server in servers() {
         run(async {
             let db = client(&server.address()).await;
@@ -598,7 +597,7 @@ fn a_cache_ends_with_its_client_and_a_program_without_a_runtime_has_one_too() {
 }
 
 #[test]
-fn what_is_kept_only_reads_and_has_its_keys_where_they_are_looked_for() {
+fn cached_commands_only_read_and_have_their_keys_at_the_expected_positions() {
     for server in servers() {
         let mut conn = server.connect();
         for (name, shape) in brisk::Cache::kept() {
@@ -610,7 +609,7 @@ fn what_is_kept_only_reads_and_has_its_keys_where_they_are_looked_for() {
                 "all" => ("a b c d", vec!["a", "b", "c", "d"]),
                 _ => ("2 a b", vec!["a", "b"]),
             };
-            // A command of a fixed number of words takes so many.
+            // A command with a fixed arity needs exactly that number of arguments.
             let arity: i64 = reply
                 .lines()
                 .nth(1)

@@ -18,13 +18,13 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 const LONG: Duration = Duration::from_secs(20);
 
 async fn connect(cluster: &Cluster, protocol: u8) -> Client {
-    // One is enough: it tells of the others.
+    // One address is enough: the node knows the others.
     let url = format!("redis-cluster://{}", cluster.addresses(&[1]));
     let db = Client::builder(&url).protocol(protocol).timeout(LONG);
     db.connect().await.expect("the cluster answers")
 }
 
-/// What a field of INFO counts, such as `calls` of `cmdstat_get`; 0 if there is none.
+/// A number in a field of INFO, such as `calls` of `cmdstat_get`; 0 if the field does not exist.
 fn stat(cluster: &Cluster, node: usize, line: &str, field: &str) -> u64 {
     let info = cluster.node(node).connect().cmd("INFO everything").text();
     let line = info.lines().find_map(|found| found.strip_prefix(&format!("{line}:")));
@@ -92,7 +92,7 @@ fn commands_of_every_family_land_where_their_keys_are() {
 }
 
 #[test]
-fn commands_and_batches_over_several_nodes_are_answered_in_order() {
+fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         for protocol in [2, 3] {
             run(async {
@@ -144,7 +144,7 @@ fn commands_and_batches_over_several_nodes_are_answered_in_order() {
 }
 
 #[test]
-fn what_needs_one_slot_and_has_several_is_an_error_before_anything_is_sent() {
+fn a_request_that_needs_one_slot_but_has_several_fails_before_anything_is_sent() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         run(async {
             let db = connect(&cluster, 3).await;
@@ -327,7 +327,7 @@ fn sessions_and_watches_go_to_the_node_of_their_keys() {
             if !cluster.moves_slots() {
                 return;
             }
-            // Also if the slot has moved.
+            // The same after the slot has moved.
             let stock = cluster.key_of(0, 1);
             cluster.begin_move(slot(&stock), 0, 2);
             cluster.end_move(slot(&stock), 0, 2);
@@ -357,7 +357,7 @@ fn a_program_without_a_runtime_waits_for_a_cluster_too() {
     }
 }
 
-/// The next message within the time, and whether a gap was told of before.
+/// The next message within the time, and whether a gap was reported before it.
 async fn heard(listener: &mut brisk::Subscriber) -> (Option<String>, bool) {
     let mut has_gap = false;
     loop {
@@ -401,7 +401,7 @@ fn listeners_hear_sharded_channels_where_they_are_and_go_with_them() {
                     }
                     assert!(has_gap);
                 }
-                // Any node tells of plain channels.
+                // Any node delivers the messages of ordinary channels.
                 let mut listener = db.subscriber().await.unwrap();
                 listener.subscribe(["news"]).await.unwrap();
                 db.publish("news", "third").await.unwrap();
@@ -470,7 +470,7 @@ fn a_walk_through_all_keys_is_one_of_each_primary() {
 }
 
 #[test]
-fn a_reply_that_comes_piece_by_piece_is_asked_for_where_its_key_has_gone() {
+fn a_streamed_reply_is_requested_from_the_node_to_which_its_key_moved() {
     let cluster = Cluster::start(3, 0);
     run(async {
         let db = connect(&cluster, 3).await;
@@ -478,7 +478,7 @@ fn a_reply_that_comes_piece_by_piece_is_asked_for_where_its_key_has_gone() {
         db.set(&key, "value").await.unwrap();
         cluster.begin_move(slot(&key), 0, 1);
         cluster.end_move(slot(&key), 0, 1);
-        // Nobody has told the client.
+        // The client does not know of the move yet.
         let streamed = db.stream(commands::get::<()>(&key)).await.unwrap();
         let chunk = streamed.expect("a value").chunk().await.unwrap();
         assert_eq!(chunk.as_deref(), Some(&b"value"[..]));

@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// Shorter than a failover takes: what waits for one is over before.
 const SHORT: Duration = Duration::from_millis(1000);
 
-/// What is left of a cluster goes on serving its slots.
+/// The remaining nodes of a cluster continue to serve their slots.
 const IN_PART: &[(&str, &str)] = &[("cluster-require-full-coverage", "no")];
 
 async fn connect(cluster: &Cluster) -> Client {
@@ -34,7 +34,7 @@ async fn connect(cluster: &Cluster) -> Client {
     db.connect().await.expect("the cluster answers")
 }
 
-/// Asks the primaries 1 and 2 until the slots of the first one are served again; each answer has to come in time.
+/// Queries the primaries 1 and 2 until the slots of the first one are served again; each reply must arrive in time.
 async fn others_answer_until(db: &Client, cluster: &Cluster, is_back: impl Fn() -> bool) {
     let keys: Vec<String> =
         [1, 2].iter().flat_map(|node| (0..8).map(|n| cluster.key_of(*node, n))).collect();
@@ -99,7 +99,7 @@ fn with_slow_failover(directives: &[(&str, &str)], test: impl Fn(Cluster)) {
 }
 
 #[test]
-fn what_waits_for_a_node_that_is_gone_goes_to_the_one_that_has_its_slots() {
+fn commands_that_wait_for_a_dead_node_go_to_the_new_owner_of_its_slots() {
     with_slow_failover(&[], |mut cluster| {
         run(async {
             let db = connect(&cluster).await;
@@ -155,7 +155,7 @@ struct Failover {
 
 impl Failover {
     /// The reply of the node at this position. The first one, the primary before the failover, replies to no command.
-    /// The second one never hears of the failover.
+    /// The second one never learns of the failover.
     fn reply(&self, at: usize, request: &[String]) -> Option<String> {
         let nodes = self.nodes.get()?;
         let knows = at == 2 && self.is_over.load(Ordering::SeqCst);
@@ -177,7 +177,7 @@ impl Failover {
 }
 
 #[test]
-fn a_node_that_never_hears_of_a_failover_is_not_the_only_one_to_be_queried() {
+fn a_node_that_never_learns_of_a_failover_is_not_the_only_one_queried() {
     let failover = Arc::new(Failover::default());
     let nodes = [0, 1, 2].map(|at| {
         let failover = Arc::clone(&failover);

@@ -1,5 +1,5 @@
-//! Members of consumer groups: each entry is handled, confirmed once it is, tried again if it fails, and nobody's work
-//! is lost, whatever becomes of members, connections and streams.
+//! Members of consumer groups: each entry is handled, acknowledged after that, and retried if the handler fails; no
+//! entry is lost, whatever happens to members, connections and streams.
 
 use brisk::consumer::{Begin, Consumer, Event, Fate, Id, Message, Summary};
 use brisk::{Bytes, Client, Kind, Result};
@@ -138,7 +138,7 @@ fn each_entry_is_handled_once_when_nothing_fails() {
 }
 
 #[test]
-fn a_group_begins_where_it_is_told_to() {
+fn a_group_begins_at_the_configured_position() {
     let server = Launch::subject().start();
     run(async {
         let db = Client::connect(&server.address()).await.unwrap();
@@ -172,7 +172,7 @@ fn a_group_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn what_a_member_leaves_that_does_not_come_back_is_taken_over() {
+fn pending_entries_of_a_member_that_does_not_return_are_taken_over() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -205,7 +205,7 @@ fn what_a_member_leaves_that_does_not_come_back_is_taken_over() {
 }
 
 #[test]
-fn what_a_member_left_it_finds_when_it_begins_again() {
+fn a_restarted_member_finds_its_pending_entries() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -230,7 +230,7 @@ fn what_a_member_left_it_finds_when_it_begins_again() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_at_last_a_dead_letter_also_over_restarts() {
+fn a_failing_entry_is_retried_and_finally_a_dead_letter_even_across_restarts() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -279,7 +279,7 @@ fn what_fails_is_tried_again_and_at_last_a_dead_letter_also_over_restarts() {
 }
 
 #[test]
-fn what_is_given_up_stays_pending_or_is_discarded() {
+fn an_entry_without_attempts_left_stays_pending_or_is_discarded() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -302,7 +302,7 @@ fn what_is_given_up_stays_pending_or_is_discarded() {
                     counted.fetch_add(1, Ordering::Relaxed);
                     async { Err("never".to_owned()) }
                 });
-                // Those that are kept are come across again, and told of again, and not handled.
+                // Entries that stay pending are found and reported again, but not handled.
                 let expected = if discards { 3 } else { 9 };
                 wait_until("them to be given up", || fates.lock().unwrap().len() >= expected);
                 wait_until("them to be confirmed, or not", || {
@@ -396,7 +396,7 @@ fn no_more_is_at_work_or_pending_than_there_is_room_for() {
 }
 
 #[test]
-fn entries_of_a_key_are_handled_in_order_and_others_beside_them() {
+fn entries_of_a_key_are_handled_in_order_and_others_in_parallel() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -437,7 +437,7 @@ fn entries_of_a_key_are_handled_in_order_and_others_beside_them() {
 }
 
 #[test]
-fn who_stops_finishes_what_it_has_begun_and_gives_the_rest_back() {
+fn a_stopping_member_finishes_started_entries_and_gives_the_rest_back() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -492,7 +492,7 @@ fn who_stops_finishes_what_it_has_begun_and_gives_the_rest_back() {
 }
 
 #[test]
-fn who_does_not_come_to_an_end_in_time_is_dropped() {
+fn a_handler_that_does_not_end_in_time_is_dropped() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -512,7 +512,7 @@ fn who_does_not_come_to_an_end_in_time_is_dropped() {
 }
 
 #[test]
-fn nobody_takes_over_what_is_being_handled_however_long_it_takes() {
+fn an_entry_in_progress_is_never_taken_over_however_long_it_takes() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -580,7 +580,7 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             });
             wait_until("the others to be handled", || log.entries() == 6 && pending(&server) == 0);
             for round in 1..=3 {
-                // Amid its waiting for new entries; others may be there before it knows.
+                // While it waits for new entries; other entries may exist before it notices.
                 db.del("s").await.unwrap();
                 add(&db, 5).await;
                 wait_until("the new ones to be handled", || log.entries() == 6 + round * 5);
@@ -598,7 +598,7 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn an_invalid_consumer_is_an_error() {
     let server = Launch::subject().start();
     let db = run(async { Client::builder(&server.address()).connect_blocking().unwrap() });
     let handler = |_: Message| async { Ok::<(), String>(()) };

@@ -136,7 +136,7 @@ fn vault_is_closed() -> Error {
 }
 
 #[test]
-fn each_connection_asks_for_the_login_of_its_moment() {
+fn each_connection_requests_the_current_login() {
     let server = Launch::subject().set("requirepass", "secret").start();
     let vault = Vault(Arc::default());
     run(async {

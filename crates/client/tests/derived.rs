@@ -107,7 +107,7 @@ fn a_struct_is_read_as_it_was_written() {
         assert_eq!(raw["places"], r#"[{"city":"Malmö","zip":1}]"#);
         assert_eq!((&*raw["level"], &*raw["is_new"], &*raw["age"]), ("low", "1", "200"));
         assert!(!raw.contains_key("e-mail") && !raw.contains_key("home"), "{raw:?}");
-        // All there, and what the struct does not know beside it.
+        // All fields exist, and some that the struct does not know.
         user.mail = Some(String::new());
         user.old_age = Some(255);
         user.home = Some(Place { city: "Lund".into(), zip: None });
@@ -228,7 +228,7 @@ struct Keyed {
 }
 
 #[test]
-fn what_has_no_json_is_not_sent_and_says_so() {
+fn a_value_that_json_cannot_represent_is_an_error_and_is_not_sent() {
     each_way(async |db| {
         let map = HashMap::from([((1, 2), 3)]);
         let error = db.set("k", Json(&map)).await.unwrap_err();
@@ -247,7 +247,7 @@ fn what_has_no_json_is_not_sent_and_says_so() {
 }
 
 #[test]
-fn how_many_fields_there_are_is_told_where_the_server_has_to_know() {
+fn the_number_of_fields_is_sent_where_the_server_needs_it() {
     use brisk::ToArgs;
     let mut user = ana();
     assert_eq!(user.count(), 9);

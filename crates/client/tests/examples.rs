@@ -1,4 +1,4 @@
-//! Each example does what it says, beside a real server and ours, and leaves nothing behind. C5.
+//! Each example does what it says, with a real server and with ours, and leaves nothing behind. C5.
 
 use brisk_testkit::server::{Launch, Server, workspace_root};
 use std::path::{Path, PathBuf};

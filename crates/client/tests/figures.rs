@@ -1,4 +1,5 @@
-//! What the ready observers tell the crates `tracing` and `metrics`: names, fields, labels, and never keys or values.
+//! The data that the included observers pass to the crates `tracing` and `metrics`: names, fields, labels, and never
+//! keys or values.
 #![cfg(all(feature = "tracing", feature = "metrics"))]
 
 use brisk::{Client, Lanes, commands};

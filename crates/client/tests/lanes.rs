@@ -156,7 +156,7 @@ fn a_reply_in_any_pieces_is_the_same() {
 }
 
 #[test]
-fn who_leaves_early_shifts_nobody_elses_reply() {
+fn a_dropped_call_shifts_no_other_reply() {
     for server in servers() {
         run(async {
             let db =
@@ -192,7 +192,7 @@ fn a_server_that_does_not_answer_is_a_timeout_that_says_so() {
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
         link.stall(Direction::ToClient, false);
-        // The late reply is nobody's.
+        // No other call gets the late reply.
         assert_eq!(get(&db, "k").await.unwrap(), Some(1));
     });
 }
@@ -245,7 +245,7 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
         let error = db.incr("k").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
-        // What was swallowed is missing in that connection for ever.
+        // The swallowed bytes are missing in that connection forever.
         wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
         let runtime = tokio::runtime::Handle::current();
@@ -340,7 +340,7 @@ fn a_write_keeps_a_silent_connection_for_its_whole_time() {
 }
 
 #[test]
-fn a_connection_that_rests_is_asked_whether_it_works() {
+fn an_idle_connection_is_checked_with_ping() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -402,7 +402,7 @@ fn a_lazy_client_is_there_before_its_server() {
 }
 
 #[test]
-fn the_server_is_told_the_library_unless_that_is_not_wanted() {
+fn the_client_sends_its_library_name_unless_this_is_disabled() {
     let server = Launch::subject().start();
     run(async {
         let info = async |builder: brisk::Builder| {
@@ -416,7 +416,7 @@ fn the_server_is_told_the_library_unless_that_is_not_wanted() {
 }
 
 #[test]
-fn what_the_system_says_is_the_source_of_an_error() {
+fn the_system_error_is_the_source_of_an_error() {
     use std::error::Error as _;
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = closed.local_addr().unwrap().to_string();
@@ -449,7 +449,7 @@ fn a_server_that_was_idle_may_take_its_time() {
 }
 
 #[test]
-fn nobody_waits_for_ever_when_the_runtime_is_gone() {
+fn no_call_waits_forever_when_the_runtime_is_gone() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     for lanes in [1, 2] {
@@ -469,7 +469,7 @@ fn nobody_waits_for_ever_when_the_runtime_is_gone() {
 }
 
 #[test]
-fn what_may_wait_is_bounded() {
+fn the_waiting_requests_are_bounded() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -582,7 +582,7 @@ fn a_command_whose_time_is_over_before_it_was_sent_is_never_executed() {
 }
 
 #[test]
-fn what_was_sent_when_the_client_was_closed_may_have_been_executed() {
+fn a_command_sent_before_the_client_was_closed_may_have_been_executed() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -615,7 +615,7 @@ fn a_command_may_take_longer_than_a_peer_may_be_silent() {
 }
 
 #[test]
-fn names_that_are_not_for_shared_connections_are_refused() {
+fn commands_unsuitable_for_shared_connections_are_rejected() {
     let server = Launch::subject().start();
     run(async {
         let db = Client::connect(&server.address()).await.unwrap();
@@ -739,7 +739,7 @@ fn a_pool_lets_reads_of_streams_wait_however_they_are_written() {
 }
 
 #[test]
-fn a_server_that_refuses_at_once_says_why_and_passwords_are_not_shown() {
+fn the_error_of_a_rejected_login_gives_the_reason_without_the_password() {
     let server = Launch::subject().set("requirepass", "secret").start();
     run(async {
         let error = Client::connect(&server.address()).await.unwrap_err();

@@ -120,7 +120,7 @@ fn large_values_both_ways_on_one_lane_do_not_block_each_other() {
 }
 
 #[test]
-fn a_batch_may_be_answered_in_part_before_it_is_sent() {
+fn replies_to_a_batch_may_arrive_before_all_of_it_is_sent() {
     for server in servers() {
         run(async {
             let db = one_lane(&server.address()).await;
@@ -128,7 +128,8 @@ fn a_batch_may_be_answered_in_part_before_it_is_sent() {
             let value = vec![b'x'; 8 * MIB];
             let before = server.info("total_connections_received");
             for _ in 0..20 {
-                // The caller sends what the system takes, and the first is answered meanwhile.
+                // The caller sends as much as the system accepts, and gets the first reply during
+                // this time.
                 let (small, large, again) = db
                     .batch((get::<i64>("small"), set("large", &value), get("small")))
                     .await

@@ -1,5 +1,5 @@
-//! What observers are told: each command once, with its outcome, whatever becomes of connections; and what a client
-//! counts.
+//! The reports to observers: each command once, with its outcome, whatever happens to connections. And the statistics
+//! of a client.
 
 use brisk::{
     Budget, Call, Client, Command, Connected, Endpoint, Error, Kind, Lanes, Observer, Outcome,
@@ -21,7 +21,7 @@ struct Heard {
     reconnecting: usize,
 }
 
-/// Writes down what it is told.
+/// Records all reports.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Heard>>);
 
@@ -77,7 +77,7 @@ fn named(name: &str, commands: usize, outcome: Option<&str>) -> (String, usize, 
 }
 
 #[test]
-fn each_command_is_told_once_with_its_outcome() {
+fn each_command_is_reported_once_with_its_outcome() {
     for server in [Launch::redis().start(), Launch::subject().start()] {
         let recorder = Recorder::default();
         run(async {
@@ -120,7 +120,7 @@ fn each_command_is_told_once_with_its_outcome() {
 }
 
 #[test]
-fn a_read_that_is_sent_again_is_told_once_and_a_write_that_is_lost_as_lost() {
+fn a_read_that_is_sent_again_is_reported_once_and_a_lost_write_as_lost() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let recorder = Recorder::default();
@@ -174,7 +174,7 @@ fn a_read_that_is_sent_again_is_told_once_and_a_write_that_is_lost_as_lost() {
 }
 
 #[test]
-fn who_leaves_has_no_time_or_finds_no_room_is_told_as_such() {
+fn dropped_timed_out_and_overloaded_calls_are_reported_as_such() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let recorder = Recorder::default();
@@ -223,7 +223,7 @@ fn a_client_counts_what_goes_by_its_lanes() {
         assert_eq!((total.commands, total.replies, total.errors, total.timeouts), (43, 43, 1, 0));
         assert_eq!((total.connections, total.connected), (2, 2));
         assert!(total.sent_bytes > 4000 && total.received_bytes > 200, "{total:?}");
-        // The task of a lane tells them when it rests.
+        // The task of a lane updates these numbers when it is idle.
         let idle = db.clone();
         let rests = move || {
             let total = idle.statistics().total();

@@ -33,7 +33,7 @@ fn an_outage_costs_no_more_than_the_budget() {
             let call = |n| db.raw::<()>("SET").key(format!("{round}:{n}")).arg(&value);
             (0..24_000).map(call).map(Box::pin).collect()
         };
-        // What the callers themselves need.
+        // First, the memory that the callers themselves need.
         drop(calls(0));
         let before = resident_bytes();
         let (mut refused, mut over) = (0, 0);

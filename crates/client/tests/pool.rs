@@ -65,7 +65,7 @@ impl Tap {
                     }
                 });
                 forward(&server, &client, move |bytes| {
-                    // What is echoed begins with this letter, and is short enough to come whole.
+                    // Each echoed text begins with this letter, and is short enough to arrive as a whole.
                     let replies = bytes.iter().filter(|byte| **byte == b'#').count();
                     under_way.fetch_sub(replies, Ordering::SeqCst);
                 });
@@ -138,7 +138,7 @@ fn as_many_commands_are_executed_at_a_time_as_there_are_connections() {
 }
 
 #[test]
-fn who_waits_for_a_connection_gets_one_in_order() {
+fn waiting_calls_get_connections_in_order() {
     for server in servers() {
         run(async {
             let db = pool(&server.address(), 1).await;
@@ -163,7 +163,7 @@ fn who_waits_for_a_connection_gets_one_in_order() {
     }
 }
 
-/// That none of so many places is lost: so many commands can wait on the server at once.
+/// Asserts that none of the places is lost: this number of commands can block on the server at the same time.
 async fn assert_whole(db: &Client, server: &Server, places: usize) {
     wait_until("nothing to be under way", || db.pending() == 0);
     let waits: Vec<_> = (0..places)
@@ -181,7 +181,7 @@ async fn assert_whole(db: &Client, server: &Server, places: usize) {
 }
 
 #[test]
-fn dropped_calls_cost_no_place_and_give_nobody_a_wrong_reply() {
+fn dropped_calls_cost_no_place_and_give_no_wrong_reply() {
     let server = Launch::subject().start();
     run(async {
         let db = pool(&server.address(), 4).await;
@@ -230,7 +230,7 @@ fn cut_connections_cost_no_place_and_nothing_is_applied_twice() {
                                 assert!((applied..=applied + unknown).contains(&value));
                             }
                             Err(error) => {
-                                // What was not sent goes by another connection, and is no error.
+                                // A command that was not sent goes by another connection, and is no error.
                                 assert_eq!(error.kind(), Kind::Disconnected, "{error}");
                                 assert!(error.maybe_applied(), "{error}");
                                 unknown += 1;
@@ -302,13 +302,13 @@ fn a_command_whose_time_is_over_keeps_its_connection_until_its_reply_came() {
         });
         wait_until("it to be in the queue", || db.pending() == 2);
         link.stall(Direction::ToClient, false);
-        // What timed out in the queue was never sent, and the late reply is nobody's.
+        // The command that timed out in the queue was never sent, and no other call gets the late reply.
         assert_eq!(next.await.unwrap().unwrap(), Some(1));
     });
 }
 
 #[test]
-fn what_waits_for_a_connection_is_bounded() {
+fn the_calls_that_wait_for_a_connection_are_bounded() {
     let server = Launch::subject().start();
     for when_full in [WhenFull::Refuse, WhenFull::Wait] {
         run(async {
@@ -345,7 +345,7 @@ fn what_waits_for_a_connection_is_bounded() {
 }
 
 #[test]
-fn a_pool_has_so_many_connections_and_refuses_what_changes_one() {
+fn a_pool_has_the_given_number_of_connections_and_rejects_commands_that_change_one() {
     for server in servers() {
         run(async {
             let url = format!("redis://{}?pool=3&clientName=pooled", server.address());
@@ -371,7 +371,7 @@ fn a_pool_has_so_many_connections_and_refuses_what_changes_one() {
 }
 
 #[test]
-fn nobody_waits_for_ever_when_the_pool_or_its_runtime_is_gone() {
+fn no_call_waits_forever_when_the_pool_or_its_runtime_is_gone() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     for closes in [true, false] {

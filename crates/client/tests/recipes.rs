@@ -23,7 +23,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// What is kept of a user.
+/// The value stored for a user.
 fn number(user: u64) -> u64 {
     user * 7919 % 1_000_000
 }

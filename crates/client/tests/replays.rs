@@ -18,7 +18,7 @@ fn closing(keeps: Duration) -> String {
                 let requests = bytes[..read].iter().filter(|byte| **byte == b'*').count();
                 let _ = socket.write_all("+OK\r\n".repeat(requests).as_bytes());
                 if matches!(socket.read(&mut bytes), Ok(1..)) {
-                    // What is waited for is that the peer says something more, for no longer than this.
+                    // Waits until the peer sends more, but no longer than this.
                     let _ = socket.set_read_timeout(Some(keeps));
                     let _ = socket.read(&mut bytes);
                 }

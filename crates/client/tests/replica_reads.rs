@@ -83,7 +83,7 @@ fn reads_go_to_the_replicas_in_turn_and_all_else_to_the_primary() {
 }
 
 #[test]
-fn what_a_replica_cannot_answer_the_primary_does_unless_it_must_not() {
+fn reads_that_a_replica_rejects_go_to_the_primary_if_allowed() {
     let mut servers = start(Of::Redis);
     run(async {
         let db = client(&servers).read_from(ReadFrom::PreferReplica).connect().await.unwrap();
@@ -151,7 +151,7 @@ fn another_primary_is_found_by_asking_the_others() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn an_invalid_combination_of_options_is_an_error() {
     let primary = Of::Redis.launch().start();
     let url = format!("redis://{}", primary.address());
     run(async {

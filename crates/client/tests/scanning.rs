@@ -1,4 +1,4 @@
-//! Walks through keys, hashes, sets and sorted sets, beside a real server and ours.
+//! Walks through keys, hashes, sets and sorted sets, with a real server and with ours.
 
 use brisk::{Client, Code, Lanes};
 use brisk_testkit::proxy::{Cut, Proxy};
@@ -115,7 +115,7 @@ fn a_walk_goes_on_from_its_cursor_and_gives_what_was_not_given() {
 }
 
 #[test]
-fn a_page_whose_future_was_dropped_or_whose_connection_was_lost_is_asked_for_again() {
+fn a_page_whose_future_was_dropped_or_whose_connection_was_lost_is_requested_again() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// Serves on a free port of 127.0.0.1 until the test process ends. `reply` gets each request and its connection. It
+/// Listens on a free port of 127.0.0.1 until the test process ends. `reply` gets each request and its connection. It
 /// returns the bytes of the reply, or `None` for a request that gets none. Requests without line ends in their
 /// arguments only.
 pub(crate) fn serve(

@@ -34,7 +34,7 @@ impl Group {
     }
 
     fn with(of: Of, watch: impl Fn(u16, usize) -> Sentinels) -> Group {
-        // With a file, so that a server that comes back knows what it was told.
+        // With a configuration file, so that a restarted server keeps its role.
         let launch = of.launch().file("");
         let servers: Vec<Server> = (0..3).map(|_| launch.clone().start()).collect();
         for replica in &servers[1..] {
@@ -48,7 +48,7 @@ impl Group {
 
     fn client(&self) -> Builder {
         let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
-        // So long nobody is given up for silence.
+        // A silent server is not given up within this time.
         let client = client.timeout(Duration::from_secs(30)).silence(Duration::from_secs(30));
         client.lanes(Lanes::Count(2))
     }
@@ -99,7 +99,7 @@ struct Ledger {
     unknown: u64,
 }
 
-/// Writes and reads until it is over; `done` counts what was answered.
+/// Writes and reads until `over`; `done` counts the replies.
 async fn go_on(db: Client, caller: String, over: Arc<AtomicBool>, done: Arc<AtomicU64>) -> Ledger {
     let mut ledger = Ledger::default();
     let (counter, list) = (format!("n:{caller}"), format!("l:{caller}"));
@@ -156,7 +156,7 @@ async fn while_used(db: &Client, body: impl AsyncFnOnce()) {
         let (ledger, caller) = (ledger.await.expect("a caller"), named(run, caller));
         let value: Option<u64> = db.get(format!("n:{caller}")).await.expect("a reply");
         let value = value.unwrap_or(0);
-        // What was acknowledged may be lost with the server that had it alone; nothing is there twice.
+        // An acknowledged write may be lost with the only server that had it; none exists twice.
         assert!(value <= ledger.applied + ledger.unknown, "{value} {}", ledger.applied);
         let pushed: Vec<u64> =
             db.raw("LRANGE").key(format!("l:{caller}")).args([0, -1]).await.expect("a list");
@@ -203,7 +203,7 @@ fn everything_goes_on_when_a_primary_of_ours_dies() {
     a_dead_primary(Of::Brisk);
 }
 
-/// The next message that this listener hears, and whether it was told of a gap before.
+/// The next message of this listener, and whether a gap was reported before it.
 async fn next_message(news: &mut Subscriber) -> (String, bool) {
     let mut has_gap = false;
     loop {
@@ -272,9 +272,9 @@ fn an_idle_client_leaves_the_former_primary() {
     });
 }
 
-/// Nobody ends its connections: that the primary is another one is known from sentinels alone.
+/// The old primary does not close its connections: only the sentinels report the new one.
 #[test]
-fn a_primary_that_stands_still_is_left_and_what_it_was_sent_is_told() {
+fn the_client_leaves_a_stalled_primary_and_reports_the_commands_it_sent_there() {
     let group = Group::start(Of::Redis);
     run(async {
         let db = group.client().name("idle").lanes(Lanes::Count(1)).connect().await.unwrap();
@@ -282,7 +282,7 @@ fn a_primary_that_stands_still_is_left_and_what_it_was_sent_is_told() {
         news.subscribe(["news"]).await.unwrap();
         let session = db.session().await.unwrap();
         session.set("k", 1).await.unwrap();
-        // Whoever is the next primary has it.
+        // The next primary has the key, whichever replica it is.
         assert_eq!(session.wait(2, 30_000).await.unwrap(), 2);
         let first = group.settled();
         let stopped = &group.servers[group.at(&first)];
@@ -312,7 +312,7 @@ fn a_primary_that_stands_still_is_left_and_what_it_was_sent_is_told() {
 }
 
 #[test]
-fn a_write_that_a_replica_refuses_is_sent_again() {
+fn a_write_that_a_replica_rejects_is_sent_again() {
     let group = Group::start(Of::Redis);
     run(async {
         let db = group.client().lanes(Lanes::Count(1)).connect().await.unwrap();
@@ -351,7 +351,7 @@ fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
             rest.split(',').next().expect("a number").parse::<u64>().expect("a number")
         })
     };
-    // A replica is read from when the sentinel that is asked knows that its link is up.
+    // A replica is read from if the queried sentinel knows that its link is up.
     let all_read = |db: &Client, primary: &str| {
         let runtime = tokio::runtime::Handle::current();
         wait_until("both replicas to be read from, and the primary not", || {
@@ -382,7 +382,7 @@ fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
 }
 
 #[test]
-fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart() {
+fn silent_ignorant_and_password_protected_sentinels_are_distinguished() {
     let watch = |port, replicas| Sentinels::with_password(port, replicas, "their-secret");
     let group = Group::with(Of::Redis, watch);
     let refused = |builder: Builder| run(builder.connect()).expect_err("no").to_string();
@@ -473,7 +473,7 @@ fn reply_of(request: &[String], stream: &TcpStream, state: &Mutex<Script>) -> St
 }
 
 #[test]
-fn what_is_written_during_a_planned_switch_is_held_and_goes_to_the_next_primary() {
+fn writes_during_a_planned_switch_are_held_and_go_to_the_next_primary() {
     for lanes in [Lanes::Count(2), Lanes::Pool(2)] {
         let [first, second] = [Launch::subject().start(), Launch::subject().start()];
         let sentinel = Scripted::new(first.port());

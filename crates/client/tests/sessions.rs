@@ -23,7 +23,7 @@ fn millis(millis: u64) -> Duration {
 }
 
 #[test]
-fn a_command_that_waits_may_take_as_long_as_it_tells_the_server() {
+fn a_blocking_command_may_take_as_long_as_its_own_timeout() {
     for server in servers() {
         run(async {
             let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).timeout(millis(200));
@@ -236,7 +236,7 @@ fn a_client_with_a_thread_of_its_own_is_waited_for_anywhere() {
 }
 
 #[test]
-fn a_caller_gives_up_when_nobody_runs_the_connections() {
+fn a_call_times_out_when_no_thread_runs_the_connections() {
     let server = Launch::subject().start();
     let (runtime, db) = on_one_thread(&server);
     // This thread has left the runtime, and no other thread runs it.

@@ -1,4 +1,4 @@
-//! What is more than one command: batches, transactions, sessions, scripts, listeners. C1, C4.
+//! Calls of more than one command: batches, transactions, sessions, scripts, listeners. C1, C4.
 
 use brisk::commands;
 use brisk::{
@@ -162,7 +162,7 @@ fn a_session_has_its_connection_for_itself() {
             session.raw::<()>("SELECT").arg(3).await.unwrap();
             command::<()>(&["SET", "k", "three"]).on(&session).await.unwrap();
             assert_eq!(command::<Option<String>>(&["GET", "k"]).on(&db).await.unwrap(), None);
-            // It may wait, and nobody else does.
+            // The session may block, and no other caller waits for it.
             let waits =
                 tokio::spawn(async move { session.blpop::<String, String>("queue", 20).await });
             wait_until("it to wait", || server.info("blocked_clients") == "1");
@@ -180,7 +180,7 @@ fn a_session_has_its_connection_for_itself() {
 }
 
 #[test]
-fn optimistic_changes_are_tried_again_until_nobody_was_faster() {
+fn optimistic_changes_are_retried_until_no_other_client_was_faster() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -216,7 +216,7 @@ fn optimistic_changes_are_tried_again_until_nobody_was_faster() {
 }
 
 #[test]
-fn a_script_goes_by_its_digest_and_is_told_again_when_forgotten() {
+fn a_script_is_sent_by_digest_and_in_full_if_the_server_has_forgotten_it() {
     static ADD: Script = Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
     for server in servers() {
         run(async {
@@ -241,7 +241,7 @@ fn text(event: Option<Event>) -> (String, String, Option<String>) {
 }
 
 #[test]
-fn a_listener_hears_messages_and_is_told_what_it_may_have_missed() {
+fn a_listener_receives_messages_and_learns_of_gaps() {
     for server in servers() {
         for protocol in ["2", "3"] {
             let link = Proxy::to(&server.address());
@@ -281,7 +281,7 @@ fn a_listener_hears_messages_and_is_told_what_it_may_have_missed() {
 }
 
 #[test]
-fn a_listener_that_is_too_slow_loses_the_oldest_and_is_told_how_many() {
+fn a_slow_listener_loses_the_oldest_messages_and_learns_how_many() {
     let server = Launch::subject().start();
     run(async {
         let db = Client::connect(&server.address()).await.unwrap();

@@ -22,7 +22,7 @@ fn size(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn dropped_calls_give_nobody_a_wrong_reply() {
+fn dropped_calls_give_no_wrong_reply() {
     let server = Launch::subject().start();
     let drops = size("BRISK_CLIENT_CANCELS", 50_000);
     run(async {
@@ -62,12 +62,12 @@ fn dropped_calls_give_nobody_a_wrong_reply() {
     });
 }
 
-/// What a caller knows of its own counter.
+/// A caller's knowledge of its own counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ledger {
     /// The server said so.
     applied: u64,
-    /// Nobody knows.
+    /// The outcome is unknown.
     unknown: u64,
 }
 
@@ -91,7 +91,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> Ledger {
             }
             Err(error) => {
                 assert_eq!(error.kind(), Kind::Disconnected, "{error}");
-                // What was not sent goes by the next connection, and is no error.
+                // A command that was not sent goes by the next connection, and is no error.
                 assert!(error.maybe_applied(), "{error}");
                 ledger.unknown += 1;
             }
@@ -104,7 +104,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> Ledger {
 }
 
 #[test]
-fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
+fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let cuts = size("BRISK_CLIENT_CUTS", 40);
@@ -121,7 +121,7 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
             let before = link.written_bytes(Direction::ToServer);
             let bytes = 1 + random.below(20_000) as u64;
             let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
-            // One of the next connections ends amid a reply or a request, maybe one of the first.
+            // One of the next connections ends within a reply or a request, maybe one of the first.
             link.cut_next_after(Direction::BOTH[random.below(2)], bytes, how);
             link.cut(how);
             wait_until("some bytes to pass", || {

@@ -207,7 +207,8 @@ fn a_field_of_another_type_costs_its_pair_and_shifts_none() {
     }
 }
 
-/// A server that sends a list of four until amid its second element, and the rest when it is told to.
+/// A server that sends a list of four elements up to the middle of the second one, and the rest after a message on the
+/// channel.
 fn halting() -> (String, mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -237,7 +238,7 @@ fn halting() -> (String, mpsc::Sender<()>) {
 }
 
 #[test]
-fn a_future_that_is_dropped_amid_a_pair_loses_nothing_and_shifts_nothing() {
+fn a_future_that_is_dropped_within_a_pair_loses_nothing_and_shifts_nothing() {
     let (address, go) = halting();
     run(async {
         let db = client(&address, 2).await;

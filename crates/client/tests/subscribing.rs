@@ -1,4 +1,4 @@
-//! Subscriptions that are refused, take too long, are left, or end; and what a server tells of its keys.
+//! Subscriptions that are rejected, time out, are dropped, or end; and keyspace notifications.
 
 use brisk::{Client, Code, Event, KeyspaceEvent, Kind, Lanes, Subscriber};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
@@ -27,7 +27,7 @@ async fn limited(server: &Server, address: &str, protocol: u8) -> Client {
     builder.lanes(Lanes::Count(1)).connect().await.expect("a server")
 }
 
-/// What is heard next: a channel, or what else.
+/// The next event: the channel of a message, or the kind of the event.
 async fn heard(news: &mut Subscriber) -> String {
     match news.next().await {
         Some(Event::Message(message)) => String::from_utf8_lossy(&message.channel).into_owned(),
@@ -41,7 +41,7 @@ async fn heard(news: &mut Subscriber) -> String {
 }
 
 #[test]
-fn a_name_that_is_refused_is_the_error_of_its_call_and_not_wanted_any_more() {
+fn a_rejected_name_is_an_error_of_its_call_and_is_not_subscribed_to_again() {
     for server in servers() {
         for protocol in [2, 3] {
             let link = Proxy::to(&server.address());
@@ -62,12 +62,12 @@ fn a_name_that_is_refused_is_the_error_of_its_call_and_not_wanted_any_more() {
                 ]);
                 assert_eq!(heard(&mut news).await, "ok1");
                 assert_eq!(heard(&mut news).await, "ok2");
-                // On the next connection only what was confirmed is asked for.
+                // On the next connection, only confirmed subscriptions are repeated.
                 link.cut(Cut::Reset);
                 assert_eq!(heard(&mut news).await, "gap");
                 other.pipeline(&["PUBLISH ok3 x", "PUBLISH ok2 x"]);
                 assert_eq!(heard(&mut news).await, "ok2");
-                // What is taken away later is nobody's call, and is heard of.
+                // A permission that is revoked later is no error of a call; an event reports it.
                 other.cmd("ACL SETUSER u resetchannels &ok1");
                 link.cut(Cut::Reset);
                 assert_eq!(heard(&mut news).await, "refused ok2");
@@ -93,7 +93,7 @@ fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
                 }
                 news.subscribe([format!("ok{round}")]).await.unwrap();
             }
-            // What was not refused of the call is listened to.
+            // The other channel of the call, which was not rejected, is subscribed to.
             server.connect().cmd("PUBLISH ok-left x");
             assert_eq!(heard(&mut news).await, "ok-left");
         });
@@ -101,7 +101,7 @@ fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
 }
 
 #[test]
-fn who_waits_for_a_confirmation_waits_no_longer_than_a_command_and_the_order_stays() {
+fn a_confirmation_has_the_timeout_of_a_command_and_the_order_stays() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -160,7 +160,7 @@ fn a_listener_ends_with_its_client_also_in_a_program_without_a_runtime() {
 }
 
 #[test]
-fn what_happens_to_keys_is_told_in_both_forms() {
+fn keyspace_and_keyevent_messages_are_received() {
     for server in servers() {
         run(async {
             let db = Client::connect(&format!("redis://{}/3", server.address())).await.unwrap();

@@ -1,7 +1,7 @@
 //! Calls to the system for reading and writing: many callers cost few of them, near and far. C1.
 //!
-//! The test runs itself again as a child, which is the load, under `strace`, which counts. What the child reads and
-//! writes when it starts is counted, too, and so is the waking of threads.
+//! The test runs itself again as a child, which is the load, under `strace`, which counts. The reads and writes at the
+//! start of the child are counted, too, and so is the waking of threads.
 
 use brisk::{Client, Lanes};
 use brisk_testkit::proxy::Proxy;
@@ -11,12 +11,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tells the child which server to ask, and how many callers are to ask how often.
+/// Passes to the child the address of the server, the number of callers, and the number of requests of each.
 const LOAD: &str = "BRISK_CLIENT_SYSCALLS";
 const WRITES: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
 const READS: [&str; 4] = ["read", "readv", "recvfrom", "recvmsg"];
 
-/// The child's part: so many callers ask so often, each after the reply to the one before.
+/// The child's part: this number of callers send this number of requests, each after the reply to the previous one.
 fn load(text: &str) {
     let mut words = text.split(' ');
     let server = words.next().expect("a server");
@@ -118,8 +118,8 @@ fn behind_a_long_way_all_callers_share_a_round_trip() {
         let Some(counts) = counted(test, &link.address(), CALLERS, ROUNDS) else { return };
         // Those of sockets: threads wake each other by writing, too.
         let sent = sum(&counts, &["sendto", "sendmsg", "writev"]);
-        // Four for each round trip, since callers are answered in four waves, and some more for what is said at first
-        // and where replies come in parts. One by one there would be as many as there are requests.
+        // Four for each round trip, since callers get their replies in four waves, and some more for the handshake and
+        // for replies that arrive in parts. Without batching there would be as many as requests.
         assert!(sent >= ROUNDS as u64, "{counts:?}");
         assert!(sent <= 6 * ROUNDS as u64, "{sent} for {ROUNDS} round trips: {counts:?}");
     }

@@ -105,8 +105,8 @@ fn digit(byte: u8) -> Option<u8> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
-/// A node in one incarnation. In-sync sets name runs, so that a restarted process is no member until it is in
-/// sync again.
+/// A node in one incarnation. In-sync sets name runs, so that a restarted process is not a member until it is in sync
+/// again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct NodeRun {

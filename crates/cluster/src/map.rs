@@ -19,7 +19,7 @@ const UNOWNED: u16 = u16::MAX;
 /// A gate that no slot passes.
 const CLOSED: u16 = u16::MAX - 1;
 
-/// What this node does in the document.
+/// The role of this node in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapRole {
     /// No member: it knows only itself.
@@ -158,7 +158,7 @@ pub struct SlotMap {
 
 impl SlotMap {
     /// The map for the run `own` of a node; `topology` is `None` without a document. The document has been
-    /// checked. A node that is no member has no slots and knows none, as in Redis before MEET.
+    /// checked. A node that is not a member has no slots and knows none, as in Redis before MEET.
     /// O(slots + shards).
     #[must_use]
     pub fn new(topology: Option<&Topology>, own: NodeRun) -> SlotMap {
@@ -445,7 +445,7 @@ mod tests {
         assert!(!map.is_served(map.gate(&UP), SlotId::new(0)));
         assert_eq!(text(&map, read(0), partial), "serve");
         assert_eq!(text(&map, read(16_287), partial), "MOVED 16287 127.0.0.1:7003");
-        // A replica, and a node that is no member, own no slots.
+        // A replica, and a node that is not a member, own no slots.
         map.set_failed(&BTreeSet::from([node(4), node(9)]));
         assert!(!map.is_down(&UP));
         assert_eq!(text(&map, write(0), UP), "serve");
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_gets_errors_of_its_own() {
+    fn a_script_gets_the_errors_for_scripts() {
         let mut holed = three_shards();
         holed.shards[0].slots = range(0, 5459);
         let holed = SlotMap::new(Some(&holed), run(1));

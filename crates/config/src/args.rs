@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused_with_a_reason() {
+    fn unsupported_options_are_rejected_with_a_reason() {
         for arguments in [
             &["--check-system"][..],
             &["--test-memory", "5"],

@@ -19,26 +19,30 @@ pub(super) fn expand(base: &Path, pattern: &[u8], max: usize) -> Vec<PathBuf> {
     for part in joined.components() {
         let part = part.as_os_str();
         found = if glob::is_pattern(part.as_bytes()) {
-            found.iter().flat_map(|folder| fitting(folder, part.as_bytes())).take(max).collect()
+            found
+                .iter()
+                .flat_map(|directory| fitting(directory, part.as_bytes()))
+                .take(max)
+                .collect()
         } else {
-            found.into_iter().map(|folder| folder.join(part)).collect()
+            found.into_iter().map(|directory| directory.join(part)).collect()
         };
     }
     found.retain(|path| path.exists());
     found
 }
 
-/// Returns the entries of the directory `folder` that match `pattern`, sorted; none if it cannot be
-/// read.
-fn fitting(folder: &Path, pattern: &[u8]) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+/// Returns the entries of the directory `directory` that match `pattern`, sorted; none if it cannot
+/// be read.
+fn fitting(directory: &Path, pattern: &[u8]) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
     let fits = |name: &[u8]| {
         (name.first() != Some(&b'.') || pattern.first() == Some(&b'.'))
             && glob::matches(pattern, name, false)
     };
     let mut found: Vec<_> =
-        names.filter(|name| fits(name.as_bytes())).map(|name| folder.join(name)).collect();
+        names.filter(|name| fits(name.as_bytes())).map(|name| directory.join(name)).collect();
     found.sort();
     found
 }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_that_do_nothing_yet_are_named_if_they_ask_for_something() {
+    fn directives_without_effect_are_named_if_set_to_another_value() {
         let with = |lines: &[(&str, &[&str])]| {
             let mut config = Config::default();
             for (name, words) in lines {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_unlimited_memory_is_no_limit() {
+    fn a_percentage_of_unlimited_memory_is_no_limit() {
         assert_eq!(MemoryShare::Percent(5).limit(0), None);
         assert_eq!(MemoryShare::Percent(5).limit(1_000), Some(50));
         assert_eq!(MemoryShare::Bytes(7).limit(0), Some(7));

@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_quote_writes_split_reads_back(bytes: Vec<u8>) {
+        fn split_reads_back_quoted_text(bytes: Vec<u8>) {
             prop_assert_eq!(split(quote(&bytes).as_bytes()), Some(vec![bytes]));
         }
 

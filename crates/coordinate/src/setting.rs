@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn each_malformed_form_has_an_error_of_its_own() {
+    fn each_malformed_form_has_its_own_error() {
         use SettingError as E;
         let of = |text: &str| text.to_owned();
         let cases = [

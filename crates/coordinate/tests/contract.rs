@@ -69,7 +69,7 @@ fn a_document_changes_only_from_the_expected_revision() {
 }
 
 #[test]
-fn values_above_their_bounds_are_refused() {
+fn values_above_their_bounds_are_rejected() {
     each_subject(|subject| {
         let a = subject.connect();
         let largest = vec![b'x'; DOCUMENT_BYTES_MAX];
@@ -278,7 +278,7 @@ fn a_watch_reports_nodes_and_controllers() {
 }
 
 #[test]
-fn a_node_whose_process_ends_is_reported_gone_and_its_office_is_vacant() {
+fn a_node_whose_process_ends_is_reported_and_loses_its_leadership() {
     each_subject(|subject| {
         let (a, b) = (subject.connect(), subject.connect());
         let lease = a.register(&registration(1, "i1"), short_ttl(), Claim::Start).unwrap();
@@ -340,7 +340,7 @@ fn a_watch_from_a_forgotten_revision_is_compacted_and_a_new_snapshot_continues()
 }
 
 #[test]
-fn of_concurrent_changes_each_acknowledged_one_is_in_the_history() {
+fn each_acknowledged_concurrent_change_is_in_the_history() {
     each_subject(|subject| {
         const WRITERS: u8 = 4;
         const CHANGES: usize = 10;

@@ -111,7 +111,7 @@ fn change() -> TopologyChange<'static> {
 }
 
 #[test]
-fn the_server_of_the_test_speaks_as_etcd_does() {
+fn the_fake_server_replies_like_etcd() {
     let fake = FakeEtcd::start(real_answer);
     let coordinator = fake.open();
     let topology = coordinator.read().unwrap();
@@ -123,7 +123,7 @@ fn the_server_of_the_test_speaks_as_etcd_does() {
 }
 
 #[test]
-fn an_unsupported_version_is_refused_by_name() {
+fn an_unsupported_version_is_rejected_by_name() {
     let fake = FakeEtcd::start(|path| match path {
         "/version" => response(r#"{"etcdserver":"3.5.1","etcdcluster":"3.5.0"}"#),
         other => real_answer(other),
@@ -141,7 +141,7 @@ fn an_unsupported_version_is_refused_by_name() {
 }
 
 #[test]
-fn a_change_whose_answer_is_damaged_is_unknown() {
+fn a_change_with_a_damaged_response_is_unknown() {
     let damaged: [(&str, Vec<u8>); 6] = [
         ("nothing", Vec::new()),
         ("half a head", b"HTTP/1.1 200 OK\r\nConte".to_vec()),
@@ -161,7 +161,7 @@ fn a_change_whose_answer_is_damaged_is_unknown() {
 }
 
 #[test]
-fn a_damaged_answer_to_a_read_is_repeated_at_the_next_endpoint() {
+fn a_read_with_a_damaged_response_is_repeated_at_the_next_endpoint() {
     let good = FakeEtcd::start(real_answer);
     for bad in ["SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"] {
         let bad = FakeEtcd::start(move |_| bad.as_bytes().to_vec());
@@ -202,7 +202,7 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
     // The TTL counts from the time at which the request was sent.
     assert!(expires_at >= before.after(Duration::from_secs(3)));
     assert!(expires_at <= coordinator.now().after(Duration::from_secs(3)));
-    // The member that answered the keepalive was not the leader any more.
+    // The member that replied to the keepalive was no longer the leader.
     fake.set(renewal_answers(3, "3657101141345711370"));
     let brief = Lease { ttl: LeaseTtl::at_least(Duration::from_secs(6)), ..lease.clone() };
     let error = coordinator.renew(&brief).unwrap_err();
@@ -223,7 +223,7 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
 }
 
 #[test]
-fn an_endless_answer_ends_at_its_bound() {
+fn an_endless_response_ends_at_its_bound() {
     let endless = |head: &str| {
         let mut answer = format!("HTTP/1.1 200 OK\r\n{head}\r\n").into_bytes();
         answer.resize(20 << 20, b'x');
@@ -260,7 +260,7 @@ fn mutate(answer: &mut Vec<u8>, random: &mut Random) {
 }
 
 #[test]
-fn mutated_answers_end_in_a_value_or_an_error() {
+fn mutated_responses_end_in_a_value_or_an_error() {
     let seed = u64::from(std::process::id());
     let fake = FakeEtcd::start(real_answer);
     for round in 0..200 {

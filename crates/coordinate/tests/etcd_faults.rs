@@ -211,7 +211,7 @@ fn without_quorum_a_change_is_unknown_and_the_history_decides_it_later() {
 }
 
 #[test]
-fn with_no_member_at_all_a_change_is_refused_and_not_unknown() {
+fn without_any_member_a_change_is_rejected_and_not_unknown() {
     let Some(mut etcd) = EtcdLaunch::new(1).start() else { return };
     let coordinator = open_etcd(&etcd, &EtcdOptions::default());
     coordinator.read().unwrap();
@@ -237,7 +237,7 @@ fn options_of(user: &str, password: &str) -> EtcdOptions {
 }
 
 #[test]
-fn wrong_credentials_are_refused_and_expired_tokens_are_replaced() {
+fn wrong_credentials_are_rejected_and_expired_tokens_are_replaced() {
     let Some(mut etcd) = EtcdLaunch::new(1).arg("--auth-token-ttl=1").start() else { return };
     // Credentials do no harm before authentication is enabled.
     let coordinator = open_etcd(&etcd, &options_of("root", "secret"));
@@ -275,7 +275,7 @@ fn wrong_credentials_are_refused_and_expired_tokens_are_replaced() {
 }
 
 #[test]
-fn an_alarm_for_space_leaves_a_change_unknown_and_reads_go_on() {
+fn a_space_alarm_leaves_a_change_unknown_and_reads_continue() {
     let Some(etcd) = EtcdLaunch::new(1).arg("--quota-backend-bytes=500000").start() else { return };
     let coordinator = open_etcd(&etcd, &EtcdOptions::default());
     let mut expected = Revision::NONE;

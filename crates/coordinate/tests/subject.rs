@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// Waits until a condition holds; the virtual clock of a model goes on meanwhile.
+    /// Waits until a condition holds, while the virtual clock of a model advances.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, mut condition: impl FnMut() -> bool) {
         wait_until(what, || {

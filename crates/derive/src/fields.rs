@@ -1,5 +1,4 @@
-//! What stands in the program: the fields of a struct, their names and attributes, and the bounds that their types
-//! ask for.
+//! Parses the declaration: the fields of a struct, their names and attributes, and the bounds that their types need.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -19,7 +18,7 @@ pub(crate) struct Field<'a> {
     pub(crate) is_json: bool,
 }
 
-/// The fields of a struct that has names for them. All that is wrong is told at once.
+/// The fields of a struct with named fields. All errors are reported at once.
 pub(crate) fn of_struct(input: &DeriveInput) -> Result<Vec<Field<'_>>> {
     let named = match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -28,7 +27,7 @@ pub(crate) fn of_struct(input: &DeriveInput) -> Result<Vec<Field<'_>>> {
         },
         _ => None,
     };
-    let text = "a hash is a struct with named fields";
+    let text = "ToHash and FromHash can only be derived for structs with named fields";
     let named = named.ok_or_else(|| Error::new(input.ident.span(), text))?;
     let (mut fields, mut names, mut failure) = (Vec::new(), HashSet::new(), None);
     for field in named {
@@ -68,13 +67,15 @@ fn read<'a>(ident: &'a Ident, ty: &'a Type, attributes: &[Attribute]) -> Result<
             } else if meta.path.is_ident("json") {
                 field.is_json = true;
             } else {
-                return Err(meta.error("known are rename = \"…\", default, skip and json"));
+                let text =
+                    "unknown attribute; supported are rename = \"…\", default, skip and json";
+                return Err(meta.error(text));
             }
             Ok(())
         })?;
     }
     if field.is_skipped && (field.is_default || field.is_json || is_renamed) {
-        return Err(Error::new(ident.span(), "a field that is skipped has no other attribute"));
+        return Err(Error::new(ident.span(), "skip cannot be combined with other attributes"));
     }
     Ok(field)
 }
@@ -158,13 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once() {
-        assert_eq!(refused("struct S(u8);"), "a hash is a struct with named fields");
-        assert_eq!(refused("enum S { A }"), "a hash is a struct with named fields");
-        let known = "known are rename = \"…\", default, skip and json";
+    fn all_errors_are_reported_at_once() {
+        let kinds = "ToHash and FromHash can only be derived for structs with named fields";
+        assert_eq!(refused("struct S(u8);"), kinds);
+        assert_eq!(refused("enum S { A }"), kinds);
+        let known = "unknown attribute; supported are rename = \"…\", default, skip and json";
         let text = "struct S { #[hash(nam)] a: u8, b: u8, #[hash(rename = \"b\")] c: u8 }";
         assert_eq!(refused(text), format!("{known}; two fields have the name 'b'"));
-        assert!(refused("struct S { #[hash(skip, json)] a: u8 }").contains("no other attribute"));
+        assert!(refused("struct S { #[hash(skip, json)] a: u8 }").contains("cannot be combined"));
         assert!(refused("struct S { #[hash(rename = 1)] a: u8 }").contains("string literal"));
     }
 

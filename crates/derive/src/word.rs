@@ -1,11 +1,11 @@
-//! Enums without fields, and structs around one value, as words.
+//! Enums without fields, and structs around one value, as arguments.
 
 use crate::fields::{bound, word};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Error, Fields, Ident, LitByteStr, Member, Result, Type};
 
-/// What can be a word.
+/// The types that can be an argument.
 enum Shape<'a> {
     /// Variants, and what they are called.
     Names(Vec<(&'a Ident, String)>),
@@ -14,7 +14,7 @@ enum Shape<'a> {
 }
 
 fn shape(input: &DeriveInput) -> Result<Shape<'_>> {
-    let text = "a word is an enum without fields, or a struct with one field";
+    let text = "ToArg and FromReply can only be derived for enums without fields and structs with one field";
     let refused = |ident: &Ident| Err(Error::new(ident.span(), text));
     match &input.data {
         Data::Enum(data) if !data.variants.is_empty() => {
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_word_is_refused() {
-        let refused = "a word is an enum without fields, or a struct with one field";
+    fn other_types_are_rejected() {
+        let refused = "ToArg and FromReply can only be derived for enums without fields and structs with one field";
         for text in
             ["enum E {}", "enum E { A(u8) }", "struct S;", "struct S(u8, u8);", "union U { a: u8 }"]
         {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_called_what_they_are_told_to_be() {
+    fn variants_have_the_names_of_their_attributes() {
         let written = read("enum E { r#Type, #[word(rename = \"b c\")] B }").unwrap();
         assert!(written.contains("b\"Type\"") && written.contains("b\"b c\""), "{written}");
         assert!(read("struct S { inner: u16 }").unwrap().contains("self . inner"));

@@ -52,7 +52,7 @@ impl Address {
         Address::tcp(if host.is_empty() { "127.0.0.1" } else { host }, port)
     }
 
-    /// Whether the server runs on this machine, as far as the address tells.
+    /// Reports whether the server runs on this machine, as far as the address shows.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -73,8 +73,8 @@ impl Address {
     }
 }
 
-/// Whether this machine has the address, or would connect to itself by it, as by 0.0.0.0: only then
-/// can a socket be bound to it.
+/// Reports whether this machine has the address, or would connect to itself by it, as by 0.0.0.0:
+/// only then can a socket be bound to it.
 fn is_of_this_machine(mut address: SocketAddr) -> bool {
     address.set_port(0);
     UdpSocket::bind(address).is_ok()

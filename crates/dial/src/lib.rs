@@ -1,5 +1,5 @@
-//! How the tools reach a server: where it is, TLS by the options that all of them share, and a stream
-//! that blocks. What is said over it is the concern of each tool.
+//! Connects the tools to a server: addresses, the TLS options that all tools share, and a blocking stream. The protocol
+//! on the stream is the concern of each tool.
 //!
 //! | module | about |
 //! |---|---|

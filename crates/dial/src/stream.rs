@@ -25,7 +25,7 @@ impl Stream {
     /// Connects by TCP, within `patience` if one is given; small packets are sent at once.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// No server accepts the connection.
     pub fn tcp(address: &SocketAddr, patience: Option<Duration>) -> io::Result<Stream> {
         let stream = match patience {
             Some(patience) => TcpStream::connect_timeout(address, patience)?,
@@ -38,7 +38,7 @@ impl Stream {
     /// Connects to a socket in the file system.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// No server listens on the socket.
     pub fn unix(path: &Path) -> io::Result<Stream> {
         UnixStream::connect(path).map(Stream::Unix)
     }
@@ -78,7 +78,7 @@ impl Stream {
         }
     }
 
-    /// Whether reads and writes return at once. A TLS session is not broken by it.
+    /// Sets whether reads and writes return at once. A TLS session is not affected.
     ///
     /// # Errors
     /// The system refuses it.
@@ -90,7 +90,7 @@ impl Stream {
         }
     }
 
-    /// Whether a read finds bytes that have left the socket already, which a poll does not see.
+    /// Reports whether a read finds bytes that have left the socket already, which a poll does not see.
     pub fn has_decrypted(&mut self) -> bool {
         match self {
             Stream::Tls(stream) => stream.conn.reader().fill_buf().is_ok_and(|b| !b.is_empty()),

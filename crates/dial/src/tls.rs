@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the authorities of most systems are.
+/// The paths of trusted certificate authorities on most systems.
 const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -24,7 +24,8 @@ const AUTHORITY_FILES_MAX: usize = 1000;
 /// The options that concern TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// The name the server is asked for, and must have; else the host's.
+    /// The requested server name (SNI), which the certificate must have; the host's name by
+    /// default.
     pub server_name: Option<String>,
     /// A file with trusted authorities.
     pub ca_file: Option<PathBuf>,
@@ -52,7 +53,7 @@ impl TlsClient {
     /// Reads the files.
     ///
     /// # Errors
-    /// What is missing, or cannot be used, in words.
+    /// A text that names the missing or unusable part.
     pub fn new(options: &TlsOptions) -> Result<TlsClient, String> {
         let mut provider = ring::default_provider();
         if let Some(list) = &options.ciphers {
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_files_and_options_are_named() {
         let missing = TlsOptions { ca_file: Some("nowhere.pem".into()), ..TlsOptions::default() };
         assert!(TlsClient::new(&missing).unwrap_err().contains("nowhere.pem"));
         let half =

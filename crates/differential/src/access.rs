@@ -29,7 +29,7 @@ const PAIRS: u64 = 4_000;
 /// Pairs sent before their replies are read.
 const PIPELINE: u64 = 200;
 
-/// A user for whom the servers judge a command differently, or take a rule differently.
+/// A user for which the servers judge a command or accept a rule differently.
 #[derive(Debug)]
 pub struct Disagreement {
     pub seed: u64,
@@ -60,7 +60,7 @@ pub struct Judged {
     pub errors: u64,
 }
 
-/// Whether the command has keys that Redis does not see.
+/// Reports whether the command has keys that Redis does not see.
 ///
 /// PFMERGE without sources writes its destination; Redis's key specifications look for a source
 /// first and give up. See [`rules::repeats_key_option`] for the others.
@@ -70,7 +70,7 @@ fn is_overlooked_by_redis(words: &[Vec<u8>]) -> bool {
     is(&"PFMERGE") && words.len() == 2 || names.iter().any(is) && rules::repeats_key_option(words)
 }
 
-/// Compares so many pairs; the first disagreement, if there is one.
+/// Compares `pairs` pairs; returns the first disagreement, if there is one.
 pub fn run(
     table: &Table,
     ours: &str,
@@ -146,7 +146,7 @@ impl<'t> Episode<'t> {
                 let name = *self.random.pick(&self.names);
                 let contained = self.names.iter().any(|n| n.starts_with(&format!("{name}|")));
                 if !name.contains('|') && !contained && self.random.percent(10) {
-                    // A first argument, which may only be allowed.
+                    // A first argument, which can only be allowed.
                     format!("+{name}|{}", self.random.pick(&["0", "str0", "GET", "k", "x"]))
                 } else {
                     format!("{sign}{name}")

@@ -152,7 +152,7 @@ impl Arena<'_> {
         self.table.rows.get(call.row).map_or("unknown command", |row| row.name.as_str())
     }
 
-    /// Compares the replies to one call, and tells whether its words are refused.
+    /// Compares the replies to one call, and reports whether its arguments are rejected.
     fn one(
         &self,
         call: &Call,

@@ -1,12 +1,12 @@
-//! Who hears of changed keys while a stream runs: what they hear must be the same on both servers.
+//! Invalidation messages while a stream runs: both servers must send the same ones.
 //!
-//! One session hears of every change (CLIENT TRACKING with BCAST). The stream's first session
-//! tracks what it reads, in a [`Mode`] of the episode's; the messages go to another session, or
-//! come between its own replies. After each batch all are asked what they have heard. How changes
-//! are put together into messages is the server's choice, so keys are compared: as a set where each
-//! is told once for some time, and each with its number where it is told for each time it was read.
-//! Keys that have expired on one of the servers are left out from then on: which command meets them
-//! first, even one that then fails, is the server's choice too.
+//! One session tracks every change (CLIENT TRACKING with BCAST). The stream's first session tracks
+//! the keys that it reads, in a [`Mode`] of the episode; the messages go to another session, or
+//! come between its own replies. After each batch, the received messages of all sessions are
+//! collected. A server may choose how it combines changes into messages, so keys are compared: as a
+//! set if each is reported once for some time, and each with its count if it is reported each time
+//! it was read. Keys that have expired on one of the servers are left out from then on: a server
+//! may also choose which command meets them first, even one that then fails.
 
 use super::difference::Difference;
 use super::peer::Peer;
@@ -27,7 +27,7 @@ const OPTIONS: &[&[&str]] = &[
     &["BCAST", "NOLOOP"],
     &["BCAST", "PREFIX", "s", "PREFIX", "{t}"],
 ];
-/// The same for the session that hears of every change, which BCAST stands before.
+/// The same for the session that tracks every change; BCAST precedes these.
 const ALL_OPTIONS: &[&[&str]] =
     &[&[], &["NOLOOP"], &["PREFIX", ""], &["PREFIX", "l", "PREFIX", "z"]];
 
@@ -38,9 +38,9 @@ pub struct Mode {
     /// Messages go to another session.
     redirects: bool,
     all: &'static [&'static str],
-    /// Scripts call several commands. Redis 7.0 then takes all declared keys for read as soon as
-    /// one of the commands reads, later versions those that were read: what is told of reads is not
-    /// compared.
+    /// Scripts call several commands. Redis 7.0 then counts all declared keys as read as soon as
+    /// one of the commands reads; later versions count the keys that were read. So invalidations
+    /// for reads are not compared.
     pub scripts: bool,
 }
 
@@ -52,14 +52,15 @@ impl Mode {
         Mode { options, redirects, all, scripts: random.percent(50) }
     }
 
-    /// Whether scripts may run at all. With BCAST and NOLOOP Redis tells a client of what its
-    /// script changed, for a script has a client of its own there, unless the client itself changed
-    /// the key before in the same turn of the event loop. Here NOLOOP is about scripts as well.
+    /// Reports whether scripts may run. With BCAST and NOLOOP, Redis sends a client the changes of
+    /// its own script, since a script has a separate client there, unless the client itself changed
+    /// the key before in the same turn of the event loop. In Brisk, NOLOOP applies to scripts as
+    /// well.
     pub fn may_run_scripts(self) -> bool {
         !(self.is_broadcast() && self.options.contains(&"NOLOOP"))
     }
 
-    /// Whether the session is told of all keys, read or not.
+    /// Reports whether the session gets messages about all keys, read or not.
     fn is_broadcast(self) -> bool {
         self.options.contains(&"BCAST")
     }
@@ -73,18 +74,18 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The listening sessions of one server, and what they have heard.
+/// The listening sessions of one server, and the keys in their messages.
 #[derive(Debug)]
 pub struct Audience {
     mode: Mode,
     all: Peer,
     reader: Peer,
-    /// Keys told of to everybody, and to who read them.
+    /// Keys reported to all tracking clients, and to clients that read them.
     changed: Vec<String>,
     changed_reads: Vec<String>,
     /// The session has ended its tracking within the present batch.
     ended: bool,
-    /// Keys that have expired, or of which the servers may tell differently for another reason.
+    /// Keys that have expired, or for which the servers may differ for another reason.
     excused: BTreeSet<String>,
 }
 
@@ -116,7 +117,7 @@ impl Audience {
         Ok(Audience { mode, all, reader, changed, changed_reads, ended: false, excused })
     }
 
-    /// Takes what was heard since the last call. `session` is the one that tracks.
+    /// Takes the messages since the last call. `session` is the one that tracks.
     ///
     /// # Errors
     /// A connection fails.
@@ -152,7 +153,7 @@ impl Audience {
         self.ended = true;
     }
 
-    /// From now on the servers may tell differently of this key.
+    /// From now on, the servers may differ on this key.
     pub fn excuse(&mut self, key: &[u8]) {
         self.excused.insert(Reply::Bulk(key.to_vec()).to_string());
     }
@@ -162,7 +163,7 @@ fn expect_ok(reply: &[u8]) -> Result<()> {
     if reply == b"+OK\r\n" { Ok(()) } else { bail!("{}", String::from_utf8_lossy(reply)) }
 }
 
-/// What the audiences have heard, if it is not the same.
+/// The messages of both sides, if they differ.
 pub fn difference(ours: &Audience, theirs: &Audience) -> Option<Difference> {
     let judged = |keys: &[String]| -> Vec<String> {
         let excused = |key: &&String| ours.excused.contains(*key) || theirs.excused.contains(*key);

@@ -4,8 +4,8 @@ use super::rules::How;
 use super::values;
 use brisk_testkit::reply::Reply;
 
-/// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
-/// but [`How::Refused`], [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
+/// Reports whether `ours` is as good as `theirs`. Errors must be equal under every rule but [`How::Refused`],
+/// [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -142,8 +142,8 @@ const OUT_OF_RANGE: &[u8] = b"-ERR One or more scores can't be converted into do
 /// What OBJECT REFCOUNT says of an integer that is held once for all keys.
 const SHARED: i64 = i32::MAX as i64;
 
-/// Whether a set or list may have one encoding with us and the other in Redis 7.0, which knows no
-/// listpack for them, and which minds only how many members a set has, not how many come at once.
+/// Reports whether a set or list may have one encoding with us and the other in Redis 7.0, which knows no listpack for
+/// them, and which minds only how many members a set has, not how many come at once.
 fn encodings(ours: &Reply, theirs: &Reply) -> bool {
     let (Reply::Bulk(ours), Reply::Bulk(theirs)) = (ours, theirs) else { return false };
     matches!(
@@ -165,7 +165,7 @@ fn near(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     }
 }
 
-/// Whether two arrays of arrays are the same under `cell`, which is told the column.
+/// Reports whether two arrays of arrays are the same under `cell`, which gets the column.
 fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bool) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
     ours.len() == theirs.len()
@@ -177,7 +177,7 @@ fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bo
         })
 }
 
-/// Whether lists of maps are the same but for near integers under `names`.
+/// Reports whether lists of maps are the same but for near integers under `names`.
 fn fields(ours: &Reply, theirs: &Reply, names: &[&str], tolerance: i64) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
     ours.len() == theirs.len()
@@ -209,7 +209,7 @@ fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
         && parts.into_iter().zip(others).all(|(a, b)| moments(a, b, tolerance))
 }
 
-/// Whether two replies are the same but for pairs that only ours has, and near numbers.
+/// Reports whether two replies are the same but for pairs that only ours has, and near numbers.
 fn grown(ours: &Reply, theirs: &Reply, more: &[&str], names: &[&str], tolerance: i64) -> bool {
     let (parts, others) = (ours.elements(), theirs.elements());
     if parts.is_empty() && others.is_empty() {
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_equal_or_different_whatever_the_rule() {
+    fn errors_must_be_equal_under_every_rule() {
         for how in [How::Kind, How::Count, How::Unordered, How::Near(1000)] {
             assert!(!same(how, b"-ERR a\r\n", b"-ERR b\r\n"));
             assert!(!same(how, b"*0\r\n", b"-ERR b\r\n"));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_may_differ_behind_a_nul_but_not_before_it() {
+    fn texts_can_differ_after_a_nul_but_not_before_it() {
         let one = b"*2\r\n$0\r\n\r\n$3\r\na\0b\r\n";
         assert!(same(How::ToNul, one, b"*2\r\n$2\r\n\0b\r\n$2\r\na\0\r\n"));
         assert!(!same(How::ToNul, one, b"*2\r\n$1\r\nb\r\n$3\r\na\0b\r\n"));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_may_be_a_listpack_but_not_the_other_way_round() {
+    fn a_set_can_be_a_listpack_but_not_the_reverse() {
         let (packed, table) = (b"$8\r\nlistpack\r\n", b"$9\r\nhashtable\r\n");
         assert!(same(How::Encoding, packed, table));
         assert!(!same(How::Encoding, table, packed));
@@ -360,14 +360,14 @@ mod tests {
     }
 
     #[test]
-    fn sharing_more_is_no_fault_but_sharing_less_is() {
+    fn sharing_more_is_allowed_but_sharing_less_is_not() {
         assert!(same(How::Shared, b":2147483647\r\n", b":1\r\n"));
         assert!(!same(How::Shared, b":1\r\n", b":2147483647\r\n"));
         assert!(!same(How::Shared, b":2\r\n", b":1\r\n"));
     }
 
     #[test]
-    fn notes_are_prose_but_what_stands_beside_them_is_compared() {
+    fn notes_are_ignored_and_their_neighbours_compared() {
         let noted = b"*4\r\n$5\r\nnotes\r\n$1\r\na\r\n+flags\r\n+RW\r\n";
         assert!(same(How::Notes, b"*2\r\n+flags\r\n+RW\r\n", noted));
         assert!(!same(How::Notes, b"*2\r\n+flags\r\n+RO\r\n", noted));

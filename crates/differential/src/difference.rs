@@ -3,7 +3,7 @@
 /// What differed.
 #[derive(Debug, Clone)]
 pub struct Difference {
-    /// The command, or the question about the keyspace.
+    /// The command, or the query of the keyspace.
     pub what: String,
     /// Name of the row, or the kind of state; shrinking keeps to differences of the same kind.
     pub kind: String,

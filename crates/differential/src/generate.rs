@@ -43,7 +43,7 @@ impl Call {
 /// and what another session does in between. Shrinking keeps or drops it whole.
 pub type Unit = Vec<Call>;
 
-/// Calls to look at for one that names a key. A table may have none: that of the reference tells no
+/// The number of calls to try for one that names a key. A table may have none: the reference has no
 /// key specifications.
 const WATCHED_TRIES_MAX: usize = 100;
 
@@ -183,12 +183,13 @@ impl<'t> Generator<'t> {
     }
 
     /// One session watches a key, another one runs a command that names it, and the transaction
-    /// that follows tells whether that was a change.
+    /// that follows shows whether that was a change.
     fn watched_transaction(&mut self) -> Unit {
         let found = (0..WATCHED_TRIES_MAX).find_map(|_| {
             let call = self.call();
             let row = self.table.rows.get(call.row)?;
-            // What is made good unseen, and what is chosen at random, may be a change here only.
+            // Replies that are repaired without comparison, and random choices, may be a change on
+            // one side only.
             let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
                 && rules::resynced(&row.name, &call.words).is_empty()
                 && !rules::tells_otherwise(&row.name)
@@ -478,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_mostly_tell_the_truth_and_options_mostly_follow_the_tree() {
+    fn most_counts_are_correct_and_most_options_follow_the_tree() {
         let lines = lines(3);
         let counted: Vec<&String> =
             lines.iter().filter(|l| l.to_uppercase().starts_with("SINTERCARD ")).collect();
@@ -493,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn no_deadline_lies_in_the_near_future() {
+    fn no_expiry_time_is_in_the_near_future() {
         for text in lines(11) {
             let words: Vec<&str> = text.split(' ').collect();
             if words[0].eq_ignore_ascii_case("expire") && !text.contains('"') && words.len() > 2 {

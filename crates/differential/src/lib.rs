@@ -6,7 +6,7 @@
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
 //! - [`settings`]: the directives a stream may change.
 //! - [`access`]: what users may do, compared by ACL DRYRUN.
-//! - [`audience`]: who hears of changed keys, and what. [`listener`]: who hears what is published.
+//! - [`audience`]: invalidation messages. [`listener`]: published messages.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
 //! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined
 //!   connection. [`shrink`]: from a failing stream to a short transcript.
@@ -18,9 +18,9 @@
 //!
 //! **Time.** The two servers execute a command at slightly different instants. Nothing may depend
 //! on that, so every deadline in a stream lies either in the past or over a day ahead (rows of
-//! [`rules::GUARDS`] see to it after mutations too), and replies that tell a time may differ by the
-//! tolerance of their rule. What happens *at* a deadline is the matter of tests with real waiting.
-//! Blocking commands get timeouts of a millisecond: there is nobody to wake them.
+//! [`rules::GUARDS`] see to it after mutations too), and replies with a time may differ by the
+//! tolerance of their rule. Tests with real waiting cover the behavior *at* an expiry time.
+//! Blocking commands get timeouts of a millisecond: no other client wakes them.
 
 #![forbid(unsafe_code)]
 
@@ -122,7 +122,8 @@ fn indented(text: &str) -> String {
     cut.replace('\n', "\n          ")
 }
 
-/// Runs the streams; `Some` is the first finding, already shrunk. `progress` hears of each episode.
+/// Runs the streams; `Some` is the first finding, already shrunk. `progress` is called for each
+/// episode.
 pub fn run(
     table: &Table,
     ours: &str,
@@ -159,7 +160,8 @@ pub fn run(
                 let (seed, tracking) = (options.seed, mode.to_string());
                 Ok(Some(Finding { seed, episode, index, resp, tracking, difference, transcript }))
             };
-            // A server that hangs or died cannot be asked again: then the whole stream is shown.
+            // A server that hangs or has died cannot run the stream again: in this case the whole
+            // stream is shown.
             let Ok(shrunk) =
                 shrink::shrink(&mut arena, units.clone(), &difference, options.shrink_limit)
             else {

@@ -1,5 +1,5 @@
-//! A session that listens to channels while a stream runs: what it hears must be the same on both
-//! servers.
+//! A session that subscribes to channels while a stream runs: it must get the same messages from
+//! both servers.
 //!
 //! Its calls are a part of the stream. How many replies they get depends on what is published, so
 //! it sends a mark behind them and takes all that comes before it.
@@ -32,7 +32,7 @@ pub fn channel(random: &mut Random) -> Vec<u8> {
     random.pick(CHANNELS).as_bytes().to_vec()
 }
 
-/// A command that begins or ends to listen.
+/// A command that subscribes or unsubscribes.
 pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
     let (name, pool) = random.pick(COMMANDS);
     let mut words = vec![name.as_bytes().to_vec()];
@@ -42,7 +42,7 @@ pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
     words
 }
 
-/// Sends `requests`, and tells all that came since the last call.
+/// Sends `requests`, and returns everything received since the last call.
 ///
 /// Which of a session's patterns is served first is the server's choice: messages by pattern come
 /// behind all others, ordered by pattern.

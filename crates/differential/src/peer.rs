@@ -149,7 +149,7 @@ impl Peer {
                 self.filled += n;
                 Ok(())
             }
-            // The caller asks again.
+            // The caller tries again.
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Err(format!("(no reply within {PATIENCE:?})"))

@@ -18,7 +18,7 @@ pub enum How {
     Pairs,
     /// The same kind of reply with as many elements.
     Count,
-    /// As many texts, each the same up to its first NUL.
+    /// The same number of texts, each the same up to its first NUL.
     ToNul,
     /// The same kind of reply.
     Kind,
@@ -30,9 +30,9 @@ pub enum How {
     Fields(&'static [&'static str], i64),
     /// Equal but for one column of a table, where integers are near.
     Column(usize, i64),
-    /// Equal but for integers that tell Unix time in milliseconds, which are near.
+    /// Equal except for integers that are Unix times in milliseconds, which are near.
     Moments(i64),
-    /// Equal, or an integer that only our side shares.
+    /// Equal, or an integer that is shared only in Brisk.
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
@@ -46,8 +46,8 @@ pub enum How {
     Younger,
     /// As the inner rule, or they find a number out of range that is none.
     OrRange(&'static How),
-    /// Equal but for pairs with these keys, which only we tell, integers under those others, which
-    /// are near, and moments, which are near too.
+    /// Equal except for pairs with these keys, which only Brisk returns, integers under those others, which are near,
+    /// and moments, which are near too.
     Grown(&'static [&'static str], &'static [&'static str], i64),
 }
 
@@ -63,14 +63,15 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
     Excluded { name, reason }
 }
 
-const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
+const OWN_TEXT: &str = "text or metrics of the server itself; has a separate test";
 const ENDS: &str = "ends or stalls the server or the connection";
 const REPEATED: &str = "finds a key that the command does not use if such an option occurs twice";
-const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
-const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
-const FRAMES: &str = "changes how many replies come back";
-const SCRIPTS: &str = "random text is no script; units of the generator have scripts that run";
-const LISTENS: &str = "changes how many replies come back; the stream's listener does it";
+const YOUNGER: &str = "accepts the arguments of later versions, so arity and arguments differ";
+const TABLES: &str =
+    "lists the whole command table, and one side has commands that the other lacks";
+const FRAMES: &str = "changes the number of replies";
+const SCRIPTS: &str = "random text is not a script; units of the generator have scripts that run";
+const LISTENS: &str = "changes the number of replies; the stream's listener does it";
 
 /// What never appears in a stream.
 pub const EXCLUDED: &[Excluded] = &[
@@ -114,17 +115,17 @@ pub const EXCLUDED: &[Excluded] = &[
     out("bgsave", "writes files; whether one is being written is a matter of time"),
     out("save", "writes files"),
     out("migrate", "connects to other servers"),
-    out("multi", "comes with its EXEC, as one unit of the generator"),
+    out("multi", "is generated with its EXEC, as one unit"),
     out("pfdebug", "shows internals"),
     out("pfselftest", "takes seconds"),
-    out("client|tracking", "each episode has a mode of its own; see `audience`"),
+    out("client|tracking", "each episode has its own mode; see `audience`"),
     out("eval*", SCRIPTS),
     out("fcall*", SCRIPTS),
     out("function*", SCRIPTS),
     out("script*", SCRIPTS),
 ];
 
-/// Whether the command appears in streams.
+/// Reports whether the command appears in streams.
 pub fn admitted(name: &str) -> bool {
     !EXCLUDED.iter().any(|row| match (row.name.strip_suffix('*'), row.name.strip_prefix('*')) {
         (Some(start), _) => name.starts_with(start),
@@ -140,16 +141,16 @@ pub const WEIGHT: u32 = 100;
 pub const WEIGHTS: &[(&str, u32, &str)] = &[
     ("flushall", 2, "an empty keyspace shows little"),
     ("flushdb", 4, "an empty keyspace shows little"),
-    ("swapdb", 10, "keys go where the stream rarely looks"),
+    ("swapdb", 10, "moves keys to a database that the stream rarely uses"),
     ("restore", 30, "keys should hold what their names say"),
     ("restore-asking", 10, "is RESTORE"),
     ("select", 20, "one database should fill up"),
-    ("move", 40, "keys go where the stream rarely looks"),
+    ("move", 40, "moves keys to a database that the stream rarely uses"),
     ("reset", 5, "leaves RESP3"),
     ("hello", 10, "changes the protocol of the episode"),
     ("memory|purge", 2, "shows nothing and takes long"),
     ("config|resetstat", 10, "shows nothing"),
-    ("wait", 5, "nobody acknowledges, so each takes its timeout"),
+    ("wait", 5, "no replica acknowledges, so each takes its timeout"),
     ("blpop", 25, "takes its timeout on empty keys"),
     ("brpop", 25, "takes its timeout on empty keys"),
     ("blmove", 25, "takes its timeout on empty keys"),
@@ -188,29 +189,29 @@ const fn may(name: &'static str, how: How, reason: &'static str) -> Comparison {
     Comparison { name, when: None, how, reason }
 }
 
-const HASHED: &str = "members come in the order of a hash table with a random seed";
+const HASHED: &str = "the order of members is that of a hash table with a random seed";
 const CHOSEN: &str = "the server chooses at random";
-const CLOCK: &str = "tells a time that both servers read at their own instant";
+const CLOCK: &str = "returns a time, which the servers read at different moments";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
-const TIES: &str = "of places equally far away, any may come first, and be cut off last";
-const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
+const TIES: &str = "places at equal distance have no fixed order, so COUNT may cut off any of them";
+const LEX: &str = "members with different scores are not in lexicographic order, so the result depends \
     on the random heights of a skip list";
-const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
-const JUDGED: &str = "later versions judge arguments before they look at the key";
+const LATER_FIGURES: &str = "7.2 returns one more time, and each server reads its own clock";
+const JUDGED: &str = "later versions check arguments before they look up the key";
 const NAMED: &str = "7.2 names the command and the ID that it takes";
 const LAG: &str = "later versions count only entries that are left to read";
-const STRICTER: &str = "7.2 asks for an identifier above those deleted";
+const STRICTER: &str = "7.2 requires an ID above those deleted";
 const BELOW_DELETED: &str =
     "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
 const UNBALANCED: &str = "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' \
     must be specified.";
 const UNBALANCED_IN_GROUP: &str = "ERR Unbalanced 'xreadgroup' list of streams: for each stream \
     key an ID or '>' must be specified.";
-const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
+const INTERNAL: &str = "describes how a value is stored, which servers may choose";
 
-const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
+const ERRNO: &str = "Redis checks errno, which may be left from the number of an earlier command";
 const TIED: &str =
-    "texts that are equal up to a NUL are equal to C, and stay in their table's order";
+    "C compares texts only up to a NUL, so equal ones stay in the order of their table";
 const UNSORTED: How = How::OrRange(&How::Count);
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
@@ -281,7 +282,11 @@ pub const COMPARISONS: &[Comparison] = &[
     may("client|id", How::Kind, "ids count the connections a server has seen"),
     may("client|getredir", How::Kind, "the same"),
     may("client|trackinginfo", How::Kind, "the same"),
-    may("hello", How::Count, "tells name and version of the server and the id of the connection"),
+    may(
+        "hello",
+        How::Count,
+        "returns the name and version of the server and the ID of the connection",
+    ),
     may("config|get", How::Pairs, HASHED),
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
     Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
@@ -309,7 +314,7 @@ pub const COMPARISONS: &[Comparison] = &[
         how: How::Younger,
         reason: YOUNGER,
     },
-    may("command|info", How::Notes, "notes on key specifications are the server's own words"),
+    may("command|info", How::Notes, "notes on key specifications are texts of the server"),
     may("memory|usage", How::Kind, INTERNAL),
     may("dump", How::Kind, "compression, order and encodings differ; tests exchange payloads"),
     may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
@@ -317,7 +322,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("xreadgroup", How::RefusedAs(UNBALANCED_IN_GROUP), NAMED),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
-    may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
+    may("object|refcount", How::Shared, "a copy of a shared integer is itself shared in Brisk"),
 ];
 
 /// Only then is there anything to judge.
@@ -331,7 +336,7 @@ fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
 
-/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
+/// SORT … ALPHA without BY needs no numbers and compares whole elements.
 fn by_text(words: &[Vec<u8>]) -> bool {
     !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
 }
@@ -357,8 +362,8 @@ fn of_longer(words: &[Vec<u8>]) -> bool {
         .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Whether an option that is followed by keys occurs more than once, perhaps as a name. Redis 7.0 then
-/// finds other keys than the command uses.
+/// Reports whether an option that is followed by keys occurs more than once, perhaps as a name. Redis 7.0 then finds
+/// other keys than the command uses.
 pub fn repeats_key_option(words: &[Vec<u8>]) -> bool {
     let count = |names: &[&str]| {
         let is =
@@ -385,10 +390,10 @@ pub fn prelude(name: &str) -> Option<&'static [&'static [u8]]> {
 /// Looks at every key of a database.
 pub const SWEEP: &[&[u8]] = &[b"SCAN", b"0", b"COUNT", b"1000000"];
 
-/// The version whose behaviour is the measure.
+/// The version whose behavior is the measure.
 const MEASURE: [u32; 3] = [7, 0, 15];
 
-/// Whether something is younger than the server we are compared with, given its version.
+/// Reports whether a version is newer than that of the server of the comparison.
 pub fn newer(since: &str) -> bool {
     let mut parts = since.split('.').map(|part| part.parse().unwrap_or(0));
     let version: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
@@ -450,13 +455,13 @@ fn streams_of(words: &[Vec<u8>]) -> Vec<&[u8]> {
     behind[..behind.len() / 2].iter().map(Vec::as_slice).collect()
 }
 
-/// Which arguments a guard looks at. The command name is argument 0.
+/// The arguments that a guard checks. The command name is argument 0.
 #[derive(Debug)]
 pub enum Place {
     At(usize),
     Last,
     Any,
-    /// Whatever follows one of these words.
+    /// The argument after one of these words.
     After(&'static [&'static str]),
 }
 
@@ -480,13 +485,13 @@ const fn guard(
     Guard { name, place, admits, instead, reason }
 }
 
-const RACES: &str = "a deadline reached during the run is seen by one server first";
+const RACES: &str = "one server sees an expiry time that passes during the run before the other";
 const WAITS: &str = "would block for long or for ever";
 const COSTS: &str = "would allocate or send hundreds of megabytes";
-const PROCESS: &str = "would show directives that belong to the process, such as its port";
+const PROCESS: &str = "would show directives of the process, for example its port";
 const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 
-/// What is kept out of arguments, also after mutations.
+/// Arguments that never appear, even after mutations.
 pub const GUARDS: &[Guard] = &[
     guard("expire", Place::At(2), no_near_deadline, "100000", RACES),
     guard("pexpire", Place::At(2), no_near_deadline_ms, "100000000", RACES),
@@ -508,7 +513,7 @@ pub const GUARDS: &[Guard] = &[
     guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
-    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
+    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "rejected since 7.2"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -516,7 +521,7 @@ pub const GUARDS: &[Guard] = &[
     guard("srandmember", Place::At(2), few_repeats, "-9", COSTS),
     guard("hrandfield", Place::At(2), few_repeats, "-9", COSTS),
     guard("zrandmember", Place::At(2), few_repeats, "-9", COSTS),
-    guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
+    guard("xadd", Place::Any, no_auto_id, "900-*", "an ID derived from the clock"),
     guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xautoclaim", Place::After(&["COUNT"]), affordable_or_refused, "100", COSTS),
@@ -633,8 +638,8 @@ fn keep_one_option(words: &mut Vec<Vec<u8>>) {
     });
 }
 
-/// Whether the same time from now, asked for twice, comes later the second time is a matter of one
-/// millisecond. Where it matters, each call gets a time of its own.
+/// If the same time from now is requested twice, a millisecond decides whether the second one is later. Where that
+/// matters, each call gets its own time.
 fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
     const TOO_LATE: i64 = i64::MAX - 1; // refused, however it is counted
     let ms = match name {
@@ -650,22 +655,22 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
     }
 }
 
-/// Commands that tell those who cache otherwise than Redis, each with its reason.
+/// Commands whose invalidations differ from those of Redis, each with its reason.
 const TOLD_OTHERWISE: &[(&str, &str)] =
-    &[("bitfield", "a string that only grew has changed, which Redis does not tell")];
+    &[("bitfield", "a string that only grew has changed, but Redis sends no notification")];
 
-/// Whether a command ends the tracking of its session.
+/// Reports whether a command ends the tracking of its session.
 pub fn ends_tracking(name: &str) -> bool {
     name == "reset"
 }
 
-/// Whether who caches or watches the keys of a command may hear otherwise of them.
+/// Reports whether clients that cache or watch the keys of a command may get other notifications than from Redis.
 pub fn tells_otherwise(name: &str) -> bool {
     TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
 }
 
-/// Whether a reply says that the words of a call are wrong. Which keys Redis then finds in them,
-/// and takes for read, differs from command to command.
+/// Reports whether a reply says that the words of a call are wrong. Which keys Redis then finds in them, and takes for
+/// read, differs from command to command.
 pub fn refuses_words(reply: &[u8]) -> bool {
     reply.starts_with(b"-") && !reply.starts_with(b"-WRONGTYPE")
 }
@@ -721,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_measured_version_lacks_is_newer() {
+    fn versions_above_the_measured_one_are_newer() {
         assert!(newer("7.2.0") && newer("8.0.0") && newer("7.0.16"));
         assert!(!newer("") && !newer("7.0.0") && !newer("2.6.12") && !newer("7.0.15"));
     }

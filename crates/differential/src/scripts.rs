@@ -4,8 +4,8 @@
 //! as ARGV, or written into the text, and returns what they returned in one form or another. It is
 //! run as a script, by its text or its digest, or as a function of a library.
 //!
-//! What is avoided is what Lua 5.1 and Luau are known to do differently: texts of large numbers,
-//! and the order of `pairs`, in which maps and sets of RESP3 come back from a script.
+//! Scripts avoid known differences between Lua 5.1 and Luau: the texts of large numbers, and the
+//! order of `pairs`, in which a script returns maps and sets of RESP3.
 
 use super::generate::{Call, Generator, Unit};
 use super::rules::{self, How};
@@ -168,7 +168,7 @@ impl Body {
         [vec![count], self.keys.clone(), self.arguments.clone()].concat()
     }
 
-    /// How the text names a word.
+    /// The expression for an argument in the script's text.
     fn word(&mut self, word: &[u8], is_key: bool, random: &mut Random) -> String {
         if is_key {
             self.keys.push(word.to_vec());

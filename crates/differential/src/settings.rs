@@ -179,7 +179,8 @@ pub fn pair(random: &mut Random) -> [Vec<u8>; 2] {
     [name, value.into()]
 }
 
-/// Whether a word of CONFIG GET can be answered alike: a plain name or a known pattern.
+/// Reports whether replies to a word of CONFIG GET can be compared: it is a plain name or a known
+/// pattern.
 pub fn is_comparable(word: &[u8]) -> bool {
     let plain = !word.iter().any(|byte| b"*?[".contains(byte));
     plain || PATTERNS.iter().any(|pattern| pattern.as_bytes() == word)
@@ -205,7 +206,7 @@ pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
     let initial = SETTINGS.iter().filter_map(|row| Some((row.name, row.initial?)));
     match thresholds {
         Thresholds::Default => set(initial),
-        // Redis 7.0 refuses a name that comes twice.
+        // Redis 7.0 rejects a name that occurs twice.
         Thresholds::Low => {
             let is_low = |name| LOW.iter().any(|low| low.0 == name);
             set(initial.filter(|row| !is_low(row.0)).chain(LOW.iter().copied()))
@@ -213,7 +214,7 @@ pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
     }
 }
 
-/// What a server may refuse for not knowing the directives.
+/// Commands that a server may reject because it does not know the directives.
 pub fn reset_newer(thresholds: Thresholds) -> Vec<&'static [u8]> {
     match thresholds {
         Thresholds::Default => {

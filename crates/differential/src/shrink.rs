@@ -16,7 +16,7 @@ pub fn shrink(
 ) -> Result<Vec<Unit>> {
     let give_up = Instant::now() + limit;
     let mut kept = units;
-    // What comes after the difference cannot matter.
+    // Commands after the difference cannot matter.
     if let Some((index, found)) = arena.first_difference(&kept)?
         && found.kind == seen.kind
     {
@@ -37,7 +37,7 @@ pub fn shrink(
                 _ => start = end,
             }
         }
-        // At single units, go round until a whole round removes nothing.
+        // At single units, repeat until a whole round removes nothing.
         chunk = if chunk > 1 { chunk / 2 } else { usize::from(removed) };
     }
     Ok(kept)

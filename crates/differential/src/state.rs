@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 const DATABASES: u32 = 16;
 
-/// A cursor that has not come back to 0 after so many steps never will: states have a few dozen
-/// keys of a few thousand elements.
+/// A cursor that is not 0 after this number of steps never will be: states have a few dozen keys of
+/// a few thousand elements.
 const STEPS_MAX: usize = 100_000;
 
 /// Milliseconds between the instants at which both servers set a relative deadline.
@@ -60,7 +60,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Asks both; a difference if the answers are not the same under `how`.
+    /// Sends a command to both; returns a difference if the replies are not the same under `how`.
     fn ask<W: AsRef<[u8]>>(&mut self, words: &[W], how: How) -> Result<Option<Difference>> {
         let ours = self.ours.ask(words).map_err(|e| anyhow!("ours at {}: {e}", line(words)))?;
         let theirs = self.theirs.ask(words)?;

@@ -327,8 +327,8 @@ pub fn value(random: &mut Random, kind: ArgKind, name: &str, group: Group) -> Ve
     }
 }
 
-/// Whether `n`, in seconds or milliseconds, is one of the absolute deadlines that streams give.
-/// Relative ones do not meet them.
+/// Reports whether `n`, in seconds or milliseconds, is one of the absolute deadlines that streams
+/// give. Relative ones do not meet them.
 pub fn is_deadline(n: i64) -> bool {
     let numbers = DEADLINES
         .iter()

@@ -46,7 +46,8 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
     let finding = finding.expect("the runner believed a lie");
     assert_eq!(finding.difference.kind, "strlen", "{finding}");
     assert_ne!(finding.difference.ours, finding.difference.theirs);
-    // One command to make a string, one to ask for its length, perhaps one to select it by type.
+    // One command to create a string, one to read its length, and sometimes one to select it by
+    // type.
     assert!(finding.transcript.len() <= 3, "{finding}");
     let last = finding.transcript.last().unwrap().to_lowercase();
     assert!(last.starts_with("strlen") || last.starts_with("exec"), "{finding}");
@@ -54,7 +55,7 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
 }
 
 #[test]
-fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
+fn a_lost_write_is_found_in_the_state_even_if_no_reply_shows_it() {
     let (behind, theirs) = (redis().start(), redis().start());
     let table = table(&["hset"]);
     // "Ours" turns every hash of over one field into a table at once: same replies, other state.
@@ -70,7 +71,7 @@ fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
 }
 
 /// A server that passes everything on to `behind`, but adds one to every STRLEN above 3, and sets
-/// one field as the limit of small hashes where it is told the usual 128.
+/// the limit of small hashes to one field if it receives the usual 128.
 fn lying_proxy(behind: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -101,7 +102,7 @@ fn relay(client: TcpStream, server: TcpStream) {
     std::thread::spawn(move || {
         each_frame(&mut from_server, |frame| {
             if frame.starts_with(b">") {
-                // Nobody asked for it.
+                // An unsolicited message.
                 return to_client.write_all(frame);
             }
             let name = names.lock().unwrap().pop_front().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! The listening sockets: for each port and bind address one per worker (SO_REUSEPORT), and one
 //! Unix socket shared by all workers. Those of the admin lane belong to a worker of its own.
 //!
-//! What stands in the way is told in the log. At the start the process then ends with code 1, as
-//! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
-//! leaves everything as it was; each worker then takes over its own and drops the old ones.
+//! Obstacles are logged. At startup the process then exits with code 1, as Redis does. CONFIG SET of ports and
+//! addresses opens the new listeners first, so that a failure leaves everything as it was; each worker then takes over
+//! its own and drops the old ones.
 
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
@@ -28,7 +28,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether it listens for operators: their connections are counted apart.
+    /// Reports whether it belongs to the admin lane, whose connections are counted separately.
     pub const fn is_admin(self) -> bool {
         matches!(self, Purpose::AdminTcp | Purpose::AdminUnix)
     }
@@ -64,7 +64,7 @@ impl OpenListeners {
         all.extend(listeners.into_iter().map(Listener::stopper));
     }
 
-    /// Nobody is connected any more, and another server can listen in this place.
+    /// Closes the listeners: no client can connect any more, and another server can listen in this place.
     pub fn stop(&self) {
         self.0.lock().even_poisoned().iter().for_each(ListenerStopper::stop);
     }
@@ -109,8 +109,8 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
     Some(each)
 }
 
-/// The listeners of the admin lane. Its port is on the loopback addresses only: what comes there is
-/// not encrypted, and is served before everybody else.
+/// The listeners of the admin lane. Its port is on the loopback addresses only: its traffic is not
+/// encrypted, and its requests are served before all others.
 fn open_admin_lane(config: &Config, log: &Log) -> Option<Listeners> {
     let network = &config.network;
     let mut lane = vec![Listeners::new()];
@@ -243,8 +243,8 @@ fn open_port(
     Ok(each)
 }
 
-/// Whether the server starts without an address: one marked as optional that this machine does not
-/// have, or any of a protocol that it does not have.
+/// Reports whether the server starts without an address: one marked as optional that this machine does not have, or any
+/// of a protocol that it does not have.
 fn may_be_missing(cause: &io::Error, optional: bool) -> bool {
     let Some(number) = Errno::from_io_error(cause) else { return false };
     match number {
@@ -297,8 +297,7 @@ fn group_id(groups: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// Whether one socket would take the other's connections. Sockets that share their port would not
-/// notice.
+/// Reports whether one socket would take the other's connections. Sockets that share their port would not notice.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (a, b) = (one.ip(), other.ip());
     // An IPv6 socket takes IPv6 only.
@@ -310,7 +309,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
 /// The step of asking for a name, of which Redis says no more than what came of it.
 const RESOLVE: &str = "resolve";
 
-/// The address a word of `bind` stands for; names are asked for.
+/// The address that a word of `bind` stands for; names are resolved.
 fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
     match name {
         "*" => return Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
@@ -327,7 +326,7 @@ mod tests {
     use super::group_id;
 
     #[test]
-    fn groups_are_found_by_their_whole_name() {
+    fn groups_are_found_by_their_full_name() {
         let groups = "root:x:0:\nwww-data:x:33:me,you\nwww:x:34:\nbroken\n";
         let found =
             ["root", "www-data", "www", "ww", "broken", ""].map(|name| group_id(groups, name));

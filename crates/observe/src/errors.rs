@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_scripts_make_up_are_bounded_in_number() {
+    fn error_names_made_up_by_scripts_are_bounded_in_number() {
         let counts = ErrorCounts::default();
         for number in 0..1000 {
             counts.count(&format!("MADEUP{number} text"));

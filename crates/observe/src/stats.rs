@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_lies_at_most_a_step_below_its_buckets_bound() {
+    fn a_duration_is_at_most_a_step_below_the_bound_of_its_bucket() {
         for ns in (0..2000).chain([4095, 4096, 1 << 20, (1 << 33) + 12345, u64::MAX >> 20]) {
             let bound = upper_bound(bucket(ns));
             let clamped = ns.min((1 << EXPONENTS) - 1);

@@ -1,6 +1,6 @@
 //! The versions that this server reports to clients.
 
-/// The Redis version whose behaviour clients can expect.
+/// The Redis version whose behavior clients can expect.
 pub const REDIS_VERSION: &str = "7.2.4";
 /// The version of this server.
 pub const BRISK_VERSION: &str = env!("CARGO_PKG_VERSION");

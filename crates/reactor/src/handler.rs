@@ -23,8 +23,8 @@ pub trait Handler {
     /// at most once per connection, and not if the connection ended with an error.
     ///
     /// The connection stays open until `close` is called, so that requests that were already
-    /// received can be answered. By default, the connection is closed as soon as the queued output
-    /// is written.
+    /// received can get their replies. By default, the connection is closed as soon as the queued
+    /// output is written.
     fn finished(&mut self, io: &mut Control, token: Token) {
         io.close(token, Close::Flush { linger: FINISHED_LINGER });
     }

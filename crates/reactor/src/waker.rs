@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wake_before_the_sleep_forbids_it_and_is_reported_once() {
+    fn a_wake_before_the_sleep_prevents_it_and_is_reported_once() {
         let state = WakeState::new().unwrap();
         let waker = state.waker();
         assert!(state.may_sleep());

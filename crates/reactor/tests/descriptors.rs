@@ -14,7 +14,7 @@ fn open_descriptors() -> usize {
 }
 
 #[test]
-fn two_thousand_connections_leave_no_descriptor_behind() {
+fn two_thousand_connections_leak_no_descriptor() {
     each_backend(|server| {
         let before = open_descriptors();
         for round in 0..20 {

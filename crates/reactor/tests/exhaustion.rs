@@ -33,7 +33,7 @@ impl Handler for Counting {
 }
 
 #[test]
-fn without_descriptors_the_listener_rests_and_accepts_again_when_there_are_some() {
+fn without_descriptors_the_listener_pauses_until_there_are_some() {
     for backend in [BackendChoice::Epoll, BackendChoice::Uring] {
         if backend == BackendChoice::Uring && uring_available().is_err() {
             continue;

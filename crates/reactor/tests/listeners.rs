@@ -130,7 +130,7 @@ fn a_round_accepts_as_many_as_allowed_and_serves_the_others_first() {
 }
 
 #[test]
-fn ipv4_and_ipv6_listen_side_by_side_and_a_listener_can_be_taken_away() {
+fn ipv4_and_ipv6_listen_side_by_side_and_listeners_can_be_removed() {
     each_reactor(|mut reactor| {
         let options = TcpOptions::default();
         let four = Listener::tcp(([127, 0, 0, 1], 0).into(), &options).unwrap();
@@ -158,7 +158,7 @@ fn ipv4_and_ipv6_listen_side_by_side_and_a_listener_can_be_taken_away() {
 }
 
 #[test]
-fn a_unix_socket_takes_the_place_of_files_but_not_of_directories() {
+fn a_unix_socket_replaces_files_but_not_directories() {
     let name = format!("brisk-reactor-file-{}", std::process::id());
     let path = std::env::temp_dir().join(name);
     std::fs::create_dir(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The behaviour of connections over real sockets, the same with both back ends.
+//! The behavior of connections over real sockets, the same with both back ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn read_rest(stream: &mut impl Read) -> Vec<u8> {
 }
 
 #[test]
-fn requests_are_answered_in_order_also_when_pipelined_or_cut() {
+fn requests_get_replies_in_order_even_if_pipelined_or_split() {
     each_backend(|server| {
         let mut client = server.connect();
         client.write_all(b"echo one\necho two\nec").unwrap();
@@ -303,7 +303,7 @@ fn closing_at_once_drops_the_queued_output() {
 }
 
 #[test]
-fn a_refused_connection_gets_the_reason_and_others_continue() {
+fn a_rejected_connection_gets_the_reason_and_others_continue() {
     each_backend_with(1, 300, |server| {
         let mut client = server.connect();
         client.write_all(b"echo in\n").unwrap();

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_go_on_is_not() {
+    fn scripts_that_could_run_long_are_not_brief() {
         let many = "redis.call('PING') ".repeat(13);
         for source in [
             "while true do end",

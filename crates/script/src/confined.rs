@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_is_not() {
+    fn undeclared_keys_are_recognised() {
         for source in [
             "return redis.call('get', 'x')",
             "return redis.call('get', KEYS[1] .. 'x')",

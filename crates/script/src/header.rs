@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_headers_are_refused_in_the_words_of_redis() {
+    fn wrong_headers_are_rejected_with_the_texts_of_redis() {
         for (source, text) in [
             ("#!lua", "Invalid script shebang"),
             ("#!foo\n", "Unexpected engine in script shebang: #!foo"),

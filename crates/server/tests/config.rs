@@ -89,7 +89,7 @@ fn a_new_port_is_listened_on_and_the_old_one_is_not() {
 }
 
 #[test]
-fn a_port_in_use_is_refused_and_everything_stays() {
+fn a_port_in_use_is_rejected_and_everything_stays() {
     let [ours, theirs] = both();
     for server in [&ours, &theirs] {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -107,7 +107,7 @@ fn a_port_in_use_is_refused_and_everything_stays() {
 }
 
 #[test]
-fn addresses_that_take_each_others_connections_are_refused_together() {
+fn overlapping_addresses_are_rejected_together() {
     for server in &both() {
         let mut conn = server.connect();
         for bind in ["127.0.0.1 127.0.0.1", "* 127.0.0.1", "127.0.0.1 localhost"] {
@@ -125,7 +125,7 @@ fn addresses_that_take_each_others_connections_are_refused_together() {
 }
 
 #[test]
-fn a_password_asks_new_clients_only() {
+fn a_new_password_applies_to_new_clients_only() {
     let [ours, theirs] = both();
     for server in [&ours, &theirs] {
         let mut old = server.connect();

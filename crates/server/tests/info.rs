@@ -107,7 +107,7 @@ fn empty_lines_part_sections_as_in_the_reference() {
 }
 
 #[test]
-fn own_figures_are_shown_with_everything_and_by_name_only() {
+fn own_metrics_are_shown_with_everything_and_by_name_only() {
     let server = brisk().start();
     let mut conn = server.connect();
     assert!(!conn.cmd("INFO").text().contains("# Brisk"));
@@ -121,7 +121,7 @@ fn own_figures_are_shown_with_everything_and_by_name_only() {
 }
 
 #[test]
-fn figures_count_what_happens() {
+fn metrics_count_events() {
     let server = brisk().start();
     let mut conn = server.connect();
     wait_until("the kit's own first connection is closed", || {
@@ -205,7 +205,7 @@ fn the_longest_buffers_of_the_last_seconds_are_remembered() {
 }
 
 #[test]
-fn what_the_allocator_holds_follows_what_is_in_use() {
+fn allocator_memory_follows_used_memory() {
     let server = brisk().start();
     let mut conn = server.connect();
     let value = "v".repeat(100_000);
@@ -230,7 +230,7 @@ fn what_the_allocator_holds_follows_what_is_in_use() {
 }
 
 #[test]
-fn processor_time_and_resident_memory_are_the_process_own() {
+fn cpu_time_and_resident_memory_are_those_of_the_process() {
     let server = brisk().start();
     let mut conn = server.connect();
     let rss: u64 = conn.info("used_memory_rss").parse().unwrap();

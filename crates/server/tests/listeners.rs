@@ -53,7 +53,7 @@ fn an_address_that_must_be_there_and_is_not_keeps_the_server_from_starting() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_told_in_the_words_of_the_system() {
+fn an_unknown_bind_name_is_reported_with_the_text_of_the_system() {
     let why = launch().set("bind", "nowhere.invalid").try_start().err().unwrap();
     // The text depends on whether a name server is reachable.
     let said = why.split("listening socket nowhere.invalid:").nth(1).unwrap().lines().next();
@@ -75,7 +75,7 @@ fn addresses_that_take_each_others_connections_keep_the_server_from_starting() {
 }
 
 #[test]
-fn optional_addresses_alone_that_are_missing_leave_nothing_to_listen_on() {
+fn missing_optional_addresses_alone_leave_no_listener() {
     // The Unix socket would be a valid listener.
     let launch = launch().set("bind", "-192.0.2.1").set("unixsocket", "");
     let why = launch.try_start().err().unwrap();
@@ -102,7 +102,7 @@ fn a_port_taken_by_another_server_is_noticed_in_spite_of_shared_ports() {
 }
 
 #[test]
-fn the_unix_socket_has_the_permissions_asked_for() {
+fn the_unix_socket_has_the_configured_permissions() {
     let server = launch().set("unixsocketperm", "750").start();
     let meta = std::fs::metadata(server.unix_socket()).unwrap();
     assert!(meta.file_type().is_socket());
@@ -132,7 +132,7 @@ fn workers_share_the_unix_socket() {
 }
 
 #[test]
-fn a_socket_left_behind_is_replaced_and_the_own_one_removed_at_the_end() {
+fn a_stale_socket_is_replaced_and_the_own_one_removed_at_shutdown() {
     let dir = std::env::temp_dir().join(format!("brisk-stale-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("stale");
@@ -147,7 +147,7 @@ fn a_socket_left_behind_is_replaced_and_the_own_one_removed_at_the_end() {
 }
 
 #[test]
-fn another_file_in_the_place_of_the_unix_socket_is_replaced_and_a_directory_is_not() {
+fn a_file_at_the_path_of_the_unix_socket_is_replaced_and_a_directory_is_not() {
     let dir = std::env::temp_dir().join(format!("brisk-in-the-way-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("file");

@@ -296,7 +296,7 @@ fn a_user_that_changes_keeps_its_listeners_if_no_rule_about_channels_is_lost() {
 }
 
 #[test]
-fn an_aclfile_is_taken_whole_or_not_at_all() {
+fn an_aclfile_is_loaded_completely_or_not_at_all() {
     let parse = |text: &str| file::parse(b"users.acl", text.as_bytes(), vocabulary());
     let users = parse("\nuser alice on >x ~a (+get ~b)\n\n user bob\r\n").unwrap();
     assert_eq!(users.len(), 2);

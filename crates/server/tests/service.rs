@@ -76,7 +76,7 @@ fn stat(pid: u32, field: usize) -> String {
 }
 
 #[test]
-fn signals_that_are_not_about_a_server_leave_it_as_it_is() {
+fn unrelated_signals_do_not_affect_the_server() {
     let mut server = launch().start();
     let mut conn = server.connect();
     assert_eq!(conn.cmd("SET k v").text(), "OK");
@@ -88,7 +88,7 @@ fn signals_that_are_not_about_a_server_leave_it_as_it_is() {
 }
 
 #[test]
-fn who_interrupts_twice_does_not_wait_for_the_clients() {
+fn a_second_sigint_exits_at_once() {
     if subject_is_redis() {
         return; // no other client could observe the sleep
     }
@@ -110,7 +110,7 @@ fn who_interrupts_twice_does_not_wait_for_the_clients() {
 }
 
 #[test]
-fn a_server_in_the_background_has_a_session_of_its_own_and_a_pid_file() {
+fn a_daemon_has_its_own_session_and_a_pid_file() {
     let (dir, port) = (Dir::new("background"), Port::claim());
     let first = dir.start_in_background(port.number(), &["--pidfile", "pid"]);
     assert!(first.status.success(), "{first:?}");
@@ -132,7 +132,7 @@ fn a_server_in_the_background_has_a_session_of_its_own_and_a_pid_file() {
 }
 
 #[test]
-fn what_goes_wrong_in_the_background_is_in_the_log() {
+fn errors_of_a_daemon_are_logged() {
     let dir = Dir::new("background-fails");
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
@@ -144,7 +144,7 @@ fn what_goes_wrong_in_the_background_is_in_the_log() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_told_before_the_terminal_is_left() {
+fn an_unwritable_log_is_reported_on_the_terminal() {
     let (dir, port) = (Dir::new("background-log"), Port::claim());
     let first = dir.start_in_background(port.number(), &["--logfile", "none/log"]);
     assert_eq!(first.status.code(), Some(1));
@@ -183,7 +183,7 @@ fn notify_socket(name: &str) -> UnixDatagram {
 }
 
 #[test]
-fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
+fn systemd_is_notified_when_the_server_is_ready_and_when_it_stops() {
     let dir = Dir::new("systemd");
     let path = dir.path("notify");
     let in_abstract = format!("@brisk-notify-{}", std::process::id());
@@ -215,7 +215,7 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_stops() {
 }
 
 #[test]
-fn a_manager_that_is_not_there_is_missed_in_the_log_only() {
+fn a_missing_service_manager_is_only_logged() {
     for (supervised, said) in [
         ("systemd", "systemd supervision error: NOTIFY_SOCKET not found!"),
         ("upstart", "upstart supervision requested, but UPSTART_JOB not found!"),
@@ -231,7 +231,7 @@ fn a_manager_that_is_not_there_is_missed_in_the_log_only() {
 }
 
 #[test]
-fn upstart_sees_the_server_stop_and_lets_it_go_on() {
+fn upstart_sees_the_server_stop_and_continues_it() {
     let dir = Dir::new("upstart");
     let port = Port::claim();
     let mut child = Command::new(program())

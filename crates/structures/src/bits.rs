@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_the_end_is_clear() {
+    fn bits_beyond_the_end_are_clear() {
         assert_eq!(read_bits(b"\xff", 4, 8), 0xf0);
         assert_eq!(read_bits(b"\xff", u64::MAX - 64, 64), 0);
         assert!(!bit(b"\xff", 8));

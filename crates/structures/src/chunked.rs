@@ -314,7 +314,7 @@ mod tests {
 
     /// Random changes of a string and its clones, compared with plain vectors.
     #[test]
-    fn it_is_what_a_vector_is_and_clones_stay_as_they_were() {
+    fn it_behaves_like_a_vector_and_clones_stay_unchanged() {
         let mut state = 7u64;
         let mut random = |bound: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_that_nobody_wrote_take_no_memory() {
+    fn unwritten_zeros_take_no_memory() {
         let mut string = ChunkedBytes::new();
         string.extend_to(1000 * CHUNK_BYTES + 1);
         string.chunk_mut(0).0[0] = 1;

@@ -147,7 +147,7 @@ mod tests {
     const STACK_BYTES: usize = 256 * 1024;
 
     #[test]
-    fn work_is_left_in_the_middle_of_a_call_and_gone_on_with() {
+    fn a_call_can_be_suspended_in_the_middle_and_resumed() {
         fn depth(pauser: &Pauser, left: u32) -> u32 {
             if left == 0 {
                 assert!(pauser.pause());
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Each pauser pauses only its own fiber, also if one fiber runs within another.
+    /// Each pauser pauses only its own fiber, even if one fiber runs within another.
     #[test]
     fn a_fiber_within_another_pauses_alone() {
         let make = |outer: &Rc<Pauser>| {
@@ -194,7 +194,7 @@ mod tests {
 
     /// Dropping a fiber that is not paused drops what its body owns, even if the body never ran.
     #[test]
-    fn a_fiber_that_has_nothing_under_way_is_dropped_whole() {
+    fn an_idle_fiber_is_dropped_completely() {
         struct Counted(Rc<Cell<u32>>);
         impl Drop for Counted {
             fn drop(&mut self) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_who_ran_the_body() {
+    fn a_panic_propagates_to_the_caller_of_run() {
         let mut fiber = Fiber::new(STACK_BYTES, |_| |()| panic!("found")).unwrap();
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fiber.run(())));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"found"));

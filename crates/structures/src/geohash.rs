@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_lies_within_a_shape_lies_in_its_cells() {
+    fn every_point_within_a_shape_is_in_its_cells() {
         let mut random = 1u64;
         let mut unit = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frame_of_a_shape_leaves_out_nothing_that_lies_within() {
+    fn the_bounding_box_of_a_shape_contains_all_its_points() {
         let mut random = 5u64;
         let mut unit = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_what_it_holds() {
+    fn appended_bytes_are_kept() {
         let pattern = |at: usize| (at / 251) as u8 ^ at as u8;
         let all: Vec<u8> = (0..20_000_000).map(pattern).collect();
         let mut bytes = GrowingBytes::new(&all[..10]).expect("the system maps memory");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused() {
+    fn a_failed_allocation_leaves_the_bytes_unchanged() {
         let mut bytes = GrowingBytes::new(b"abc").expect("the system maps memory");
         assert!(system::remap(bytes.start, bytes.mapped, 1 << 50).is_none());
         assert!(bytes.append(b"def"));

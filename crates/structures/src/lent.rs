@@ -91,7 +91,7 @@ mod tests {
     use super::{Lent, LentFn};
 
     #[test]
-    fn a_value_is_there_while_it_is_lent_and_seen_once_at_a_time() {
+    fn a_lent_value_is_accessible_by_one_borrower_at_a_time() {
         let place = Lent::nothing();
         assert_eq!(place.with(|n: &mut u32| *n), None);
         let mut value = 1;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_there_while_it_is_lent() {
+    fn a_function_is_accessible_while_it_is_lent() {
         let place = LentFn::nothing();
         assert_eq!(place.call(), None);
         let words = ["a".to_owned(), "b".to_owned()];
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_takes_the_value_out_of_the_place() {
+    fn a_panic_removes_the_lent_value() {
         let place = Lent::nothing();
         let mut value = 1;
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn content_comes_back() {
+    fn decompression_restores_the_content() {
         for len in [0, 1, 2, 3, 4, 31, 32, 33, 263, 264, 265, 266, 267, 268, 8191, 8192, 8200] {
             round_trip(&vec![b'a'; len]);
         }
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_as_short_as_asked_or_not_made() {
+    fn a_block_fits_the_requested_length_or_is_not_made() {
         let mut out = vec![1];
         assert_eq!(compress(b"nothing to be saved", 15, &mut out), None);
         assert_eq!(out, [1]);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_blocks_are_refused() {
+    fn malformed_blocks_are_rejected() {
         for (block, len, what) in [
             (&b"\x04ab"[..], 5, "an LZF copy is cut off"),
             (b"\x00a\x20", 4, "an LZF instruction is cut off"),

@@ -112,7 +112,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn equal_elements_have_the_same_hash_whatever_their_form() {
+    fn equal_elements_have_the_same_hash_in_every_form() {
         for len_max in [QUICK_MAX, QUICK_MAX + 1] {
             let places = Places::new(HashKey { k0: 1, k1: 2 }, 10, len_max);
             let hash = |element: Item<'_>| places.hash(element.canonical());

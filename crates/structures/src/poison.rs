@@ -28,7 +28,7 @@ mod tests {
     use std::sync::Mutex;
 
     #[test]
-    fn a_lock_whose_holder_panicked_is_taken_as_it_was_left() {
+    fn a_poisoned_lock_can_be_taken() {
         let lock = Mutex::new(1);
         let panicked = std::thread::scope(|scope| {
             let holder = scope.spawn(|| {

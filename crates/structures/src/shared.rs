@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_is_copied_and_what_is_not_is_changed_in_place() {
+    fn shared_values_are_copied_and_others_are_changed_in_place() {
         let mut one = Shared::new(vec![1]);
         let place = one.as_ptr();
         Shared::make_mut(&mut one)[0] = 2;

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_survive_the_way_through_64_bits() {
+    fn ids_survive_conversion_to_64_bits() {
         let id = Id { index: 7, generation: u32::MAX };
         assert_eq!(Id::from_u64(id.to_u64()), id);
     }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn every_timer_fires_when_its_time_has_come_and_not_before() {
+    fn every_timer_fires_at_its_time_and_not_before() {
         let mut state = 9;
         for start_ms in [0, 63, 1_700_000_000_000] {
             let (mut now_ms, mut wheel) = (start_ms, Wheel::new(start_ms));

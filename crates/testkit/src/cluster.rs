@@ -1,5 +1,5 @@
-//! A cluster of real servers for a test: started, made to know one another, and waited for until all of them
-//! say that every slot is served.
+//! A cluster of real servers for a test. Its nodes are started and introduced to each other, and the test begins when
+//! all of them report that every slot is served.
 //!
 //! The nodes are Redis or Brisk. [`crate::brisk_cluster`] has nodes of Brisk that form their cluster by themselves.
 
@@ -12,7 +12,7 @@ use crate::wait::wait_until;
 
 /// Slots of a cluster.
 const SLOTS: usize = 16_384;
-/// A node that is silent for so long is taken to have failed. A loaded machine is slow, a test should not be.
+/// A node that is silent for this time counts as failed. A loaded machine is slow, but a test should not be.
 const NODE_TIMEOUT_MS: &str = "1500";
 /// The shortest timeout that Brisk accepts: a lease of etcd has at least two seconds.
 const BRISK_NODE_TIMEOUT_MS: &str = "2000";
@@ -44,8 +44,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts so many primaries, and for each so many replicas. The primary `n` has the `n`th part of the slots;
-    /// behind the primaries come their first replicas, in the same order, then their second ones.
+    /// Starts `primaries` primaries with `replicas_each` replicas each. The primary `n` has the `n`th part of the
+    /// slots; after the primaries come their first replicas, in the same order, then their second ones.
     ///
     /// # Panics
     /// It does not come up.
@@ -169,7 +169,7 @@ impl Cluster {
             }
         }
         for at in 0..self.primaries {
-            // A replica that has heard of no write yet is told to nobody.
+            // A replica that has received no write yet is not announced to any node.
             let (mut node, key) = (self.node(at).connect(), self.key_of(at, 0));
             let set = format!("SET {key} 1");
             wait_until("a slot to be served", || node.cmd(&set).to_string() == "OK");
@@ -178,7 +178,7 @@ impl Cluster {
         self.wait_until_whole();
     }
 
-    /// Waits until all nodes say that all slots are served, and tell of every replica.
+    /// Waits until all nodes report that all slots are served, and list every replica.
     #[track_caller]
     fn wait_until_whole(&self) {
         let replicas = self.members.len() - self.primaries;
@@ -249,7 +249,7 @@ impl Cluster {
         (0..self.members.len()).filter(|at| self.members[*at].is_up)
     }
 
-    /// Ends a node at once and for good. Its port stays claimed: clients of this cluster still connect to it.
+    /// Kills a node for good. Its port stays claimed: clients of this cluster still connect to it.
     pub fn kill(&mut self, at: usize) {
         self.members[at].is_up = false;
         if let Some(mut server) = self.members[at].server.take() {
@@ -282,7 +282,7 @@ impl Cluster {
         member.is_up = true;
     }
 
-    /// Begins to move a slot: from here on keys are asked for at `to` if they are not at `from`.
+    /// Begins to move a slot: from now on, keys that are not at `from` are looked up at `to`.
     ///
     /// # Panics
     /// A node refuses.
@@ -304,7 +304,7 @@ impl Cluster {
         assert!(!reply.is_error(), "{move_one}: {reply}");
     }
 
-    /// Moves what is left of a slot, and tells the two nodes that it is moved; others hear of it by and by.
+    /// Moves the rest of a slot, and notifies the two nodes that it is moved; other nodes learn it by gossip.
     ///
     /// # Panics
     /// A node refuses.

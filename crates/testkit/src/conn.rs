@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Asserts that `command`, sent on `conn`, is answered by `text`, in `redis-cli`'s words.
+/// Asserts that the reply to `command`, sent on `conn`, is `text`, as `redis-cli` prints it.
 #[macro_export]
 macro_rules! assert_reply {
     ($conn:expr, $command:expr, $text:expr) => {
@@ -233,7 +233,7 @@ impl Conn {
         }
     }
 
-    /// Whether a reply arrives within `limit`. Nothing is consumed.
+    /// Reports whether a reply arrives within `limit`. Nothing is consumed.
     pub fn has_reply_within(&mut self, limit: Duration) -> bool {
         if !matches!(Reply::parse(self.unread()), Ok(None)) {
             return true;
@@ -299,8 +299,7 @@ impl Conn {
         let mut chunk = [0; 64 * 1024];
         let read = loop {
             match self.stream.read(&mut chunk) {
-                // A process that was stopped and continued:
-                // reads with a timeout are not begun anew.
+                // A process that was stopped and continued: reads with a timeout are not restarted.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }

@@ -16,7 +16,7 @@ const THREADS: usize = 4;
 const PRODUCERS: usize = 4;
 /// Items in one send of a producer.
 const SENT_AT_ONCE: usize = 50;
-/// Without any delivery for so long, something is stuck.
+/// If there is no delivery for this time, something is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How items are handed out.

@@ -1,8 +1,8 @@
 //! Whether two servers hold the same: by one digest of everything where both compute the same one,
 //! else key by key; and if not, what differs first.
 //!
-//! What a digest does not cover is compared beside it: the libraries of functions, the groups of
-//! streams, and the keys' deadlines.
+//! Parts that a digest does not cover are compared separately: the libraries of functions, the groups of streams, and
+//! the TTLs of keys.
 
 use crate::conn::Conn;
 use crate::kind::Kind;
@@ -11,7 +11,7 @@ use crate::words::quoted;
 use std::collections::BTreeSet;
 
 const DATABASES: usize = 16;
-/// Keys asked of SCAN at once.
+/// The COUNT of SCAN.
 const SCAN_COUNT: &str = "500";
 
 /// A server, and what it is.
@@ -33,7 +33,7 @@ impl Holder {
     }
 }
 
-/// Panics with what differs first, if anything does. Nobody may write meanwhile.
+/// Panics with the first difference, if there is one. No client may write during the call.
 #[track_caller]
 pub fn assert_same(one: &Holder, other: &Holder) {
     if let Some(difference) = first_difference(one, other) {
@@ -70,7 +70,7 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
 struct Pair {
     conns: [Conn; 2],
     has_one_digest: bool,
-    /// Valkey does not tell replicas of a consumer that came to be by a claim of nothing.
+    /// Valkey does not replicate a consumer that was created by a claim of nothing.
     tells_idle_consumers: bool,
 }
 
@@ -157,7 +157,7 @@ impl Pair {
                 let id = group.field("last-delivered-id").map(Reply::to_string);
                 let consumers = group.field("consumers").map(Reply::elements).unwrap_or_default();
                 let consumer = |consumer: &&Reply| {
-                    // By its name in Redis 7.0, or in Valkey.
+                    // The name of the field in Redis 7.0, or in Valkey.
                     let pending = consumer.field("pending").or_else(|| consumer.field("pel"));
                     let pending = pending.expect("XINFO tells what is pending");
                     let counts = tells_idle || !pending.elements().is_empty();

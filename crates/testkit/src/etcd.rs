@@ -21,7 +21,7 @@ const HEALTH_PATIENCE: Duration = Duration::from_secs(2);
 /// How long members may take until they are healthy, on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(120);
 
-/// Members that are to be started.
+/// The members to start.
 #[derive(Debug, Clone)]
 pub struct EtcdLaunch {
     members: usize,

@@ -19,8 +19,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A server of this kind, which sends a snapshot to a replica without waiting for further ones,
-    /// tells every second that it lives, and ends what waits soon after its time.
+    /// A server of this kind. It sends a snapshot to a replica without waiting for more replicas,
+    /// pings its replicas every second, and times out blocked clients soon after their time.
     ///
     /// # Panics
     /// If it is Valkey and there is none, see [`Kind::is_there`].
@@ -37,7 +37,8 @@ impl Kind {
         if self == Kind::Brisk { launch.set("threads", "2") } else { launch }
     }
 
-    /// Whether this machine has it. If not, the test that asks skips a part of itself and says so.
+    /// Reports whether this machine has it. If not, the calling test skips a part of itself and
+    /// says so.
     pub fn is_there(self) -> bool {
         let is_there = self != Kind::Valkey || valkey_binary().is_some();
         if !is_there {
@@ -46,8 +47,8 @@ impl Kind {
         is_there
     }
 
-    /// Whether both compute `DEBUG DIGEST` in the same way: ours computes the one of Redis 7.0, and
-    /// Valkey prints other digits of scores.
+    /// Reports whether both compute `DEBUG DIGEST` in the same way: ours computes the one of Redis
+    /// 7.0, and Valkey prints other digits of scores.
     pub fn has_digest_of(self, other: Kind) -> bool {
         (self == Kind::Valkey) == (other == Kind::Valkey)
     }
@@ -67,12 +68,12 @@ fn valkey_binary() -> Option<PathBuf> {
     std::env::var_os(VALKEY_BIN).map(PathBuf::from)
 }
 
-/// Whether this machine has all of `kinds`; if not, the test that asks says so.
+/// Reports whether this machine has all of `kinds`; if not, the calling test says so.
 pub fn are_there(kinds: &[Kind]) -> bool {
     kinds.iter().all(|kind| kind.is_there())
 }
 
-/// Who replicates from whom, in one line.
+/// The chain of replication, in one line.
 pub fn named(kinds: &[Kind]) -> String {
     kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(" -> ")
 }

@@ -16,10 +16,9 @@
 //! - [`skip`]: what a test prints if this machine lacks what it needs.
 //! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
 //!
-//! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
-//! the engine simply passes the instant it wants, and the next instant to the next call. A test of
-//! a process sees real time; choose deadlines so far away or so long past that
-//! time does not matter.
+//! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of the engine simply
+//! passes the instant it wants, and the next instant to the next call. A test of a process sees real time; choose
+//! expiry times far enough in the future or the past that time does not matter.
 //!
 //! Everything here fails by panicking at the caller's line, as assertions do: a test kit has no
 //! caller who could handle an error. The exception is [`race`], whose findings are values.

@@ -101,7 +101,7 @@ pub fn each_config_of(launch: impl Fn() -> Launch, body: impl Fn(&Config)) {
     }
 }
 
-/// Runs `body` for each I/O back end, for behaviour that has nothing to do with the protocol.
+/// Runs `body` for each I/O back end, for behavior that has nothing to do with the protocol.
 #[track_caller]
 pub fn each_backend(launch: impl Fn() -> Launch, body: impl Fn(&mut Server)) {
     for &backend in backends() {

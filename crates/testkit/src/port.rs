@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 21_000;
 const COUNT: u32 = 10_000;
 
-/// A port nobody else will be given while this value lives.
+/// A port that no other test gets while this value lives.
 #[derive(Debug)]
 pub struct Port {
     number: u16,

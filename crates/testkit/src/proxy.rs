@@ -4,7 +4,7 @@
 //! | fault | how |
 //! |---|---|
 //! | connections break | [`Proxy::cut`], by RST or by FIN; [`Proxy::cut_next_after`] exactly behind a byte |
-//! | nobody is let in | [`Proxy::refuse`] |
+//! | connections are rejected | [`Proxy::refuse`] |
 //! | slow | [`Proxy::delay`] both ways, [`Proxy::throttle`] |
 //! | half open | [`Proxy::stall`]: bytes of a direction stand still; [`Proxy::swallow`]: they are gone |
 //! | cut into pieces | [`Proxy::split`]: a write for each of the first bytes, then of random sizes |
@@ -56,7 +56,7 @@ impl Direction {
 /// Into which pieces the bytes of a connection are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
-    /// So many come byte by byte.
+    /// The number of bytes that arrive one by one.
     pub single_bytes: u64,
     /// Afterwards the pieces have random sizes, of 1 byte to this many.
     pub bytes_max: usize,
@@ -162,38 +162,37 @@ impl Proxy {
         numbers.len()
     }
 
-    /// Cuts the next connection that comes behind exactly so many bytes of a direction.
+    /// Cuts the next connection after exactly this number of bytes of a direction.
     pub fn cut_next_after(&self, direction: Direction, bytes: u64, how: Cut) {
         self.shared.lock().cut_next_after = Some((direction, bytes, how));
     }
 
-    /// Whether who connects is reset at once.
+    /// Sets whether new connections are reset at once.
     pub fn refuse(&self, is_refusing: bool) {
         self.shared.lock().is_refusing = is_refusing;
     }
 
-    /// What is read from now on is written so much later.
+    /// Bytes that are read from now on are written after this delay.
     pub fn delay(&self, delay: Duration) {
         self.change(&Direction::BOTH, |rules| rules.delay = delay);
     }
 
-    /// Each direction of each connection carries at most so many bytes a second.
+    /// Limits each direction of each connection to this number of bytes per second.
     pub fn throttle(&self, bytes_per_s: Option<u64>) {
         self.change(&Direction::BOTH, |rules| rules.bytes_per_s = bytes_per_s);
     }
 
-    /// Whether the bytes of a direction stand still; they go on when they no longer do.
+    /// Stalls or resumes a direction. Stalled bytes are sent when it resumes.
     pub fn stall(&self, direction: Direction, is_stalled: bool) {
         self.change(&[direction], |rules| rules.is_stalled = is_stalled);
     }
 
-    /// Nothing goes through, and nobody is told: what a partition looks like.
+    /// Simulates a partition: no data passes, and neither side is notified.
     pub fn part(&self) {
         self.change(&Direction::BOTH, |rules| rules.is_stalled = true);
     }
 
-    /// Whether the bytes of a direction vanish. A connection that has lost some is good for nothing
-    /// but to be cut.
+    /// Sets whether the bytes of a direction are discarded. A connection that has lost bytes can only be cut.
     pub fn swallow(&self, direction: Direction, is_swallowed: bool) {
         self.change(&[direction], |rules| rules.is_swallowed = is_swallowed);
     }
@@ -236,7 +235,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.lock().is_over = true;
-        // Who waits in accept is woken by a connection.
+        // A connection wakes the thread that waits in accept.
         let _ = TcpStream::connect(("127.0.0.1", self.port()));
         let _ = self.acceptor.take().map(JoinHandle::join);
         self.cut(Cut::Reset);
@@ -432,7 +431,7 @@ impl Shared {
                 };
                 state = self.wait(state, limit);
             };
-            // Before they can arrive: whoever has seen an answer finds the request counted.
+            // Before they can arrive: a client that has seen a reply finds its request counted.
             state.written_bytes[direction as usize] += piece.len() as u64;
             drop(state);
             self.changed.notify_all();

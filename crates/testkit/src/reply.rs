@@ -43,7 +43,7 @@ impl Reply {
         }
     }
 
-    /// Whether this is an error reply.
+    /// Reports whether this is an error reply.
     pub const fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))
     }

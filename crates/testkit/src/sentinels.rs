@@ -25,13 +25,13 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Starts them, and waits until they know one another and so many replicas.
+    /// Starts them, and waits until they know one another and all replicas.
     #[track_caller]
     pub fn watch(primary_port: u16, replicas: usize) -> Sentinels {
         Sentinels::start(primary_port, replicas, None)
     }
 
-    /// The same; who asks them has to say this password.
+    /// The same; clients of these sentinels need this password.
     #[track_caller]
     pub fn with_password(primary_port: u16, replicas: usize, password: &str) -> Sentinels {
         Sentinels::start(primary_port, replicas, Some(password))
@@ -94,7 +94,7 @@ impl Sentinels {
         assert_eq!(self.connect(at).cmd(PERIODS).to_string(), "OK");
     }
 
-    /// What each of them says where the primary is; `None` from who does not answer.
+    /// The address of the primary according to each sentinel; `None` for one that does not reply.
     pub fn told(&self) -> Vec<Option<String>> {
         let password = self.password.as_deref();
         self.servers.iter().map(|server| primary_by(&server.address(), password)).collect()
@@ -113,7 +113,7 @@ impl Sentinels {
         move || sentinels.iter().find_map(|sentinel| primary_by(sentinel, password.as_deref()))
     }
 
-    /// Whether all of them see the primary in good health.
+    /// Reports whether all of them consider the primary healthy.
     pub fn are_content(&self) -> bool {
         (0..COUNT).all(|at| {
             let state = self.connect(at).cmd(&format!("SENTINEL MASTER {SERVICE}"));
@@ -145,7 +145,7 @@ impl Sentinels {
     }
 }
 
-/// What this sentinel says where the primary is.
+/// The address of the primary according to this sentinel.
 fn primary_by(sentinel: &str, password: Option<&str>) -> Option<String> {
     let mut conn = Conn::try_tcp(sentinel).ok()?;
     conn.give_up_after(PATIENCE);

@@ -96,8 +96,8 @@ impl Launch {
         self
     }
 
-    /// Gives it a configuration file with this text, which it may rewrite. What is set by [`Launch::set`]
-    /// comes behind it, also when the server is started again.
+    /// Gives it a configuration file with this text, which it may rewrite. Settings of [`Launch::set`] come after it,
+    /// even when the server is started again.
     pub fn file(mut self, text: &str) -> Launch {
         self.file = Some(text.to_owned());
         self
@@ -245,7 +245,7 @@ impl Launch {
     }
 }
 
-/// Whether the tests run against a real Redis; see [`SUBJECT`].
+/// Reports whether the tests run against a real Redis; see [`SUBJECT`].
 pub fn subject_is_redis() -> bool {
     std::env::var(SUBJECT).is_ok_and(|subject| subject == "redis")
 }
@@ -258,7 +258,7 @@ pub fn redis_binary() -> PathBuf {
 /// A program that comes with the real Redis, such as `redis-check-aof`.
 pub fn redis_tool(name: &str) -> PathBuf {
     let server = redis_binary();
-    // Beside a server that is named by its path, in `PATH` otherwise.
+    // Next to a server that is named by its path, in `PATH` otherwise.
     if server.components().count() > 1 { server.with_file_name(name) } else { name.into() }
 }
 
@@ -305,7 +305,7 @@ fn build_brisk() -> Result<PathBuf, String> {
     Ok(profile_dir.join("brisk-server"))
 }
 
-/// The folder of the workspace's `Cargo.toml`.
+/// The directory of the workspace's `Cargo.toml`.
 pub fn workspace_root() -> &'static Path {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_dir.ancestors().nth(2).unwrap_or(crate_dir)
@@ -396,14 +396,14 @@ impl Server {
             .and_then(|mut conn| conn.try_cmd("PING"))
             .is_ok_and(|reply| {
                 let reply = reply.to_string();
-                // A server that asks for a password does not say that it is loading.
+                // A server that requires a password does not say that it is loading.
                 let hides_loading =
                     reply.starts_with("(error) NOAUTH") && !self.is_ready_by_its_log();
                 while_loading || !(reply.starts_with("(error) LOADING") || hides_loading)
             })
     }
 
-    /// Whether the server has logged since its last start that it is ready; also if it logs elsewhere, or loads
+    /// Reports whether the server has logged since its last start that it is ready; true if it logs elsewhere, or loads
     /// nothing since it is a sentinel.
     fn is_ready_by_its_log(&self) -> bool {
         let log = self.log();
@@ -472,7 +472,7 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
     }
 
-    /// Whether the process still runs.
+    /// Reports whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -491,7 +491,7 @@ impl Server {
         }
     }
 
-    /// Waits for the end of a process that was told to end, which must be an orderly one; its log.
+    /// Waits for the exit of a process after a shutdown request, which must be a clean shutdown; returns its log.
     #[track_caller]
     pub fn ended(mut self) -> String {
         crate::wait::wait_until("the server has ended", || !self.is_running());

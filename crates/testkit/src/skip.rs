@@ -8,7 +8,7 @@ pub fn skipped(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a thread of a test");
     let line = format!("skipped: {test}: {reason}\n");
-    // Neither `eprint!`, whose text is shown only if the test fails, nor several writes, between which
-    // others may write.
+    // Not `eprint!`, whose text is shown only if the test fails, and not several writes, since other output could come
+    // in between.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! Folders for tests.
+//! Temporary directories for tests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -15,7 +15,7 @@ pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     assert!(holds_within(DEADLINE, condition), "waited {DEADLINE:?} in vain for: {what}");
 }
 
-/// Waits until `condition` holds or `limit` has passed; tells whether it held.
+/// Waits until `condition` holds or `limit` has passed; returns whether it held.
 pub fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let give_up = Instant::now() + limit;
     loop {

@@ -138,19 +138,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cut_at_blanks_and_kept_together_by_quotes() {
+    fn words_are_split_at_blanks_and_kept_together_by_quotes() {
         let words = split(r#"SET  'some key' "a\x00\r\n\"b" plain'quote"#).unwrap();
         assert_eq!(words, [&b"SET"[..], b"some key", b"a\x00\r\n\"b", b"plain'quote"]);
     }
 
     #[test]
-    fn an_open_quote_is_refused() {
+    fn an_open_quote_is_rejected() {
         assert_eq!(split("GET 'k"), None);
         assert_eq!(split("GET \"k\\"), None);
     }
 
     #[test]
-    fn what_is_printed_can_be_read_back() {
+    fn printed_words_can_be_read_back() {
         let words = [&b"SET"[..], b"", b"\x00\xff\r\n\t\"'\\", b"it's", b"x y"];
         assert_eq!(split(&line(&words)).unwrap(), words);
     }

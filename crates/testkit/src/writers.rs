@@ -1,5 +1,5 @@
-//! Clients that change values of every type, by every command of Redis 7.0 that replicas are not told
-//! as it was sent: what is random, relative to now, waits, or depends on what is there.
+//! Clients that change values of every type, by every command of Redis 7.0 that is not replicated as it was sent:
+//! random ones, those with relative times, blocking ones, and those that depend on the dataset.
 //!
 //! The same seed gives the same commands of a client; in which order those of several clients are
 //! executed is up to the server. Keys are few, so that commands meet each other's values. Only keys
@@ -138,7 +138,7 @@ const LINES: &[&str] = &[
     "FUNCTION DELETE lib{n}",
 ];
 
-/// What comes but now and then: of a thousand steps, so many are one of these.
+/// The number of rare commands in a thousand steps.
 const RARE_PER_THOUSAND: usize = 8;
 const RARE: &[&str] = &[
     "FLUSHDB",
@@ -161,11 +161,11 @@ pub struct Writers {
     rare_per_thousand: usize,
 }
 
-/// What they did.
+/// The counts of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written {
     pub commands: u64,
-    /// Of these, answered by an error.
+    /// Error replies to these.
     pub errors: u64,
 }
 
@@ -183,7 +183,7 @@ impl Writers {
         self
     }
 
-    /// So many at once, each of which writes while `goes_on` says so of how many steps it has made.
+    /// Runs this number of clients at once. Each writes while `goes_on` returns true for the number of its steps.
     ///
     /// # Panics
     /// If a connection fails or a command is refused as none.
@@ -239,7 +239,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// What is sent next without a reply between.
+    /// The lines that are sent next, before any reply is read.
     fn next(&mut self) -> Vec<String> {
         self.step += 1;
         let way = self.random.below(100);

@@ -67,7 +67,7 @@ fn assert_carries(client: TcpStream, server: TcpStream, len: usize) {
 }
 
 #[test]
-fn bytes_and_ends_go_both_ways() {
+fn bytes_and_ends_of_streams_are_forwarded_both_ways() {
     let link = Link::new();
     let (client, server) = link.open();
     assert_carries(client, server, 3_000_000);
@@ -77,7 +77,7 @@ fn bytes_and_ends_go_both_ways() {
 }
 
 #[test]
-fn whatever_slows_and_splits_changes_nothing() {
+fn delays_and_splits_do_not_change_the_data() {
     let link = Link::new();
     let split = Some(Split { single_bytes: 500, bytes_max: 900, seed: 1 });
     let (client, server) = link.open();
@@ -118,7 +118,7 @@ fn a_reset_is_one_and_an_end_is_one() {
 }
 
 #[test]
-fn a_connection_is_cut_behind_exactly_so_many_bytes() {
+fn a_connection_is_cut_after_exactly_n_bytes() {
     let link = Link::new();
     for (direction, bytes) in [(ToServer, 1), (ToClient, 1), (ToServer, 70_000), (ToClient, 999)] {
         link.proxy.cut_next_after(direction, bytes, Cut::End);
@@ -128,7 +128,7 @@ fn a_connection_is_cut_behind_exactly_so_many_bytes() {
             ToClient => (server, client),
         };
         let all = noise(100_000);
-        // It fails when the connection is cut meanwhile.
+        // It fails if the connection is cut in the meantime.
         let _ = from.write_all(&all);
         let mut got = Vec::new();
         to.read_to_end(&mut got).unwrap();
@@ -140,7 +140,7 @@ fn a_connection_is_cut_behind_exactly_so_many_bytes() {
 }
 
 #[test]
-fn who_is_refused_is_reset_and_who_was_there_stays() {
+fn rejected_connections_are_reset_and_open_ones_stay() {
     let link = Link::new();
     let (client, server) = link.open();
     link.proxy.refuse(true);
@@ -153,7 +153,7 @@ fn who_is_refused_is_reset_and_who_was_there_stays() {
 }
 
 #[test]
-fn who_connects_while_no_server_is_there_is_reset() {
+fn a_connection_without_a_server_is_reset() {
     let Link { listener, proxy } = Link::new();
     drop(listener);
     let mut refused = TcpStream::connect(proxy.address()).unwrap();
@@ -161,7 +161,7 @@ fn who_connects_while_no_server_is_there_is_reset() {
 }
 
 #[test]
-fn a_direction_stands_still_and_goes_on() {
+fn a_direction_can_be_stalled_and_resumed() {
     let link = Link::new();
     let (mut client, mut server) = link.open();
     link.proxy.stall(ToClient, true);
@@ -183,7 +183,7 @@ fn a_direction_stands_still_and_goes_on() {
 }
 
 #[test]
-fn what_is_swallowed_never_arrives() {
+fn swallowed_bytes_never_arrive() {
     let link = Link::new();
     let (mut client, mut server) = link.open();
     link.proxy.swallow(ToServer, true);

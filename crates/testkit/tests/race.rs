@@ -110,7 +110,7 @@ fn a_read_between_two_commands_of_a_transaction_is_noticed() {
 }
 
 #[test]
-fn an_item_that_comes_twice_is_noticed() {
+fn a_duplicate_item_is_noticed() {
     let pops = |first, second| {
         [
             by(0, (0, 1), Op::Push(0, RIGHT, vec![7, 8]), number(2)),
@@ -153,7 +153,7 @@ fn a_pop_out_of_order_is_noticed() {
 }
 
 #[test]
-fn a_wait_gets_what_comes_while_it_lasts_and_no_item_before() {
+fn a_wait_gets_items_that_arrive_during_it() {
     let waits = |times, answer| {
         [
             by(0, (10, 20), Op::Push(1, RIGHT, vec![7]), number(1)),
@@ -180,14 +180,14 @@ fn a_watch_that_missed_a_change_is_noticed() {
     let ran = || list(&[ok()]);
     refuse(&watched((10, 20), ran()));
     accept(&watched((10, 20), Reply::Null));
-    // Before the watch, or behind the transaction, as far as anybody can tell.
+    // Before the watch, or after the transaction: no client can distinguish them.
     accept(&watched((35, 50), ran()));
     accept(&watched((35, 50), Reply::Null));
     refuse(&watched((50, 60), Reply::Null));
 }
 
 #[test]
-fn what_changes_nothing_breaks_no_watch() {
+fn operations_without_effect_break_no_watch() {
     let watched = |op: Op, done: Reply, answer: Reply| {
         [
             by(0, (0, 1), Op::Watch(vec![Key::Text(0), Key::List(0)]), ok()),
@@ -204,7 +204,7 @@ fn what_changes_nothing_breaks_no_watch() {
 }
 
 #[test]
-fn what_leaves_a_list_as_it_was_breaks_a_watch_all_the_same() {
+fn a_move_that_leaves_a_list_equal_still_breaks_a_watch() {
     let moved = |times| {
         [
             by(0, (0, 1), Op::Push(0, RIGHT, vec![7]), number(1)),
@@ -233,14 +233,14 @@ fn a_compare_and_set_that_two_win_is_noticed() {
     refuse(&both(0, 0));
 }
 
-/// What a faulty server does wrong.
+/// The fault of a faulty server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// Runs the commands of a transaction as they come.
     Torn,
     /// Says OK to WATCH.
     BlindWatch,
-    /// Answers some reads with what it answered before.
+    /// Repeats earlier replies to some reads.
     StaleRead,
     /// Puts a popped item back, now and then.
     Twice,
@@ -340,7 +340,7 @@ impl Relay {
             }
             ("DISCARD", Some(_)) => Some(b"+OK\r\n".to_vec()),
             (_, Some(mut answers)) => {
-                // A command that would wait is answered as inside a transaction.
+                // A command that would block gets the reply that it has inside a transaction.
                 let waits = name.starts_with('B');
                 answers.push(if waits { b"*-1\r\n".to_vec() } else { self.ask(request)? });
                 self.queued = Some(answers);

@@ -23,10 +23,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::{Command, Stdio};
 
-/// Where the files go, in the folder of the workspace.
+/// The directory of the files, in the workspace.
 pub const FOLDER: &str = "crates/client/src/commands";
 
-/// What has the commands as methods.
+/// A type that has the commands as methods.
 struct Owner {
     /// Its type, and where that is.
     name: &'static str,
@@ -72,7 +72,7 @@ pub fn table() -> CommandTable {
     brisk_server::commands::table(&[]).expect("nothing is renamed").0
 }
 
-/// Rows, and the functions that each has become.
+/// Rows, and the functions generated for each.
 pub fn functions(table: &CommandTable) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for call in rows::calls(table).calls {
@@ -97,7 +97,7 @@ pub fn replies_of_nothing(table: &CommandTable) -> Vec<&'static str> {
     said.into_iter().chain(switches.map(|(name, ..)| *name)).chain(notes).collect()
 }
 
-/// All files: path in [`FOLDER`], and text.
+/// All files: the path in [`FOLDER`], and the text.
 ///
 /// # Errors
 /// `rustfmt` is not there, or takes something for no Rust.
@@ -259,7 +259,7 @@ fn special(calls: &Calls<'_>) -> String {
         let words: Vec<&str> = words.into_iter().collect();
         format!("\n/// {about}\npub(crate) const {name}: &[&str] = &{words:?};\n")
     };
-    // XREAD and its like wait only if they are told to.
+    // XREAD and similar commands block only on request.
     list("Commands that change the state of their connection; sorted.", "BINDING", |call| {
         call.traits.binds
     }) + &list("Commands that may block until another client acts; sorted.", "BLOCKING", |call| {

@@ -1,4 +1,4 @@
-//! What functions, methods, parameters and types are called.
+//! The names of functions, methods, parameters and types.
 
 /// Words of the protocol that are several words.
 const TOKENS: &[(&str, &str)] = &[
@@ -103,22 +103,22 @@ pub(super) const CHOICES: &[(&[&str], &str, &str)] = &[
     (&["MIN", "MAX"], "Extreme", "An end of a sorted set"),
     (&["BEFORE", "AFTER"], "Place", "Where an element goes"),
     (&["M", "KM", "FT", "MI"], "Unit", "A unit of length"),
-    (&["SUM", "MIN", "MAX"], "Aggregate", "What becomes of the scores of a member"),
-    (&["WRAP", "SAT", "FAIL"], "Overflow", "What becomes of a number that does not fit"),
-    (&["YES", "NO"], "YesNo", "Whether it is so"),
-    (&["ON", "OFF"], "Switch", "Whether it is switched on"),
-    (&["ON", "OFF", "SKIP"], "Replies", "Which commands are answered"),
+    (&["SUM", "MIN", "MAX"], "Aggregate", "How the scores of a member are combined"),
+    (&["WRAP", "SAT", "FAIL"], "Overflow", "The effect of an overflow"),
+    (&["YES", "NO"], "YesNo", "Yes or no"),
+    (&["ON", "OFF"], "Switch", "On or off"),
+    (&["ON", "OFF", "SKIP"], "Replies", "The replies that the server sends"),
     (&["YES", "SYNC", "NO"], "ScriptDebugging", "How scripts are debugged"),
     (
         &["MEMORY", "LOG", "DISK", "DEFAULT"],
         "Durability",
-        "How safe a write has to be to be answered",
+        "How safe a write must be before the server replies to it",
     ),
-    (&["NORMAL", "MASTER", "REPLICA", "PUBSUB"], "ClientType", "Which clients"),
+    (&["NORMAL", "MASTER", "REPLICA", "PUBSUB"], "ClientType", "The type of the clients"),
     (
         &["NORMAL", "MASTER", "SLAVE", "REPLICA", "PUBSUB"],
         "KilledType",
-        "Which clients are disconnected",
+        "The type of the clients to disconnect",
     ),
 ];
 

@@ -1,11 +1,11 @@
-//! What the reply of each command is made into: the one fact about a command that its row does not say.
+//! The type of each command's reply: the one fact about a command that its row does not state.
 //!
-//! What people usually do not look at has a type of its own, so that it need not be told; what they read is a
-//! `T` of theirs, and where a reply also names the key, that is a `K` of theirs.
+//! A reply that callers rarely use has a fixed type, so that they need not name one. A reply that they read is a `T` of
+//! their choice, and if a reply also has the key, that is a `K` of their choice.
 
 /// Types, and the functions whose replies have them.
 pub(super) const REPLIES: &[(&str, &str)] = &[
-    // It is done, or an error.
+    // Success or an error.
     (
         "()",
         "acl_load acl_log_reset acl_save acl_setuser asking auth client_caching client_capa client_durability \
@@ -103,7 +103,7 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
 /// The type of the replies of `function`.
 ///
 /// # Panics
-/// If nobody said it.
+/// If REPLIES does not have it.
 pub(super) fn reply(function: &str) -> &'static str {
     let of = |names: &str| names.split_whitespace().any(|name| name == function);
     let found = REPLIES.iter().find(|(_, names)| of(names));
@@ -127,7 +127,7 @@ pub(super) const SWITCHES: &[(&str, &str, &str)] = &[
     ("zrevrank", "with_score", "Option<(i64, f64)>"),
 ];
 
-/// What is to be known of a type that says little.
+/// Notes on types that need an explanation.
 pub(super) const NOTES: &[(&str, &str)] = &[
     ("set", "True if the value was written; false if a condition was not met."),
     ("hgetall", "A map, or a list of pairs."),

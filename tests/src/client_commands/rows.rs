@@ -6,7 +6,7 @@ use super::tree::{BLOCK, Function, Method, Node, functions, variants};
 use brisk_engine::command::{Flags, InMulti, Spec};
 use brisk_engine::table::CommandTable;
 
-/// What the way to the server depends on.
+/// The properties that decide how a command is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Traits {
     pub(super) reads_only: bool,
@@ -66,15 +66,15 @@ pub(super) struct Calls<'a> {
     pub(super) options: Vec<Options>,
 }
 
-/// Commands that change what the connection is, or tell what was done on it, beside those whose rows say so
-/// by what they do to a transaction or a database, or as a part of Pub/Sub.
+/// Commands that change the state of their connection, or report what was done on it, in addition to those whose rows
+/// show this by their effect on a transaction or a database, or as a part of Pub/Sub.
 const BINDS: &[&str] = &[
-    // Who the connection is.
+    // The identity of the connection.
     "auth",
     "client|setinfo",
     "client|setname",
     "hello",
-    // How it is answered.
+    // The form of its replies.
     "client|caching",
     "client|capa",
     "client|durability",
@@ -82,14 +82,14 @@ const BINDS: &[&str] = &[
     "client|tracking",
     "monitor",
     "script|debug",
-    // How its commands are taken.
+    // How its commands are processed.
     "asking",
     "client|no-evict",
     "client|no-touch",
     "readonly",
     "readwrite",
     "unwatch",
-    // What is behind them is queued, or may be refused.
+    // Later commands are queued, or may be rejected.
     "multi",
     "watch",
     // They speak of what was written on this connection.

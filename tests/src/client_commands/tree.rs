@@ -1,5 +1,5 @@
-//! The arguments of a command as a tree that can be reshaped: the row's own, but for what a typed function
-//! needs to be told apart.
+//! The arguments of a command as a tree that can be reshaped: those of the row, except for distinctions that a typed
+//! function needs.
 
 use super::names;
 use brisk_engine::command::{Arg, ArgKind};
@@ -16,7 +16,7 @@ pub(super) struct Node {
     pub(super) repeats_token: bool,
 }
 
-/// What it is.
+/// The kind of a node.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Word,
@@ -131,7 +131,7 @@ const WORDS: &[(&str, &str)] = &[
     ("replconf", "words"),
 ];
 
-/// Arguments that may be left out, which nobody wants to: parameters, that may be of no words.
+/// Optional arguments that every caller gives: they become parameters, which may be empty.
 const WANTED: &[(&str, &str)] = &[
     ("acl|setuser", "rule"),
     ("pfadd", "element"),
@@ -151,7 +151,7 @@ pub(super) fn variants(row: &str, args: &[Arg]) -> Vec<Variant> {
         wanted.unwrap_or_else(|| panic!("{row} has no {name}")).optional = false;
     }
     if row == "client|kill" {
-        // The old form, an address alone, cannot be told from the filters.
+        // The old form, an address alone, cannot be distinguished from the filters.
         nodes = filters(&nodes);
     }
     let forks: Vec<_> = FORKS.iter().filter(|(name, ..)| *name == row).collect();
@@ -433,8 +433,8 @@ fn method(row: &str, name: String, phrase: Phrase, syntax: &str, since: &'static
     }
 }
 
-/// What is required of the block is a method, or one for each alternative; optional parts before and behind
-/// it are methods of their own.
+/// The required part of the block is a method, or one for each alternative; optional parts before and after it are
+/// separate methods.
 fn block(row: &str, node: &Node, parts: &[Node], since: &'static str, found: &mut Vec<Method>) {
     let first = parts.iter().position(|part| !part.optional);
     let last = parts.iter().rposition(|part| !part.optional);

@@ -6,7 +6,7 @@ use super::rows::{Call, Options};
 use super::tree::{Method, Piece};
 use std::fmt::Write;
 
-/// What a line of a comment may be long.
+/// The maximum length of a line of a comment.
 const COMMENT_MAX: usize = 106;
 
 /// A comment of these paragraphs, whose lines begin with `mark`.
@@ -17,7 +17,7 @@ pub(super) fn docs(out: &mut String, mark: &str, paragraphs: &[String]) {
         }
         let mut line = String::new();
         for word in paragraph.split(' ') {
-            // What would begin a list or a title does not begin a line.
+            // A word that would begin a list or a title does not begin a line.
             let begins = word.starts_with(|c: char| c.is_alphabetic() || "[`(".contains(c));
             if begins && !line.is_empty() && line.len() + 1 + word.len() > COMMENT_MAX {
                 let _ = writeln!(out, "{mark} {line}");
@@ -92,7 +92,7 @@ impl Call<'_> {
         self.reply.contains('T')
     }
 
-    /// The type of the command, of somebody.
+    /// The type of the command, with the owner `whose`.
     fn command(&self, whose: &str) -> String {
         match &self.options {
             Some(options) => format!("Command<{whose}, {}, options::{options}>", self.reply),
@@ -232,7 +232,7 @@ fn write_option(out: &mut String, method: &Method, generics: &str, to: &str, the
         about += " May be called again.";
     }
     if let Some(before) = &method.behind {
-        let _ = write!(about, " Only behind `{before}`.");
+        let _ = write!(about, " Only after `{before}`.");
     }
     docs(out, "///", &[about]);
     let own = if method.is_last { "mut self" } else { "self" };

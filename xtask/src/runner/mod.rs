@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Processes at once for each CPU of the machine.
 const JOBS_PER_CPU: usize = 4;
-/// Processes at once, however many CPUs there are.
+/// The maximum number of concurrent processes on any number of CPUs.
 const JOBS_MAX: usize = 32;
 /// A process of the gate that prints no result for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(600);

@@ -104,7 +104,7 @@ fn forward(mut from: impl Read + Send + 'static, to: Sender<Event>, event: fn(Ve
 enum Taken {
     /// Both outputs are closed.
     Closed,
-    /// Nothing was printed for the time that was allowed.
+    /// Nothing was printed for the allowed time.
     Silent,
     /// It is time to look at the process.
     Tick,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_process_is_given_whole_with_its_status() {
+    fn the_complete_output_of_a_process_is_returned_with_its_status() {
         let ended = shell("echo a; echo b >&2; printf c; exit 3", LONG);
         assert_eq!(text(&ended), ["a", "c"]);
         assert_eq!(ended.errors, "b\n");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_left_behind_does_not_keep_the_runner() {
+    fn a_leftover_process_does_not_block_the_runner() {
         let ended = shell("sleep 1000 & echo $!", LONG);
         assert!(matches!(ended.end, End::Exited(status) if status.success()));
         assert!(ended.elapsed < LONG);

@@ -1,4 +1,5 @@
-//! A full copy: from REPLICAOF until the replica has everything, and the waits of a client of the primary meanwhile.
+//! A full copy: from REPLICAOF until the replica has everything, and the waits of a client of the primary during this
+//! time.
 //!
 //! The primary has one CPU and the replica the other one. There, a thread with a higher priority sends the primary a
 //! GET or a SET every two ms.

@@ -61,7 +61,7 @@ pub(super) fn shorter(case: &Case<'_>, names: &Names) -> Option<Advice> {
         other => other.clone(),
     };
     let short = Pattern(parts.iter().enumerate().map(shorten).collect());
-    // A single key is not worth a name that nobody understands.
+    // A single key does not justify a cryptic name.
     if saved == 0 || !parts.iter().any(Part::varies) {
         return None;
     }
@@ -70,7 +70,7 @@ pub(super) fn shorter(case: &Case<'_>, names: &Names) -> Option<Advice> {
     Some(case.advice(Means::ShorterKeys, case.group.keys as f64, bytes, how))
 }
 
-/// What is saved if all keys are shorter by so many bytes.
+/// The savings if all keys are `by` bytes shorter.
 fn by_key_length(case: &Case<'_>, by: f64) -> Bytes {
     let Models { redis, .. } = &case.findings.models;
     let group = case.group;
@@ -173,7 +173,7 @@ fn base_of(pattern: &Pattern) -> String {
     }
 }
 
-/// What hashes take that hold so many keys, evenly.
+/// The memory of hashes among which this number of keys is spread evenly.
 fn shards_cost(case: &Case<'_>, shards: f64, keys: f64, entries: f64, base: usize) -> Bytes {
     let Models { redis, brisk } = &case.findings.models;
     let each = (entries / shards).round() as u64;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_shortened_as_far_as_they_stay_different() {
+    fn words_are_shortened_while_they_stay_different() {
         let words = ["user", "users", "unit", "größe"].map(|word| word.as_bytes().to_vec());
         let names = Names([(Vec::new(), words.into())].into());
         assert_eq!(names.shortened(&[], b"unit"), b"un");

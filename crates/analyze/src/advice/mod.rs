@@ -1,4 +1,4 @@
-//! What could be done, and what it would save with these data.
+//! Possible changes, and the memory that each would save with this data.
 //!
 //! | part | about |
 //! |---|---|
@@ -72,7 +72,7 @@ pub struct Advice {
     /// Keys that it concerns.
     pub keys: u64,
     pub saved: Bytes,
-    /// What exactly is to be done.
+    /// The change in detail.
     pub how: String,
     /// What to know before.
     pub note: Option<String>,
@@ -92,7 +92,7 @@ impl Case<'_> {
         Advice { means, pattern, group, keys: keys.round() as u64, saved, how, note: None }
     }
 
-    /// What tables shrink by if so many keys of the database go.
+    /// The memory by which tables shrink if this number of keys of the database is removed.
     pub(crate) fn places_saved(&self, keys: f64) -> Bytes {
         let Some(database) = self.findings.databases.get(&self.key.db) else {
             return Bytes::default();

@@ -8,9 +8,9 @@ use crate::record::Kind;
 
 /// Limits are raised only as far as needed for this part of what the highest would save.
 const LIMIT_PART: f64 = 0.9;
-/// A key without a deadline that nobody has used for so long is taken to be forgotten.
+/// A key without a TTL that has not been used for this time counts as forgotten.
 const FORGOTTEN_SPAN: usize = 4;
-/// If so many keys of a pattern have a deadline, the others seem to lack theirs.
+/// If this share of the keys of a pattern has a TTL, the others seem to lack theirs.
 const MOSTLY: f64 = 0.5;
 
 /// Higher limits up to which collections are packed.
@@ -137,7 +137,8 @@ pub(super) fn without_ttl(case: &Case<'_>) -> Option<Advice> {
         let keys: u64 = group.idle_forever.keys[behind..].iter().sum();
         let mut bytes = Bytes::default();
         group.idle_forever.bytes[behind..].iter().for_each(|more| bytes.add(*more));
-        // What the server said holds for Redis alone; Brisk's part follows from the models.
+        // The sizes that the server reported are those of Redis only; the savings in Brisk follow
+        // from the models.
         if bytes.brisk == 0.0 && group.bytes.redis > 0.0 {
             bytes.brisk = bytes.redis * group.bytes.brisk / group.bytes.redis;
         }

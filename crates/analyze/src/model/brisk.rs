@@ -1,5 +1,5 @@
-//! What keys take in Brisk. A key, its deadline and a short value are one allocation (`docs/design/entry.md`); large
-//! collections lie in segments (`docs/design/segments.md`), sorted sets in leaves of up to 64 members.
+//! The memory of keys in Brisk. A key, its expiry time and a short value are one allocation (`docs/design/entry.md`);
+//! large collections lie in segments (`docs/design/segments.md`), sorted sets in leaves of up to 64 members.
 
 use super::Classes;
 use super::shape::{LISTPACK_BYTES, Shape};
@@ -14,7 +14,7 @@ const LONG_KEY: u64 = 4;
 const INLINE_MAX: u64 = (1 << 16) - 1;
 const SHARED_STRING: u64 = 48;
 const PAGE: u64 = 4096;
-/// A database has so many slots, which are there without keys, too; each has a table of buckets.
+/// The number of slots of a database, which exist even without keys; each has a table of buckets.
 const SLOTS: f64 = 16_384.0;
 const BUCKET: u64 = 64;
 /// Keys of a bucket when its table grows.
@@ -23,7 +23,7 @@ const BUCKET_KEYS: f64 = 6.5;
 /// (`table/mod.rs` of `structures`: 13 to 15 bytes.)
 const SLOT_KEYS_MANY: f64 = 100.0;
 const PLACE: f64 = 14.0;
-/// What the head of an element in a segment takes: with a value, with a long key, with a long value.
+/// The head of an element in a segment: with a value, with a long key, with a long value.
 const ELEMENT_HEAD: u64 = 1;
 const ELEMENT_SHORT_MAX: u64 = 31;
 const ELEMENT_VALUE_SHORT_MAX: u64 = 253;
@@ -35,11 +35,12 @@ const ELEMENT_OUTSIDE: u64 = 16 + 16 + 2;
 const SEGMENTS: u64 = 280;
 const INDEX: f64 = 6.2;
 const ARENA_FILLED: f64 = 0.92;
-/// The same of the leaves of a sorted set, with bytes for each member besides its text, and of the set.
+/// The same for the leaves of a sorted set, with the bytes for each member in addition to its text, and for the set.
 const LEAF_FILLED: f64 = 0.95;
 const MEMBER: f64 = 26.5;
 const SORTED_SET: u64 = 700;
-/// Sets up to this are listpacks, as from Redis 7.2 on, whatever a file of earlier servers says.
+/// Sets up to this size are listpacks, as in Redis 7.2 and later, even if a file of an earlier server has another
+/// encoding.
 const SET_PACKED_ENTRIES: u64 = 128;
 const SET_PACKED_TEXT: u64 = 64;
 const QUICKLIST: u64 = 200;
@@ -55,7 +56,7 @@ const STREAM_PENDING: u64 = 60;
 pub struct Brisk;
 
 impl Brisk {
-    /// What an allocation takes.
+    /// The memory of an allocation.
     #[must_use]
     pub fn class(bytes: u64) -> u64 {
         Classes::USUAL.of(bytes)
@@ -81,7 +82,7 @@ impl Brisk {
         Brisk::member(field) + value
     }
 
-    /// The tables of a database with so many keys: by chance each slot has its part, more or less.
+    /// The tables of a database with this number of keys: by chance, each slot has more or less than its share.
     #[must_use]
     pub fn places(&self, keys: u64) -> u64 {
         let mean = keys as f64 / SLOTS;
@@ -167,26 +168,26 @@ impl Brisk {
         if len > INLINE_MAX { SHARED_STRING + len.next_multiple_of(PAGE) } else { 0 }
     }
 
-    /// A collection in one listpack, whose entries have so many bytes, besides its key.
+    /// A collection in one listpack with `entries` bytes of entries, without its key.
     #[must_use]
     pub fn packed(&self, entries: u64) -> u64 {
         Brisk::class(LISTPACK_BYTES + entries)
     }
 
-    /// A set of integers besides its key.
+    /// A set of integers, without its key.
     #[must_use]
     pub fn intset(&self, members: u64, width: u64) -> u64 {
         const HEAD: u64 = 8;
         Brisk::class(HEAD + members * width)
     }
 
-    /// A hash or set in segments, besides its key; `arena` is what its elements take there.
+    /// A hash or set in segments, without its key; `arena` is the memory of its elements there.
     #[must_use]
     pub fn table(&self, elements: u64, arena: u64) -> u64 {
         SEGMENTS + (elements as f64 * INDEX + arena as f64 / ARENA_FILLED) as u64
     }
 
-    /// A node of a list that is compressed to so many bytes.
+    /// A node of a list that is compressed to `bytes` bytes.
     #[must_use]
     pub fn compressed_node(&self, bytes: u64) -> u64 {
         Brisk::class(NODE_COMPRESSED + bytes)

@@ -1,4 +1,4 @@
-//! What a key costs: in Redis 7 and in Brisk, as it is and as it would be in another form.
+//! The memory of a key in Redis 7 and in Brisk, in its current form and in others.
 //!
 //! | part | about |
 //! |---|---|
@@ -45,7 +45,7 @@ impl Classes {
         self.quantum
     }
 
-    /// What an allocation of `bytes` takes: steps of the quantum, then four classes per doubling.
+    /// The memory of an allocation of `bytes`: steps of the quantum, then four classes per doubling.
     #[must_use]
     pub fn of(self, bytes: u64) -> u64 {
         if bytes <= 8 {
@@ -89,7 +89,7 @@ impl Bytes {
         Bytes { redis: self.redis * factor, brisk: self.brisk * factor }
     }
 
-    /// What is left of each above another, which may be less than nothing.
+    /// The difference of each; it may be negative.
     #[must_use]
     pub fn minus(self, other: Bytes) -> Bytes {
         Bytes { redis: self.redis - other.redis, brisk: self.brisk - other.brisk }

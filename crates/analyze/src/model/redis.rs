@@ -1,4 +1,4 @@
-//! What keys take in Redis 7.0: the allocations of each structure, rounded to their classes.
+//! The memory of keys in Redis 7.0: the allocations of each structure, rounded to their classes.
 //!
 //! ```text
 //!  key       entry of the table (24) · name · with a deadline an entry of the second table (24)
@@ -57,7 +57,7 @@ impl Redis {
         self.classes
     }
 
-    /// A string as Redis keeps it: its head, the text, and a zero.
+    /// A string as Redis stores it: its head, the text, and a zero byte.
     #[must_use]
     pub fn sds(&self, len: u64) -> u64 {
         let head = match len {
@@ -77,7 +77,7 @@ impl Redis {
         entries * self.classes.of(TABLE_ENTRY) + self.sds(len)
     }
 
-    /// The places of a table for so many keys.
+    /// The table of a database with this number of keys.
     #[must_use]
     pub fn places(&self, keys: u64) -> u64 {
         if keys == 0 { 0 } else { self.classes.of(POINTER * places(keys)) }
@@ -112,7 +112,7 @@ impl Redis {
         if digits <= SHARED_INTEGER_DIGITS { 0 } else { self.classes.of(OBJECT) }
     }
 
-    /// A collection in one listpack, whose entries have so many bytes.
+    /// A collection in one listpack with `entries` bytes of entries.
     #[must_use]
     pub fn packed(&self, entries: u64) -> u64 {
         self.classes.of(OBJECT) + self.classes.of(LISTPACK_BYTES + entries)
@@ -171,7 +171,7 @@ impl Redis {
             + shape.pending * STREAM_PENDING
     }
 
-    /// A node of a list that is compressed to so many bytes.
+    /// A node of a list that is compressed to `bytes` bytes.
     #[must_use]
     pub fn compressed_node(&self, bytes: u64) -> u64 {
         const LENGTH: u64 = 8;

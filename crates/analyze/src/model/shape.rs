@@ -13,7 +13,7 @@ use brisk_structures::listpack::{Item, ListPack};
 pub const LISTPACK_BYTES: u64 = 7;
 /// Bytes of a node of a list, as `list-max-listpack-size` has it without a word.
 pub const NODE_BYTES_MAX: u64 = 8192;
-/// What is added to an element when a node is asked for room.
+/// The overhead of an element when a node is checked for room.
 const NODE_ENTRY_BYTES: u64 = 8;
 /// Text of a score that is no whole number: 17 digits and a point.
 const SCORE_TEXT_BYTES: u64 = 19;
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
 mod tests {
     use super::*;
 
-    /// The listpacks themselves tell what their entries take.
+    /// The listpacks themselves show the sizes of their entries.
     #[test]
     fn entries_have_the_sizes_of_the_format() {
         let long = "x".repeat(5000);

@@ -1,4 +1,4 @@
-//! Patterns of keys, found without being told: what varies from key to key becomes a mark.
+//! Finds patterns of keys without configuration: parts that vary from key to key become placeholders.
 //!
 //! | part | about |
 //! |---|---|
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// Tokens of a key that are looked at; what follows is one mark.
 pub const TOKENS_MAX: usize = 24;
-/// A longer word is no name that somebody has chosen.
+/// A longer word is not a name that a person has chosen.
 const WORD_BYTES_MAX: usize = 48;
 /// A word of hexadecimal digits is a mark from this length on.
 const HEX_BYTES_MIN: usize = 8;
@@ -25,7 +25,7 @@ const ID_BYTES_MIN: usize = 16;
 const STRETCHES_MAX: usize = 4;
 const UUID_BYTES: usize = 36;
 
-/// What a part of a key looks like.
+/// The form of a part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mark {
     /// Decimal digits.
@@ -55,7 +55,7 @@ impl Mark {
         }
     }
 
-    /// Whether it stands for an id that could be a number.
+    /// Reports whether it is the placeholder of an ID that could be a number.
     #[must_use]
     pub fn is_long_id(self) -> bool {
         matches!(self, Mark::Uuid | Mark::Hex | Mark::Id)
@@ -131,7 +131,7 @@ fn run(bytes: &[u8], same: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !same(*byte)).unwrap_or(bytes.len())
 }
 
-/// Whether a UUID stands first, and nothing of a word behind it.
+/// Reports whether the text begins with a UUID that no letter or digit follows.
 fn is_uuid(bytes: &[u8]) -> bool {
     let Some(text) = bytes.get(..UUID_BYTES) else { return false };
     let fits = text.iter().enumerate().all(|(at, byte)| match at {
@@ -194,14 +194,14 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether keys of the pattern differ there.
+    /// Reports whether keys of the pattern differ there.
     #[must_use]
     pub fn varies(&self) -> bool {
         matches!(self, Part::Mark(_) | Part::Any)
     }
 }
 
-/// What the keys of a group have in common.
+/// The parts that the keys of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern(pub Vec<Part>);
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_becomes_a_mark() {
+    fn varying_parts_become_placeholders() {
         for (key, expected) in [
             ("user:1001", "user:<n>"),
             ("user1001", "user<n>"),

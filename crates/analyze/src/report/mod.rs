@@ -1,8 +1,8 @@
-//! What was found, for people and programs.
+//! Reports of the findings, for readers and programs.
 //!
 //! | part | about |
 //! |---|---|
-//! | this file | figures as all reports have them |
+//! | this file | number formats of all reports |
 //! | [`table`] | text for a terminal |
 //! | [`json`] | everything, for programs |
 //! | [`html`] | one page with plots, which needs nothing else |
@@ -17,7 +17,7 @@ use crate::group::{Group, GroupKey};
 use crate::model::Bytes;
 use crate::pattern::Pattern;
 
-/// What was found, in the order in which it is told.
+/// The findings, in the order of the report.
 #[derive(Debug)]
 pub struct Report {
     pub findings: Findings,
@@ -58,7 +58,7 @@ pub fn size(bytes: f64) -> String {
     }
 }
 
-/// A number with its thousands told apart.
+/// A number with thousands separators.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
+    fn numbers_are_short() {
         assert_eq!(size(0.0), "0 B");
         assert_eq!(size(1023.0), "1023 B");
         assert_eq!(size(-0.3), "0 B");

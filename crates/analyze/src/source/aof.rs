@@ -105,7 +105,7 @@ fn part(path: PathBuf) -> Result<Part, SourceError> {
 /// Reports whether the file ends with its RDB part: the last byte before the checksum is the end mark, or
 /// the file is damaged in a way that the RDB reader reports.
 fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
-    // Commands end with a line; no checksum of eight bytes does but by chance, which is told apart by reading.
+    // Commands end with a line break. A checksum of eight bytes does so only by chance, which reading detects.
     let wrong = |error: std::io::Error| SourceError::file(&part.path, error);
     let mut file = File::open(&part.path).map_err(wrong)?;
     let mut end = [0; 2];
@@ -145,7 +145,7 @@ impl Run<'_> {
         }
         let mut touched = Touched::default();
         for part in parts.iter() {
-            // A fault is told when it is met again.
+            // A fault is reported when it is met again.
             if let Err(Reason::Open(error)) = commands(part, |command| touched.add(&command)) {
                 return Err(SourceError::file(&part.path, error));
             }
@@ -218,7 +218,7 @@ fn end_of_base(part: &Part) -> Result<u64, SourceError> {
         match reader.next_event() {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(reader.position()),
-            // Its fault is told when it is read for its keys; there are no commands then.
+            // Its fault is reported when its keys are read; in this case there are no commands.
             Err(_) => return Ok(part.bytes),
         }
     }

@@ -1,18 +1,19 @@
-//! A server as records: SCAN through every database, and a few questions about each key. Nothing is written there.
+//! Reads a server into records: SCAN through every database, and a few read commands for each key. The server is not
+//! changed.
 //!
 //! ```text
 //!  SCAN ── keys of a step ── TYPE · OBJECT ENCODING · MEMORY USAGE · PTTL · OBJECT IDLETIME or FREQ
 //!                       └─── DUMP of some, to see what is in them
 //! ```
-//! **Share of time.** The server is busy for us at most while we wait for it. So after each round trip that took t,
-//! nothing is asked for t · (1 / share - 1). Steps are made so small that none takes long.
+//! **Share of time.** The analysis keeps the server busy at most while it waits for a reply. So after each round trip
+//! of length t, it sends nothing for t · (1 / share - 1). Steps are so small that none takes long.
 //!
-//! **Refusals.** What a user may not ask is counted, and is a fault of the whole: a key without a type or a size is
-//! passed over, since 0 bytes would be wrong. An answer such as BUSY or LOADING ends the walk. The file for going on
-//! keeps only what was answered in full.
+//! **Rejected commands** are counted, and the report is marked as incomplete. A key without a type or size is skipped,
+//! since 0 bytes would be wrong. An error such as BUSY or LOADING ends the walk. The file for resuming the walk has
+//! only keys with all their replies.
 //!
-//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as a use of the key; servers before 7.2 do not know it, and
-//! there the keys whose values are read look as if they had just been used.
+//! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as an access to the key. Servers before 7.2 do not support it,
+//! so there the keys whose values are read look as if they had just been used.
 
 use super::SourceError;
 use super::spool::{Found, Place, Spool};
@@ -32,9 +33,9 @@ const STEP_MAX: u64 = 512;
 const STEP_TIME: Duration = Duration::from_millis(8);
 /// Values that take more are not read.
 const VALUE_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of values that are asked for in one go, by what they take.
+/// The bytes of values that are read in one round trip, by their memory.
 const VALUES_BYTES_MAX: u64 = 4 << 20;
-/// If so many keys were refused and none could be looked at, none is expected any more.
+/// If this number of keys was denied and none could be examined, the walk expects none.
 const REFUSED_KEYS_MAX: u64 = 10_000;
 /// Nothing is waited for longer between two steps, however slow the last one was.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -42,7 +43,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// A request.
 pub type Words = Vec<Vec<u8>>;
 
-/// A server that can be asked.
+/// A connection to a server.
 pub trait Server {
     /// Sends all requests at once, and waits for all answers.
     ///
@@ -64,7 +65,7 @@ pub struct Options {
     pub reads_values: bool,
     /// Where to keep what was found.
     pub resume: Option<PathBuf>,
-    /// The allocator's classes, if they are not to be asked for.
+    /// The allocator's classes, if the server is not queried for them.
     pub classes: Option<Classes>,
 }
 
@@ -91,7 +92,7 @@ pub fn read(
     progress.end();
     let (asked, elapsed) = (walk.asked.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
     analysis.facts.notes.push(format!(
-        "waited {asked:.2} s of {elapsed:.1} s for the server: {:.1} % of its time at most",
+        "waited {asked:.2} s of {elapsed:.1} s for the server, so it used at most {:.1} % of its time",
         100.0 * asked / elapsed
     ));
     match done {
@@ -149,7 +150,7 @@ impl Refusals {
     }
 }
 
-/// What the server says of itself.
+/// Properties of the server.
 struct About {
     run_id: String,
     /// Databases that have keys, with how many.
@@ -207,7 +208,7 @@ impl<'a> Walk<'a> {
         Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST, refusals }
     }
 
-    /// Asks, and pauses for as long as the share demands. Gives how long it took, too.
+    /// Sends requests, and pauses for as long as the share demands. Returns the replies and the time that they took.
     fn ask(&mut self, requests: &[Words]) -> Result<(Vec<Value>, Duration), SourceError> {
         let begun = Instant::now();
         let answers = self.server.ask_all(requests).map_err(SourceError::Server)?;
@@ -333,7 +334,7 @@ impl<'a> Walk<'a> {
         let keys: Vec<Vec<u8>> = keys.iter().filter_map(bytes).map(<[u8]>::to_vec).collect();
         let mut all = Vec::new();
         let mut took = took_scan;
-        // SCAN may give more than it was asked for.
+        // SCAN may return more keys than requested.
         for keys in keys.chunks(STEP_MAX as usize) {
             let (found, passed_over, more) = self.facts(db, keys, counts_uses)?;
             analysis.facts.passed_over += passed_over;
@@ -349,7 +350,7 @@ impl<'a> Walk<'a> {
             _ => self.step,
         };
         let place = Place { db, cursor };
-        // Behind a refusal nothing is kept: whoever is allowed more goes on from before it.
+        // After a rejected command nothing is kept: a user with more permissions resumes before it.
         if self.refusals.0.is_empty() {
             spool.keep(&all, &place)?;
         }
@@ -357,7 +358,7 @@ impl<'a> Walk<'a> {
         Ok(place)
     }
 
-    /// Small questions about each key. Those that are gone by now, or may not be looked at, are counted.
+    /// Sends small read commands for each key. Keys that no longer exist, or are denied, are counted.
     fn facts(
         &mut self,
         db: u64,
@@ -453,13 +454,13 @@ fn database(line: &str) -> Option<(u64, u64)> {
     Some((db.parse().ok()?, keys.parse().ok()?))
 }
 
-/// What the report of jemalloc says of its classes.
+/// The allocator's classes in the report of jemalloc.
 fn classes(report: &str) -> Option<Classes> {
     let value = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"))?;
     Classes::of_quantum(value.trim().parse().ok()?)
 }
 
-/// The settings in answers of CONFIG GET; Redis's own where they may not be asked for.
+/// The settings in the replies to CONFIG GET; those of Redis if the command is denied.
 fn limits(answers: &[Value]) -> Limits {
     let mut pairs: Vec<(String, u64)> = Vec::new();
     let mut take = |name: &Value, value: &Value| {
@@ -499,7 +500,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_say_of_themselves_is_read() {
+    fn properties_of_the_server_are_parsed() {
         assert_eq!(database("db12:keys=3,expires=0,avg_ttl=0"), Some((12, 3)));
         assert_eq!(database("dbsize:3"), None);
         let report =

@@ -5,8 +5,8 @@
 //! | [`rdb`] | a snapshot, read as a stream |
 //! | [`aof`] | an append-only file: its base, and the commands since |
 //! | `replay` | those commands, executed in memory |
-//! | [`live`] | a server, asked with SCAN |
-//! | [`spool`] | what a walk through a server has found so far, in a file from which it can go on |
+//! | [`live`] | a server, read with SCAN |
+//! | [`spool`] | the records of an unfinished walk through a server, in a file from which it can resume |
 
 pub mod aof;
 pub mod live;

@@ -20,10 +20,10 @@ pub struct Outcome {
     pub fault: Option<String>,
 }
 
-/// Reads a file. What could be read of a broken one is taken in, and the fault is noted.
+/// Reads a file. The intact part of a damaged file is analyzed, and the fault is noted.
 ///
 /// # Errors
-/// It cannot be opened.
+/// The file cannot be opened.
 pub fn read_file(
     path: &Path,
     analysis: &mut Analysis,
@@ -110,7 +110,7 @@ fn record(
     }
 }
 
-/// What is no key with a value.
+/// Handles everything except keys with values.
 pub(super) fn other(db: u64, event: RdbEvent, analysis: &mut Analysis) {
     match event {
         RdbEvent::Aux { name, value } => note(&name, &value, analysis),
@@ -151,7 +151,7 @@ fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
     }
 }
 
-/// What went wrong, where, and what the figures are worth then.
+/// The fault, its position, and the part that the report covers.
 fn told<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
     let place = reader.context();
     let key = place.key.map(|key| format!(", in the value of key {}", shown(key)));

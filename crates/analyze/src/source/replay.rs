@@ -1,7 +1,7 @@
 //! Commands of an append-only file, executed in memory on those keys that they may change.
 //!
-//! What commands do stands once, in the engine, and is not said again here. Nothing expires meanwhile: servers write
-//! down what has expired. Scripts are not executed; servers write down what they do, but for very old ones.
+//! Only the engine knows what commands do, so it executes them. No key expires during the replay: servers write
+//! expirations down. Scripts are not executed; servers write down their effects, except for very old ones.
 
 use super::aof::Placed;
 use super::rdb;
@@ -29,7 +29,7 @@ const DATABASES_MAX: u32 = 1024;
 const DATABASES_DEFAULT: u32 = 16;
 /// Commands that change all keys of a database, or more.
 const CHANGE_ALL: [&str; 3] = ["flushall", "flushdb", "swapdb"];
-/// Commands whose words name databases besides their own.
+/// Commands whose arguments name other databases.
 const NAME_DATABASES: [&str; 4] = ["select", "swapdb", "move", "copy"];
 /// Nothing has expired by this moment.
 const BEFORE_ALL: UnixMs = UnixMs(1);
@@ -113,13 +113,13 @@ impl Touched {
         }
     }
 
-    /// Whether a command may change a key. Now and then it is said of another, too.
+    /// Reports whether a command may change a key. False positives are possible.
     pub(super) fn has(&self, key: &[u8]) -> bool {
         self.all || self.keys.contains(&self.hash.hash_one(key))
     }
 }
 
-/// The keys, and what was done to them.
+/// Executes the commands of an append-only file in memory, on the keys that they may change.
 pub(super) struct Replay {
     rows: Rows,
     keyspace: Keyspace,
@@ -230,7 +230,7 @@ impl Replay {
         done.is_ok()
     }
 
-    /// What was done, for a report.
+    /// A summary for the report.
     pub(super) fn told(&self) -> String {
         let executed = format!("{} commands after the base were executed", self.executed);
         match &self.first_left_out {

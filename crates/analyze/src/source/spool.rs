@@ -1,6 +1,6 @@
-//! What a walk through a server has found so far, in a file from which it can go on: the records themselves, and after
-//! each step where it ended. The file has the form of an append-only file, so its reader finds where it is whole; what
-//! stands behind the last step is cut off.
+//! The records of an unfinished walk through a server, in a file from which the walk can resume: the records
+//! themselves, and after each step the position where it ended. The file has the form of an append-only file, so its
+//! reader finds the complete part; data after the last step is truncated.
 //!
 //! ```text
 //!  ANALYZE 1 run-id                                            first of all
@@ -25,7 +25,7 @@ const UNKNOWN: &[u8] = b"-";
 /// Owner only: some values stand in it.
 const FILE_MODE: u32 = 0o600;
 
-/// What was found of a key.
+/// The findings about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub db: u64,
@@ -48,7 +48,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the database is done.
+    /// Reports whether the database is finished.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.cursor == b"0"
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_on_behind_its_last_whole_step() {
+    fn a_file_resumes_after_its_last_complete_step() {
         let home = TempDir::new();
         let path = home.path("walk");
         let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_refused_and_left_alone() {
+    fn unrelated_files_are_rejected_and_left_alone() {
         let home = TempDir::new();
         let path = home.path("walk");
         drop(Spool::open(Some(&path), "one", &mut analysis()).unwrap());

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 500;
 /// Number of looks in a row without less used memory after which it counts as steady.
 const STEADY_LOOKS: u32 = 50;
 
-/// Seconds of the server's clock without less used memory.
+/// Seconds of the server's clock during which used memory does not shrink.
 const STEADY_SECONDS: f64 = 2.0;
 
 /// A connection as `brisk-cli` lends one.
@@ -100,7 +100,7 @@ pub(crate) fn words(line: &str) -> Words {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
-/// A Redis that writes files only when it is told to.
+/// A Redis that writes files only on request.
 pub(crate) fn redis() -> Server {
     measured(Launch::redis()).set("enable-debug-command", "yes").start()
 }
@@ -193,7 +193,7 @@ pub(crate) fn brisk_with(file: &Path) -> Server {
     server
 }
 
-/// Asserts that two figures differ by no more than a part.
+/// Asserts that two numbers differ by no more than a part.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
     let off = (found - expected) / expected;

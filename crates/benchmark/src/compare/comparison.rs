@@ -1,4 +1,4 @@
-//! What a comparison gives: plain data, for tables and reports.
+//! The result of a comparison: plain data, for tables and reports.
 
 use super::statistics::{Ratio, median, ratio};
 use crate::noise::Noise;
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A comparison of servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Processors, memory, kernel.
+    /// CPUs, memory, kernel.
     pub machine: String,
     /// Name and version of the generator.
     pub generator: String,
@@ -20,7 +20,7 @@ pub struct Comparison {
     pub conditions: Conditions,
     /// One after the other.
     pub cases: Vec<CaseResult>,
-    /// What readers must know before they believe the figures.
+    /// Caveats for readers of the numbers.
     pub warnings: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct ServerInfo {
     pub name: String,
     /// Its address, or the command that started it.
     pub place: String,
-    /// What it calls itself.
+    /// Its own name and version.
     pub version: Option<String>,
     /// Whether its process could be looked at.
     pub local: bool,
@@ -62,7 +62,7 @@ pub struct Conditions {
     pub keys: String,
     /// Sizes of values.
     pub sizes: String,
-    /// Processors of the servers, and of the load, where these were chosen.
+    /// The CPUs of the servers, and of the load, if these were chosen.
     pub server_cpus: Vec<usize>,
     /// See above.
     pub load_cpus: Vec<usize>,
@@ -71,13 +71,13 @@ pub struct Conditions {
 /// One case: a workload at a pipeline depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CaseResult {
-    /// Of the workload.
+    /// The title of the workload.
     pub title: String,
     /// Requests sent together.
     pub pipeline: usize,
     /// Medians and ratios.
     pub rows: Vec<Row>,
-    /// What they were computed from: by server, then by round.
+    /// The samples behind these rows: by server, then by round.
     pub samples: Vec<Vec<Sample>>,
 }
 
@@ -90,26 +90,26 @@ pub struct Row {
     pub unit: &'static str,
     /// Medians over the rounds, by server.
     pub medians: Vec<Option<f64>>,
-    /// Over the baseline's, by server; none for the baseline itself.
+    /// The ratio to the baseline, by server; none for the baseline itself.
     pub ratios: Vec<Option<Ratio>>,
 }
 
 /// One round of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// Requests answered.
+    /// The number of replies.
     pub operations: u64,
     /// Requests per second.
     pub rate: f64,
     /// Latencies, ms.
     pub latency_ms: Latency,
-    /// What the server used, if that could be seen.
+    /// The resources of the server, if its process is visible.
     pub server: Option<ServerUse>,
     /// System calls of the server per request, if they were counted.
     pub syscalls: Option<f64>,
     /// Error replies.
     pub errors: u64,
-    /// Processor time of the generator per request, µs.
+    /// CPU time of the generator per request, µs.
     pub generator_us: f64,
     /// Whether the generator was the limit, and why.
     pub generator_limit: Option<String>,
@@ -117,12 +117,12 @@ pub struct Sample {
     pub noise: Noise,
 }
 
-/// What a server used during a round.
+/// The resources that a server used during a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ServerUse {
-    /// Processor time per request, µs.
+    /// CPU time per request, µs.
     pub cpu_us: f64,
-    /// The part in user mode: to 10 ms in all.
+    /// The part in user mode, with a total resolution of 10 ms.
     pub user_us: f64,
     /// The part in the kernel: to 10 ms in all.
     pub system_us: f64,
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(rate.ratios[0], None);
         let ratio = rate.ratios[1].unwrap();
         assert_eq!((ratio.value, ratio.low, ratio.high), (2.0, Some(2.0), Some(2.0)));
-        // Nobody's processor time was seen, so there is no row of it.
+        // No CPU time was measured, so there is no row for it.
         assert!(case.rows.iter().all(|row| row.metric != Metric::ServerCpu));
     }
 }

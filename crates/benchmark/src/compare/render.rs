@@ -90,7 +90,7 @@ fn ratio_text(ratio: &Ratio) -> String {
     }
 }
 
-/// Four significant figures or so.
+/// About four significant digits.
 fn figure(n: f64) -> String {
     match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_has_the_figures() {
+    fn every_format_has_the_numbers() {
         let comparison = comparison();
         let table = render(&comparison, Format::Long);
         assert!(table.contains("GET, pipeline 16\n"), "{table}");

@@ -1,4 +1,4 @@
-//! Who runs when, and what is looked at meanwhile.
+//! The order of the runs, and the measurements during each run.
 
 use super::comparison::{CaseResult, Comparison, Conditions, Sample, ServerInfo, ServerUse};
 use super::syscalls::SyscallCount;
@@ -11,7 +11,7 @@ use crate::resources::{Usage, machine_line};
 use crate::subject::{Place, Subject, SubjectSpec};
 use brisk_dial::address::Address;
 
-/// Below so many rounds there are no intervals.
+/// With fewer rounds, there are no intervals.
 const ROUNDS_FOR_INTERVALS: usize = 3;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -268,13 +268,13 @@ fn syscall_rounds(
     Ok(())
 }
 
-/// Finds out what readers must know before they believe the figures.
+/// Collects the caveats for readers of the numbers.
 fn judge(comparison: &mut Comparison) {
     let mut warnings = Vec::new();
     for server in comparison.servers.iter().filter(|server| !server.local) {
         warnings.push(format!(
-            "the process of {} cannot be seen from here: no processor time, memory and context \
-             switches of it",
+            "the process of {} is not visible from here: its CPU time, memory and context switches \
+             are not measured",
             server.name
         ));
     }

@@ -3,7 +3,7 @@
 use crate::load::random::Random;
 use serde::Serialize;
 
-/// Times the rounds are drawn anew for an interval.
+/// The number of times that the rounds are drawn again for an interval.
 const RESAMPLES: usize = 2000;
 /// Fewer rounds say nothing about their own spread.
 const ROUNDS_MIN: usize = 3;
@@ -32,8 +32,8 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The ratio of two medians. The interval is a bootstrap: rounds are drawn with replacement, both
-/// servers' figures of a round together, since what disturbs a round disturbs both.
+/// The ratio of two medians. The interval is a bootstrap: rounds are drawn with replacement, the
+/// values of both servers in a round together, since a disturbance of a round affects both.
 #[must_use]
 pub fn ratio(values: &[f64], base: &[f64]) -> Option<Ratio> {
     let rounds = values.len().min(base.len());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disturbs_both_servers_of_a_round_does_not_widen_the_interval() {
+    fn noise_that_affects_both_servers_does_not_widen_the_interval() {
         let base = [10.0, 20.0, 30.0];
         let twice = [20.0, 40.0, 60.0];
         let paired = ratio(&twice, &base).unwrap();

@@ -12,8 +12,8 @@ pub(super) struct SyscallCount {
 }
 
 impl SyscallCount {
-    /// Begins to count. `perf` counts as long as a command of ours runs: a `cat`, whose first echo
-    /// says that counting is on, and which ends with its input.
+    /// Starts counting. `perf` counts while a command of ours runs: a `cat`, whose first echo shows
+    /// that counting is on, and which exits at the end of its input.
     pub(super) fn start(pid: u32) -> Result<SyscallCount, String> {
         let mut perf = Command::new("perf")
             .args(["stat", "-x", ",", "-e", EVENT, "-p", &pid.to_string(), "--", "cat"])

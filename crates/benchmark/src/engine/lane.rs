@@ -44,7 +44,7 @@ pub(super) struct Lane {
     pub(super) offered: bool,
     /// Whether it connects ahead of its turn, and waits for it once it is connected.
     pub(super) held: bool,
-    /// Whether it has been connected, and heard, once.
+    /// Whether it has been connected, and has received a reply, once.
     pub(super) greeted: bool,
 }
 
@@ -105,13 +105,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether the bytes of the last batch have left, so that another can be written.
+    /// Reports whether the bytes of the last batch have left, so that another can be written.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sent == self.len && self.prelude_unsent == 0
     }
 
-    /// Sends what the socket takes; the rest when it says that it takes more.
+    /// Sends as much as the socket takes; the rest follows when the socket is writable again.
     #[inline]
     pub(super) fn flush(&mut self, prelude: &[u8]) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Ok(()) };
@@ -133,7 +133,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Replies came to `count` of what was sent; returns how many of them answer requests.
+    /// Takes `count` replies; returns how many of them are replies to requests.
     #[inline]
     pub(super) fn answered(&mut self, count: usize) -> Result<usize, RunError> {
         let prelude = count.min(self.prelude_pending);
@@ -162,7 +162,7 @@ impl Write for Raw<'_> {
 fn put(socket: &OwnedFd, bytes: &[u8]) -> io::Result<Option<usize>> {
     match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
         Ok(count) => Ok(Some(count)),
-        // A Unix socket and one that is still connecting say so in their own way.
+        // A Unix socket, and a socket that is still connecting, report this in different ways.
         Err(Errno::AGAIN) => Ok(None),
         Err(Errno::INTR) => Ok(Some(0)),
         Err(error) => Err(error.into()),

@@ -2,11 +2,11 @@
 //!
 //! | file | about |
 //! |---|---|
-//! | `plan` | what is asked for |
+//! | `plan` | the requested run |
 //! | `worker`, `receiving`, `lane` | a thread and its loop; what arrives; one of its connections |
 //! | `socket`, `schedule` | connecting; when requests of an open loop are due |
 //! | `turns` | who sends next if each request has a connection of its own |
-//! | `shared` | phases, budget and figures that threads share |
+//! | `shared` | phases, budget and counters that threads share |
 
 mod lane;
 pub mod plan;
@@ -34,22 +34,22 @@ use std::time::Duration;
 use turns::ASKING_MAX;
 use worker::Worker;
 
-/// Open files of the process besides those of a run.
+/// Open files of the process in addition to those of a run.
 const DESCRIPTORS_BESIDE: usize = 64;
-/// How often progress is told.
+/// The interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-const SPREADING_REFUSED: &str = "the server refuses all loopback addresses but 127.0.0.1 \
+const SPREADING_REFUSED: &str = "the server rejects all loopback addresses except 127.0.0.1 \
      (protected mode), so all connections came from there, and ports may have been scarce";
 
-/// Figures of a run that is under way.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Connections that are there.
     pub connected: u64,
     /// Connections that wait for replies.
     pub waiting: u64,
-    /// Requests answered since the measurement began.
+    /// Replies since the measurement began.
     pub operations: u64,
     /// Seconds since then.
     pub seconds: f64,
@@ -61,7 +61,7 @@ pub struct Progress {
     pub latency_ms: f64,
 }
 
-/// Who looks on while a run is under way; called on the thread that called [`run`].
+/// Observes a run; called on the thread that called [`run`].
 pub trait Watch {
     /// Right before the measurement begins.
     fn begins(&mut self) {}
@@ -111,7 +111,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
                 let share = prepare_thread(plan, index)
                     .and_then(|()| Worker::new(plan, shared, index))
                     .and_then(|worker| worker.run(&reports));
-                // Nobody listens any more if another thread has failed.
+                // The receiver is gone if another thread has failed.
                 let _ = reports.send(Message::Returned(share));
             });
         }
@@ -153,7 +153,7 @@ pub(crate) fn allow_descriptors(wanted: usize) -> Result<(), RunError> {
 
 fn prepare_thread(plan: &Plan, index: usize) -> Result<(), RunError> {
     if let Pace::Open { .. } = plan.pace {
-        // The kernel wakes threads up to 50 µs late to save power, unless told not to.
+        // The kernel wakes threads up to 50 µs late to save power, unless this is turned off.
         set_current_timer_slack(NonZeroU64::new(1)).map_err(RunError::machine("timer slack"))?;
     }
     if let Some(&cpu) = plan.cpus.get(index % plan.cpus.len().max(1)) {
@@ -171,7 +171,7 @@ struct Controller<'a, 'w> {
     watch: &'w mut dyn Watch,
 }
 
-/// What the last progress was computed from.
+/// The values from which the last progress was computed.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     ns: u64,
@@ -231,7 +231,8 @@ impl Controller<'_, '_> {
         Ok(())
     }
 
-    /// Takes what workers return, and tells progress, until all have returned or it is that time.
+    /// Takes the results of workers, and reports progress, until all have returned or the time is
+    /// over.
     fn collect(
         &mut self,
         until_ns: u64,

@@ -1,4 +1,4 @@
-//! A run as it is asked for.
+//! The requested run.
 
 use crate::cluster::Cluster;
 use crate::load::Workload;
@@ -25,7 +25,7 @@ pub struct Target {
     pub session: Session,
 }
 
-/// What a connection says before its first request.
+/// The commands of a connection before its first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// For AUTH.
@@ -74,9 +74,9 @@ impl Session {
 /// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// When the one before has been answered: each client waits.
+    /// After the reply to the previous request: each client waits.
     Closed,
-    /// At given times, whether or not earlier ones have been answered; latencies count from then.
+    /// At scheduled times, even if earlier requests have no reply yet; latencies count from the scheduled time.
     Open {
         /// Requests per second, of all clients together.
         rate: f64,
@@ -87,7 +87,7 @@ pub enum Pace {
     Idle,
 }
 
-/// Distances between requests in an open loop.
+/// The distribution of requests over time in an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
     /// All alike.
@@ -100,13 +100,13 @@ pub enum Arrivals {
 /// When a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// After so many requests (in whole pipelines).
+    /// After this number of requests (in whole pipelines).
     Requests(u64),
     /// After this time; requests under way are waited for.
     After(Duration),
 }
 
-/// What an error reply does.
+/// The effect of an error reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
     /// Ends the run, as in redis-benchmark.
@@ -116,7 +116,7 @@ pub enum OnError {
     Count,
 }
 
-/// Who sends.
+/// The sender of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// This crate's own engine, which costs little: the server is what is measured.
@@ -129,7 +129,7 @@ pub enum Source {
 /// How the client library is used; the connections are the plan's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryLoad {
-    /// Who asks, each when the one before was answered.
+    /// The number of callers; each sends a request when the previous one has its reply.
     pub callers: usize,
     /// Whether connections are taken in turns; else all callers share them.
     pub is_pool: bool,
@@ -140,9 +140,9 @@ pub struct LibraryLoad {
 /// Everything about a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What is sent.
+    /// The requests.
     pub workload: Arc<Workload>,
-    /// To whom.
+    /// The server.
     pub target: Target,
     /// The cluster whose primaries get the requests, in place of the target.
     pub cluster: Option<Arc<Cluster>>,
@@ -164,13 +164,13 @@ pub struct Plan {
     pub verify: bool,
     /// What error replies do.
     pub on_error: OnError,
-    /// Significant figures of latencies, 1 to 5.
+    /// Significant digits of latencies, 1 to 5.
     pub precision: u8,
     /// Of all random choices.
     pub seed: u64,
-    /// Processors for the threads, one each in turn; empty leaves the choice to the system.
+    /// CPUs for the threads, one each in turn; empty leaves the choice to the system.
     pub cpus: Vec<usize>,
-    /// Who sends.
+    /// The sender of the requests.
     pub source: Source,
 }
 

@@ -12,8 +12,8 @@ use rustix::net::{RecvFlags, recv};
 use std::io;
 
 impl Worker<'_> {
-    /// Takes what has arrived on a connection; to the very end, if the peer has `ended` it, since
-    /// nothing more would be told.
+    /// Takes the bytes that have arrived on a connection; all of them if the peer has `ended` it, since there is no
+    /// later event.
     pub(super) fn receive(&mut self, i: usize, ended: bool) -> Result<(), RunError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let result = self.receive_into(i, &mut buffer, ended);

@@ -1,4 +1,4 @@
-//! What the threads of a run share.
+//! The state that the threads of a run share.
 
 use super::plan::{End, Plan};
 use crate::error::RunError;
@@ -15,11 +15,11 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) struct Shared {
     /// Workers may send from then on; [`NEVER`] while connections are made.
     pub(super) go_ns: AtomicU64,
-    /// What was sent from then on counts.
+    /// Requests that are sent from then on count.
     pub(super) measure_ns: AtomicU64,
     /// Nothing is sent from then on.
     pub(super) end_ns: AtomicU64,
-    /// Everybody returns at once.
+    /// All workers return at once.
     pub(super) abort: AtomicBool,
     /// Requests that count, handed out so far.
     issued: AtomicU64,
@@ -40,7 +40,7 @@ pub(super) struct Line {
     pub(super) tally: Tally,
 }
 
-/// Figures of a worker for the progress line; on a cache line of their own.
+/// Counters of a worker for the progress line, on a separate cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Tally {
@@ -114,7 +114,7 @@ impl Shared {
     }
 }
 
-/// What workers tell the controller.
+/// Messages of the workers to the controller.
 #[derive(Debug)]
 pub(super) enum Message {
     /// All connections of a worker are there.

@@ -55,7 +55,7 @@ impl Connector {
         Connector { address: address.clone(), sources }
     }
 
-    /// Begins to connect; the socket tells by itself when it is done.
+    /// Begins to connect; the socket becomes writable when it is connected.
     pub(super) fn connect(&mut self) -> Result<OwnedFd, RunError> {
         let connected = match &self.address {
             Address::Tcp { resolved, .. } => {
@@ -68,7 +68,7 @@ impl Connector {
                     };
                     tried += 1;
                     match connect_tcp(to, source) {
-                        // Somebody has this port: the next will do.
+                        // Another socket uses this port: try the next one.
                         Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) if source.is_some() => {}
                         result => break result.map_err(std::io::Error::from),
                     }
@@ -82,7 +82,7 @@ impl Connector {
         connected.map_err(|source| self.failed(source))
     }
 
-    /// What a failed connection is called.
+    /// The error of a failed connection.
     pub(super) fn failed(&self, source: std::io::Error) -> RunError {
         RunError::Connect { address: self.address.clone(), source }
     }
@@ -91,7 +91,7 @@ impl Connector {
 /// Whether connections to this server can come from many addresses; of several servers the last variant counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spreading {
-    /// It is on a loopback address, and takes them.
+    /// The server is on a loopback address, and accepts others as sources.
     #[default]
     Possible,
     /// It is on a loopback address, and refuses all but 127.0.0.1, as protected mode does.
@@ -116,7 +116,7 @@ pub(super) fn spreading(address: &Address) -> Spreading {
         let count = stream.read(&mut reply)?;
         Ok(reply[..count].to_vec())
     };
-    // Whatever else is wrong with the server, the run will tell.
+    // The run will report any other problem of the server.
     match greeting() {
         Ok(reply) if reply.starts_with(b"-DENIED") => Spreading::Refused,
         _ => Spreading::Possible,

@@ -9,12 +9,12 @@
 //! - if there are more clients, those whose turn is over connect at once and hold their connection
 //!   until their next turn, so that the server has all of them;
 //! - at most [`UNSEEN_MAX`] connections are made that the server is not known to have accepted. A
-//!   reply tells that it has accepted its connection, and those before it, since the queue is one.
-//!   So that such a reply comes, the newest connection has a turn now and then;
-//!   all others are the oldest's.
+//!   reply shows that the server has accepted its connection, and those before it, since there is
+//!   one queue. To get such a reply, the newest connection has a turn now and then; all other turns
+//!   go to the oldest.
 //!
-//! With several listeners there are several queues, and what a reply tells is only likely; then
-//! there is more room, too.
+//! With several listeners there are several queues, and the conclusion from a reply is only likely;
+//! in this case there is more room, too.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ pub(super) struct Turns {
     made: u64,
     /// The highest number that the server is known to have accepted.
     seen: u64,
-    /// The connection whose reply is to tell that it was accepted.
+    /// The connection whose reply will show that it was accepted.
     probe: u64,
     asking_max: usize,
     unseen_max: u64,
@@ -44,7 +44,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// For so many lanes of a worker, of so many `clients` of all `threads`.
+    /// For `lanes` lanes of a worker, of `clients` clients of all `threads`.
     pub(super) fn new(lanes: usize, clients: usize, threads: usize) -> Turns {
         Turns {
             ready: VecDeque::new(),
@@ -58,7 +58,7 @@ impl Turns {
         }
     }
 
-    /// Whether lanes are to connect as soon as their last turn is over.
+    /// Reports whether lanes connect as soon as their last turn is over.
     pub(super) const fn connect_ahead(&self) -> bool {
         self.ahead
     }
@@ -69,7 +69,7 @@ impl Turns {
         self.numbers[lane] = self.made;
     }
 
-    /// A reply has come over the lane's connection.
+    /// A reply has arrived on the lane's connection.
     pub(super) fn answered(&mut self, lane: usize) {
         self.seen = self.seen.max(self.numbers[lane]);
     }
@@ -79,7 +79,7 @@ impl Turns {
         self.ready.push_back(lane);
     }
 
-    /// The lane that may send now, while so many wait for replies.
+    /// The lane that may send now, while `asking` lanes wait for replies.
     pub(super) fn next(&mut self, asking: usize) -> Option<u32> {
         if asking >= self.asking_max {
             return None;
@@ -93,7 +93,7 @@ impl Turns {
             self.probe = newest;
             return self.ready.pop_back();
         }
-        // If nobody asks, no reply will tell; the unseen may be connections that got lost.
+        // If no client waits for a reply, none will arrive; the unseen connections may be lost.
         if unseen > self.unseen_max && asking > 0 { None } else { self.ready.pop_front() }
     }
 }
@@ -104,8 +104,8 @@ mod tests {
 
     const LISTEN_QUEUE: usize = 511;
 
-    /// A server that accepts so many per round, then answers what was asked on
-    /// what it has accepted.
+    /// A server that accepts `accepts` connections per round, then replies to the requests on its
+    /// accepted connections.
     struct Server {
         accepts: usize,
         queue: VecDeque<u32>,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_listen_queue_is_never_overrun_and_nobody_is_left_out() {
+    fn the_listen_queue_is_never_overrun_and_each_client_gets_turns() {
         for clients in [50, 240, 241, 1000, 8000] {
             for accepts in [1, 10, 1000] {
                 let (had, queue) = simulated(clients, accepts, 5 * clients);

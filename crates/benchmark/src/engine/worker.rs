@@ -7,10 +7,9 @@
 //!               └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! What a request costs is mostly system calls, so there are two for a batch, one send and one
-//! receive, and a share of one wait: sockets are registered once, edge-triggered, for reading and
-//! writing alike, and all ready connections are received from before any is sent on, so that the
-//! server finds several requests when it wakes.
+//! Most of the cost of a request is system calls, so a batch takes two, one send and one receive, and a share of one
+//! wait: sockets are registered once, edge-triggered, for reading and writing alike, and all ready connections are
+//! received from before any is sent on, so that the server finds several requests when it wakes.
 
 use super::lane::Lane;
 use super::plan::{Pace, Plan, Target};
@@ -32,7 +31,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Events taken at once; more only delays what the first of them lead to.
+/// The maximum number of events per wait; more would only delay the results of the first of them.
 const EVENTS_MAX: usize = 256;
 /// One receive takes the replies of most batches.
 const RECEIVE_BYTES: usize = 64 * 1024;
@@ -44,7 +43,7 @@ const DRAIN_NS_MAX: u64 = 60_000_000_000;
 const WAIT_NS_MAX: u64 = 1_000_000_000;
 const WAKER: u64 = u64::MAX;
 
-/// What one worker has measured.
+/// The measurements of one worker.
 #[derive(Debug)]
 pub(crate) struct Share {
     /// By node: its index in the cluster, and the latencies there; one without a cluster.
@@ -59,7 +58,7 @@ pub(crate) struct Share {
     pub(crate) redirections: u64,
     /// When the last reply that counts came.
     pub(crate) last_ns: u64,
-    /// Processor time while it measured, and time it waited for a processor.
+    /// CPU time during the measurement, and the time that it waited for a CPU.
     pub(crate) cpu_ns: u64,
     pub(crate) delay_ns: u64,
 }
@@ -102,7 +101,7 @@ pub(super) struct Worker<'a> {
     pub(super) free: VecDeque<u32>,
     pub(super) starved: bool,
     pub(super) starved_until_ns: u64,
-    /// Of lanes with a connection per request.
+    /// The turns of lanes with a connection per request.
     pub(super) turns: Turns,
     pub(super) latency_sum_ns: u64,
     pub(super) share: Share,
@@ -218,7 +217,7 @@ impl<'a> Worker<'a> {
         Ok(Box::new(self.share))
     }
 
-    /// Whether each request has a connection of its own.
+    /// Reports whether each request has a separate connection.
     fn reconnects(&self) -> bool {
         !self.plan.keep_alive && self.plan.pace != Pace::Idle
     }
@@ -385,7 +384,7 @@ impl<'a> Worker<'a> {
         }
         let mut started = None;
         if self.lanes[i].socket.is_none() {
-            // Who connects for one request waits for the connection, too.
+            // A client that connects for one request waits for the connection, too.
             started = Some(now_ns());
             self.connect(i)?;
         }
@@ -499,7 +498,7 @@ impl<'a> Worker<'a> {
         tally.waiting.store(self.waiting as u64, Relaxed);
     }
 
-    /// Whether everything is sent and answered.
+    /// Reports whether everything is sent and all replies have arrived.
     fn is_over(&mut self, now: u64) -> Result<bool, RunError> {
         let Some(since) = self.exhausted_ns else { return Ok(false) };
         if self.waiting == 0 {
@@ -515,7 +514,7 @@ impl<'a> Worker<'a> {
     /// How long to wait for events at most.
     fn timeout_ns(&self, now: u64) -> u64 {
         let due = match &self.schedule {
-            // Without a free lane nothing can be sent before a reply has come.
+            // Without a free lane, nothing can be sent before a reply arrives.
             Some(schedule) if self.exhausted_ns.is_none() && !self.free.is_empty() => {
                 schedule.due().saturating_sub(now)
             }

@@ -1,4 +1,4 @@
-//! C2: one shared connection, several, and pools.
+//! C2: compares one shared connection, several shared connections, and pools.
 
 use super::callers::{Callers, Mode, Sent};
 use super::finding::{Line, Plot, Row};
@@ -37,7 +37,7 @@ const LOADS: [(Sent, usize, u64); 6] = [
     (Sent::Set, 200, 1),
     (Sent::Set, 200, 12),
 ];
-/// Figures of a load.
+/// The number of results of a load.
 const FIGURES: usize = 5;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {

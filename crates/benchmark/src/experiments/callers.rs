@@ -46,9 +46,9 @@ impl Sent {
 /// How callers and connections belong together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// So many connections that all callers share.
+    /// This number of connections that all callers share.
     Lanes(usize),
-    /// So many connections that are taken in turns.
+    /// This number of connections that are taken in turns.
     Pool(usize),
 }
 
@@ -95,7 +95,7 @@ impl Callers {
             Some(proxy) => local_target(proxy.address().port()),
             None => subject.target.clone(),
         };
-        // As the library speaks if nobody says otherwise.
+        // The library's default protocol.
         let session = Session { resp3: true, ..target.session };
         let (connections, is_pool) = match self.mode {
             Mode::Lanes(count) => (count, false),
@@ -120,7 +120,7 @@ impl Callers {
         Ok(measured)
     }
 
-    /// The figures of a load: rate, latencies, and processor time on both sides.
+    /// The results of a load: rate, latencies, and CPU time on both sides.
     pub(super) fn figures(
         &self,
         subject: &Subject,

@@ -8,13 +8,13 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Open files besides the idle clients.
+/// Open files in addition to the idle clients.
 const DESCRIPTORS_BESIDE: usize = 64;
 /// How long the server may take until it has seen all clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long to warm up beside a crowd that has just come: what accepting it leaves to be done is no
-/// cost of the requests that are measured.
+/// The warm-up time next to a crowd that has just connected: the remaining work of accepting it is
+/// not a cost of the measured requests.
 pub(super) const SETTLING: Duration = Duration::from_millis(300);
 
 /// Connections that say nothing.
@@ -24,7 +24,7 @@ pub(super) enum Crowd {
 }
 
 impl Crowd {
-    /// Connects so many, and waits until the server has seen them.
+    /// Connects `count` clients, and waits until the server has seen them.
     pub(super) fn connect(subject: &Subject, count: usize) -> Result<Crowd, String> {
         allow_descriptors(count + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
         let told = |error: std::io::Error| format!("an idle client: {error}");

@@ -1,5 +1,5 @@
-//! The figures that Brisk promises beside Redis: server CPU per request of many commands and loads,
-//! and memory per element (`kept`).
+//! The numbers that Brisk promises compared with Redis: server CPU per request of many commands and
+//! loads, and memory per element (`kept`).
 
 use super::crowd::{Crowd, SETTLING};
 use super::finding::Figure;
@@ -30,7 +30,7 @@ const SHORT_PART: u64 = 8;
 
 /// A load that is measured.
 struct Case {
-    /// Words, in which `__rand_int__` is drawn anew for every request.
+    /// The arguments, in which `__rand_int__` is a new number for every request.
     command: &'static str,
     load: Load,
     requests: u64,
@@ -38,16 +38,16 @@ struct Case {
     at_most: f64,
 }
 
-/// Who sends it, and how.
+/// The clients that send it.
 #[derive(Clone, Copy)]
 enum Load {
-    /// 50 clients with so many requests at once.
+    /// 50 clients with this number of requests at once.
     Depth(usize),
-    /// So many clients, a request at a time.
+    /// This number of clients, a request at a time.
     Clients(usize),
-    /// So many clients that connect for each request.
+    /// This number of clients that connect for each request.
     Reconnecting(usize),
-    /// 50 clients, a request at a time, beside thousands that say nothing.
+    /// 50 clients, a request at a time, next to thousands of idle ones.
     BesideIdle,
 }
 
@@ -146,7 +146,7 @@ impl Case {
     }
 }
 
-/// What the commands find.
+/// The data for the commands.
 fn fill(subject: &Subject) -> Result<(), String> {
     let material = Material { keyspace: Some(NUMBERS), ..Material::default() };
     subject.fill(&material, 1, Tag::default())?;

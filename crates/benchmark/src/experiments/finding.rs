@@ -11,15 +11,15 @@ pub struct Finding {
     pub name: String,
     /// In a few words.
     pub title: String,
-    /// What was done.
+    /// A description of the experiment.
     pub what: String,
-    /// The figures.
+    /// The results.
     pub rows: Vec<Row>,
-    /// Figures over a range.
+    /// Results over a range.
     pub plots: Vec<Plot>,
-    /// What readers should know besides.
+    /// Additional notes for readers.
     pub notes: Vec<String>,
-    /// Why there are no figures, if it failed.
+    /// The reason why there are no results, if it failed.
     pub failure: Option<String>,
     /// How long it took.
     pub seconds: f64,
@@ -28,13 +28,13 @@ pub struct Finding {
 /// One figure of all servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The measured quantity.
     pub what: String,
     /// Its unit.
     pub unit: String,
     /// Which way is good.
     pub better: Better,
-    /// What the article measured, on its machine.
+    /// The article's measurement, on its machine.
     pub article: Option<f64>,
     /// Medians over the rounds, by server, in the order of the report's servers.
     pub values: Vec<Option<f64>>,
@@ -52,14 +52,14 @@ pub enum Better {
     Neither,
 }
 
-/// How a figure stands beside the first server's.
+/// The comparison of a number with that of the first server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Better by more than a twentieth.
     Win,
     /// Worse by more than a twentieth.
     Loss,
-    /// Neither, or nobody can say.
+    /// Neither, or undecidable.
     Even,
 }
 
@@ -67,7 +67,7 @@ pub enum Verdict {
 const EVEN_WITHIN: f64 = 0.05;
 
 impl Better {
-    /// What a ratio to the first server means.
+    /// The meaning of a ratio to the first server.
     #[must_use]
     pub fn verdict(self, ratio: f64) -> Verdict {
         let gain = match self {
@@ -102,11 +102,11 @@ impl Row {
 /// Lines over a range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// What the horizontal axis counts.
+    /// The quantity of the horizontal axis.
     pub x: String,
-    /// What the vertical axis counts.
+    /// The quantity of the vertical axis.
     pub y: String,
     /// Whether both axes are logarithmic; otherwise the vertical one begins at 0.
     pub logarithmic: bool,
@@ -178,8 +178,8 @@ impl Figure {
     }
 }
 
-/// Which figures, by server and round, say more about the generator than about a server, in a
-/// sentence.
+/// A sentence that names the results, by server and round, that show the generator rather than a
+/// server.
 #[must_use]
 pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
     let first = figures.first().and_then(|rounds| rounds.first())?;
@@ -200,7 +200,7 @@ pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
     })
 }
 
-/// Rows of figures by server, then by round; all lists of figures are of the same kind.
+/// Rows of results by server, then by round; all lists of results are of the same kind.
 #[must_use]
 pub fn rows(figures: &[Vec<Vec<Figure>>]) -> Vec<Row> {
     let Some(first) = figures.first().and_then(|rounds| rounds.first()) else { return Vec::new() };
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_generator_limited_is_named_with_the_servers() {
+    fn measurements_limited_by_the_generator_are_named_with_the_servers() {
         let figure = |what: &str, limited| Figure { limited, ..Figure::more(what, "/s", 1.0) };
         let round = |one, other| vec![figure("one", one), figure("other", other)];
         let quiet = [vec![round(false, false)], vec![round(false, false)]];
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_knows_which_way_is_good() {
+    fn a_verdict_respects_the_better_direction() {
         assert_eq!(Better::More.verdict(1.5), Verdict::Win);
         assert_eq!(Better::Less.verdict(1.5), Verdict::Loss);
         assert_eq!(Better::Less.verdict(0.5), Verdict::Win);

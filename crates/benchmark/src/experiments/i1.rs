@@ -47,7 +47,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             0,
             Row {
                 what: "CPU next to idle clients over CPU alone".to_owned(),
-                unit: "times".to_owned(),
+                unit: "×".to_owned(),
                 better: Better::Less,
                 article: Some(4.0),
                 values,

@@ -1,4 +1,4 @@
-//! What data take in the server's process, in the layouts that Brisk promises figures for.
+//! The memory of data in the server's process, in the layouts for which Brisk promises numbers.
 
 use super::finding::{Figure, Row};
 use super::stage::{Filler, Stage};
@@ -6,18 +6,18 @@ use super::stage::{Filler, Stage};
 /// Elements that are sent with one command.
 const AT_ONCE: u64 = 100;
 
-/// Many keys of so many elements each.
+/// Many keys with this number of elements each.
 struct Kept {
     what: &'static str,
     keys: u64,
-    /// In a short run. Below some MiB the pages of the allocator would be measured.
+    /// In a short run. With less than a few MiB, the pages of the allocator would be measured.
     keys_short: u64,
     elements: u64,
     /// The command and the beginning of the key.
     command: (&'static str, &'static str),
     /// The words of an element.
     words: fn(u64) -> Vec<String>,
-    /// What is allowed.
+    /// The bound.
     at_most: &'static str,
 }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m1",
     title: "Memory per element, by encoding",
-    what: "Strings, and collections of 100 elements of 8 bytes, once within the limits of the \
-           packed encodings and once with these limits set to 0 (1,000,000 strings or elements; \
+    what: "Strings, and collections of 100 elements of 8 bytes: first within the limits of the \
+           packed encodings, then with these limits set to 0 (1,000,000 strings or elements; \
            200,000 short). The values are the growth of `used_memory` per string or element, \
            starting with a database that has already held a key. The article gives no numbers.",
     run,
@@ -30,7 +30,7 @@ struct Case {
 /// How elements become words.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
-    /// A string of so many bytes; 0 is a number.
+    /// A string of this number of bytes; 0 is a number.
     Text(usize),
     /// Numbers.
     Numbers,
@@ -74,7 +74,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     let mut encodings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in &CASES {
-        // What an earlier case left behind would be counted with this one's.
+        // Leftovers of an earlier case would be counted with those of this one.
         let settings: Vec<(&str, &str)> = case.setting.into_iter().collect();
         rows.extend(stage.alone(&settings, |subject, size, _| {
             let elements = size.pick(200_000, 1_000_000);

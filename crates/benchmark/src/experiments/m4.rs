@@ -55,8 +55,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         let factors = plain.values.iter().zip(&by_number.values);
         let values = factors.map(|(plain, sharded)| Some((*plain)? / (*sharded)?)).collect();
         rows.push(super::finding::Row {
-            what: "gain of sharding by number".to_owned(),
-            unit: "times".to_owned(),
+            what: "memory reduction by sharding by number".to_owned(),
+            unit: "×".to_owned(),
             better: super::finding::Better::Neither,
             article: Some(70.0 / 3.0),
             values,
@@ -65,13 +65,13 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     Ok(rows.into())
 }
 
-/// What is kept of a user.
+/// The value that is stored for a user.
 fn number(user: usize) -> String {
     (user * 7919 % 1_000_000).to_string()
 }
 
-/// The articles' rule: a number belongs to the shard of its thousand; any other key to the shard
-/// that its CRC32 names, with twice as many shards as would be full.
+/// The articles' rule: a number belongs to the shard of its thousand. Any other key belongs to the
+/// shard of its CRC32, with twice as many shards as would be full.
 fn shard_key(base: &str, key: &str, total_elements: usize, shard_size: usize) -> String {
     let shard = match key.parse::<usize>() {
         Ok(number) => number / shard_size,

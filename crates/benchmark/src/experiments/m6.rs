@@ -109,13 +109,14 @@ fn key(list: usize) -> String {
 
 impl Lists {
     fn fill(&self, filler: &mut Filler, items: usize) -> Result<(), String> {
-        // Items are told apart, so that nothing can be shared.
+        // All items differ, so that nothing can be shared.
         let item = |list: usize, i: usize| match self.item_bytes {
             None => (list * 1_000_000 + i).to_string(),
             Some(bytes) => format!("{list:06}{i:06}{}", "x".repeat(bytes - 12)),
         };
         let at_once = if self.item_bytes.is_some() { 8 } else { 200 };
-        // All lists grow side by side, as they do in use, which is what tells allocators apart.
+        // All lists grow side by side, as they do in use, which shows the differences between
+        // allocators.
         for first in (0..items).step_by(at_once) {
             for list in 0..self.count {
                 let mut words = vec!["RPUSH".to_owned(), key(list)];

@@ -1,5 +1,5 @@
-//! What the articles measured, measured again: each experiment beside a peer, with the article's
-//! figures in the same table.
+//! Repeats the measurements of the articles: each experiment runs next to a peer, with the
+//! article's numbers in the same table.
 //!
 //! | file | about |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `unfinished` | inputs, as `p4` is about outputs |
 //! | `unread` | outputs of all kinds that clients do not read |
 //! | `callers`, `c1`, `c2`, `c3` | the client library: one connection, several, a pool |
-//! | `figures`, `kept` | what Brisk promises beside Redis |
+//! | `figures`, `kept` | the promises of Brisk, compared with Redis |
 //!
 //! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
 
@@ -54,7 +54,7 @@ use stage::{Size, Stage};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Rounds of what is timed, unless asked for otherwise: in full, and short.
+/// Rounds of timed parts, unless configured otherwise: in full, and short.
 const ROUNDS: (usize, usize) = (3, 1);
 /// Part of the article's amount of data, likewise.
 const SCALE: (f64, f64) = (0.05, 0.01);
@@ -66,12 +66,12 @@ pub struct Experiment {
     pub name: &'static str,
     /// In a few words.
     pub title: &'static str,
-    /// What is done.
+    /// A description of the experiment.
     pub what: &'static str,
     run: fn(&mut Stage<'_>) -> Result<Found, String>,
 }
 
-/// What an experiment's function gives.
+/// The result of an experiment's function.
 #[derive(Debug, Default)]
 struct Found {
     rows: Vec<Row>,
@@ -153,7 +153,7 @@ pub fn experiments(
             Ok(found) => (found, None),
             Err(error) => (Found::default(), Some(error)),
         };
-        // What was started here has ended, so that its processor time is known.
+        // Processes started here have ended, so that their CPU time is known.
         notes.extend(standing.moment().noise_since(&before).told());
         let finding = Finding {
             name: name.to_owned(),
@@ -223,7 +223,7 @@ fn specs(servers: &[String]) -> Result<Vec<SubjectSpec>, String> {
     Ok(specs)
 }
 
-/// A program beside this one, or in `PATH`.
+/// A program next to this one, or in `PATH`.
 fn program_named(program: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
@@ -235,7 +235,7 @@ fn program_named(program: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// What the servers call themselves; each is started once for this.
+/// The servers' own names and versions; each is started once for this.
 fn server_infos(
     specs: &[SubjectSpec],
     options: &ExperimentOptions,

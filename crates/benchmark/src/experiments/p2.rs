@@ -37,7 +37,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             Ok(vec![
                 Figure::less("one by one", "ms", single).article(263.6),
                 Figure::less("in one pipeline", "ms", together).article(9.6),
-                Figure::plain("gain", "times", single / together).article(27.0),
+                Figure::plain("speedup", "×", single / together).article(27.0),
             ])
         },
     )?;

@@ -151,7 +151,7 @@ impl Sweep {
         Ok((Some(proxy), target))
     }
 
-    /// Measured lines, and beside those of one client the formula's.
+    /// Measured lines, and next to those of one client those of the formula.
     fn plot(&self, rows: &[Row], near: Option<&[Row]>, names: &[String]) -> Plot {
         let mut lines = Vec::new();
         for (server, name) in names.iter().enumerate() {
@@ -187,8 +187,8 @@ impl Sweep {
     }
 }
 
-/// What the formula says for all depths: R from the first and the last depth on loopback, L from
-/// the first depth here.
+/// The prediction of the formula for all depths: R from the first and the last depth on loopback, L
+/// from the first depth here.
 fn predicted(rows: &[Row], near: &[Row], server: usize) -> Option<Vec<(f64, f64)>> {
     // Time of a batch, in ms.
     let batch_ms = |rows: &[Row], i: usize| -> Option<f64> {

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "A client that does not read its replies",
     what: "A client sends a million GETs of 1 KiB (300,000 short) and reads no replies, while ten \
            other clients send 5,000 requests per second in an open loop. The replies that the \
-           server keeps take memory. The article gives no numbers, but recommends to send at most \
+           server keeps take memory. The article gives no numbers, but recommends sending at most \
            10,000 commands at once.",
     run,
 };
@@ -71,7 +71,8 @@ fn figures(before: &Measured, beside: &Measured, taken: usize) -> Vec<Figure> {
     ]
 }
 
-/// Sends GETs until all are taken, then keeps the connection until it is over; how many were taken.
+/// Sends GETs until all are taken, then keeps the connection open until the end; returns the number
+/// of GETs taken.
 fn send_without_reading(
     to: SocketAddr,
     requests: usize,

@@ -19,7 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
            lookup, and 100,000 (20,000 short) with pipelines of 100 GETs, one pipeline per step, \
            and with pipelines of 100 scripts; then all of this with a round trip time of 0.5 ms \
            (200 and 5,000 lookups). The article says that a script is faster than a pipeline if a \
-           step needs the result of the previous one, and gives no numbers: a gain above 1 confirms \
+           step needs the result of the previous one, and gives no numbers: a speedup above 1 confirms \
            it.",
     run,
 };
@@ -76,11 +76,11 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             ]);
             for (what, without, with) in [
                 ("loopback: scripts over single GETs", singles.us, scripts.us),
-                ("loopback: scripts over GETs, in pipelines", pipelines.us, together.us),
+                ("loopback: pipelined scripts over pipelined GETs", pipelines.us, together.us),
                 ("LAN: scripts over single GETs", far_singles, far_scripts),
-                ("LAN: scripts over GETs, in pipelines", far_pipelines, far_together),
+                ("LAN: pipelined scripts over pipelined GETs", far_pipelines, far_together),
             ] {
-                figures.push(Figure::plain(format!("gain, {what}"), "times", without / with));
+                figures.push(Figure::plain(format!("speedup, {what}"), "×", without / with));
             }
             Ok(figures)
         },
@@ -88,16 +88,16 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     Ok(rows.into())
 }
 
-/// What a lookup took.
+/// The time of a lookup.
 struct Spent {
     /// Of its client's time.
     us: f64,
-    /// Of the server's processors.
+    /// CPU time of the server.
     cpu_us: Option<f64>,
 }
 
-/// Does so many lookups, after some that do not count: the first script makes a server set up more
-/// than a script needs.
+/// Does `lookups` lookups, after some that do not count: the first script makes a server set up
+/// more than a script needs.
 fn timed(
     subject: &Subject,
     lookups: usize,
@@ -140,7 +140,7 @@ fn far(subject: &Subject) -> Result<(DelayProxy, Asker), String> {
     Ok((proxy, asker.map_err(|error| error.to_string())?))
 }
 
-/// Lookups by GET, so many side by side; each step of all of them is one pipeline.
+/// Lookups by GET, `side_by_side` at a time; each step of all of them is one pipeline.
 fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(side_by_side) {
         let chains: Vec<usize> = (first..first + side_by_side).map(|i| i % CHAINS).collect();
@@ -154,7 +154,7 @@ fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), 
     Ok(())
 }
 
-/// Lookups by script, so many in a pipeline.
+/// Lookups by script, `together` in a pipeline.
 fn scripted(asker: &mut Asker, sha: &str, lookups: usize, together: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(together) {
         let chains: Vec<usize> = (first..first + together).map(|i| i % CHAINS).collect();

@@ -30,7 +30,7 @@ pub fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// What a verdict looks like without colours.
+/// The mark of a verdict without colours.
 const fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Win => " +",
@@ -39,7 +39,7 @@ const fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Four significant figures or so, thousands apart.
+/// About four significant digits, with thousands separators.
 #[must_use]
 pub fn figure(n: f64) -> String {
     let text = match n.abs() {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_thousands_apart() {
+    fn numbers_have_thousands_separators() {
         for (n, wanted) in [
             (0.0, "0.00"),
             (0.01234, "0.0123"),

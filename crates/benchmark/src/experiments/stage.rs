@@ -19,13 +19,13 @@ pub const MIB: f64 = 1024.0 * 1024.0;
 /// How much is done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Size {
-    /// Whether a short time matters more than exact figures.
+    /// Whether a short time matters more than exact results.
     pub short: bool,
     /// Part of the article's amount of data, for experiments that would need gigabytes.
     pub scale: f64,
     /// Rounds of what is timed.
     pub rounds: usize,
-    /// Processors of the load.
+    /// The CPUs of the load.
     pub load_cpus: Vec<usize>,
 }
 
@@ -55,7 +55,7 @@ pub struct Stage<'a> {
     /// How much is done.
     pub size: Size,
     pub(super) tell: &'a mut dyn FnMut(&str),
-    /// What experiments want to be known besides figures.
+    /// Notes of experiments in addition to results.
     pub notes: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ impl Stage<'_> {
     }
 }
 
-/// Starts the server on these processors, or finds it.
+/// Starts the server on these CPUs, or finds it.
 pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, String> {
     let target_at = |address| Ok(Target { address, tls: None, session: Session::default() });
     match &spec.place {
@@ -177,7 +177,7 @@ impl Guest {
             }
             ask(&mut asker, &["CONFIG", "SET", name, value])?;
         }
-        // What a server sets up for its first key belongs to no key.
+        // The setup of a server for its first key belongs to no key.
         ask(&mut asker, &["SET", "first", "key"])?;
         ask(&mut asker, &["DEL", "first"])?;
         Ok(self)
@@ -230,7 +230,7 @@ pub fn info(asker: &mut Asker, section: &str, field: &str) -> Result<String, Str
     value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("INFO contains no {field}"))
 }
 
-/// What the server says its data take.
+/// The memory of the data as reported by the server.
 ///
 /// # Errors
 /// The server does not tell.
@@ -299,12 +299,12 @@ impl Filler {
     }
 }
 
-/// A run, and what the server used meanwhile.
+/// A run, and the resources of the server during it.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What the generator saw.
+    /// The measurements of the generator.
     pub summary: Summary,
-    /// Processor time of the server per request, µs; none if its process cannot be seen.
+    /// CPU time of the server per request, µs; none if its process cannot be seen.
     pub cpu_us: Option<f64>,
     /// By how much its memory grew at most, in bytes, looked at a few times per second.
     pub rss_growth: Option<f64>,

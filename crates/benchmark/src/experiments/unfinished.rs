@@ -1,5 +1,4 @@
-//! Requests of which only the beginning arrives, and the memory that they take.
-//! (as P4 asks for outputs)
+//! Incomplete requests, and the memory that they take. (P4, for input instead of output)
 
 use super::finding::Figure;
 use super::stage::{Stage, ask, connect, info};
@@ -30,7 +29,7 @@ const STAGES: [(usize, &str); 3] = [
     (10_000, "per client that sent 10 KB of it"),
     (30_000, "per client that sent 40 KB of it"),
 ];
-/// Files that are open besides the clients.
+/// Open files in addition to the clients.
 const DESCRIPTORS_BESIDE: usize = 64;
 /// How long the server may take until it has read what was sent.
 const PATIENCE: Duration = Duration::from_secs(60);

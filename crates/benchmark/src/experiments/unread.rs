@@ -28,8 +28,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const BYTES: (usize, usize) = (16 << 20, 128 << 20);
 /// Bytes sent with one write.
 const PIECE_BYTES: usize = 256 << 10;
-/// A client counts as stalled when no bytes have moved for this time. A server that waits for a processor of a
-/// busy machine, or for memory, can take more than half a second to read on.
+/// A client counts as stalled when no bytes have moved for this time. A server that waits for a CPU of a busy machine,
+/// or for memory, can take more than half a second to read on.
 const STILL: Duration = Duration::from_secs(2);
 
 /// How output comes about: which connection causes it.

@@ -1,4 +1,4 @@
-//! Bars as SVG: figures of servers beside each other, and the article's.
+//! Bars as SVG: numbers of servers next to each other, and the article's.
 
 use super::escaped;
 use super::plot::{WIDTH, colour, figure_of};
@@ -9,16 +9,16 @@ use crate::experiments::render::figure;
 const BAR_HEIGHT: f64 = 15.0;
 /// Between groups.
 const GAP: f64 = 9.0;
-/// Room for a figure beside its bar.
+/// Room for a number next to its bar.
 const FIGURE_WIDTH: f64 = 64.0;
 const LETTER_WIDTH: f64 = 7.0;
 /// Longer labels stand above their bars.
 const LABEL_LETTERS: usize = 28;
 /// Room for a label above its bars.
 const LABEL_HEIGHT: f64 = 16.0;
-/// What is longer than the plot is wide is cut.
+/// Labels longer than the plot is wide are cut.
 const LETTERS_MAX: usize = 70;
-/// Figures further apart than this cannot be read beside each other: their ratios are drawn.
+/// Numbers further apart than this cannot be read next to each other: their ratios are drawn.
 const SPREAD_MAX: f64 = 200.0;
 
 /// Bars that belong together.
@@ -148,7 +148,7 @@ fn drawn(
     }
     if let Some(mark) = mark {
         let x = left + mark / max * width;
-        // Below everything else, so that it crosses no figure.
+        // Below everything else, so that it crosses no number.
         svg = format!(
             "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{y:.1}\"/>\n{svg}"
         );
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn each_unit_has_a_plot_with_the_articles_figure_in_it() {
+    fn each_unit_has_a_plot_with_the_articles_number() {
         let rows = [row("a", "ms", Some(7.0), [1.0, 2.0]), row("b", "us", None, [3.0, 4.0])];
         let svg = of_rows(&rows, &servers());
         assert_eq!(svg.matches("<svg").count(), 2);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_far_apart_are_shown_as_ratios() {
+    fn numbers_far_apart_are_shown_as_ratios() {
         let mut rows = [
             row("a", "us", None, [0.1, 0.05]),
             row("b", "us", Some(8.0), [1.0, 3.0]),

@@ -1,5 +1,5 @@
-//! A comparison within the page: throughput against depth, latency percentiles, processor time and
-//! memory, then all figures of every case.
+//! A comparison within the page: throughput by depth, latency percentiles, CPU time and memory,
+//! then all numbers of every case.
 
 use super::bars::bars;
 use super::plot::{lines, lines_at};
@@ -52,8 +52,8 @@ fn conditions(comparison: &Comparison) -> String {
         parts.push("one connection per batch".to_owned());
     }
     format!(
-        "{}. Ratios are to {}, with the interval that holds them in 95 of 100 repetitions; better and \
-         worse are said where this interval does not hold 1.",
+        "{}. Ratios are relative to {}, with 95 % confidence intervals. They are marked better or worse \
+         if the interval excludes 1.",
         parts.join(", "),
         comparison.servers[comparison.baseline].name
     )
@@ -175,7 +175,7 @@ fn table(comparison: &Comparison, case: &CaseResult) -> String {
     text + "</tbody>\n</table></div>\n"
 }
 
-/// What a ratio means; an interval that holds 1 says nothing.
+/// The meaning of a ratio; an interval that contains 1 decides nothing.
 fn verdict(metric: Metric, ratio: &Ratio) -> Option<Verdict> {
     let better = match metric {
         Metric::Rate => Better::More,

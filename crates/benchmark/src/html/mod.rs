@@ -20,25 +20,25 @@ use std::path::Path;
 
 const STYLE: &str = include_str!("style.css");
 
-/// What a report is made of.
+/// The contents of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Processors, memory, kernel.
+    /// CPUs, memory, kernel.
     pub machine: String,
     /// Name and version of the generator.
     pub generator: String,
-    /// The servers; figures of all others are compared with the first's.
+    /// The servers; the numbers of all others are compared with those of the first.
     pub servers: Vec<ServerInfo>,
     /// One after the other.
     pub experiments: Vec<Finding>,
-    /// Beside or instead of these; its servers are its own.
+    /// In addition to or instead of these; it has its own servers.
     pub comparison: Option<Comparison>,
-    /// What readers must know before they believe the figures.
+    /// Caveats for readers of the numbers.
     pub warnings: Vec<String>,
 }
 
 impl Report {
-    /// Without figures yet.
+    /// A report without results yet.
     #[must_use]
     pub fn new(machine: String, servers: Vec<ServerInfo>) -> Report {
         Report {
@@ -51,7 +51,7 @@ impl Report {
         }
     }
 
-    /// Of a comparison.
+    /// The report of a comparison.
     #[must_use]
     pub fn of(comparison: Comparison) -> Report {
         Report {
@@ -129,7 +129,7 @@ impl Report {
         text + "</header>\n"
     }
 
-    /// Links to the experiments, with how many figures were better and worse.
+    /// Links to the experiments, with the counts of better and worse numbers.
     fn contents(&self) -> String {
         if self.experiments.len() < 2 {
             return String::new();

@@ -26,7 +26,7 @@ pub(super) fn colour(server: Option<usize>) -> String {
 /// Places on the horizontal axis with their labels.
 pub(super) type Places = Vec<(f64, String)>;
 
-/// A plot of lines; the places on the horizontal axis are those of the points.
+/// A plot of lines; the ticks on the horizontal axis are those of the points.
 pub(super) fn lines(plot: &Plot) -> String {
     let xs = xs(&plot.lines);
     let places = match xs.as_slice() {
@@ -102,7 +102,8 @@ fn xs(lines: &[Line]) -> Vec<f64> {
     xs
 }
 
-/// The points of a line, parted where it has none though others have: nothing is known there.
+/// The points of a line, interrupted at positions where other lines have a point and this one has
+/// none.
 fn parts<'a>(line: &'a Line, xs: &[f64]) -> impl Iterator<Item = &'a [(f64, f64)]> {
     let place = |x: f64| xs.partition_point(|&other| other < x);
     line.points.chunk_by(move |left, right| place(right.0) == place(left.0) + 1)
@@ -137,7 +138,7 @@ fn curve(line: &Line, frame: &Frame, plot: &Plot, xs: &[f64], places: &Places) -
     svg
 }
 
-/// What a place is called on the axis.
+/// The label of a position on the axis.
 fn label_of(places: &Places, x: f64) -> String {
     let named = places.iter().find(|(place, _)| place.total_cmp(&x).is_eq());
     named.map_or_else(|| short(x), |(_, label)| label.clone())
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_axes_are_short() {
+    fn numbers_of_axes_are_short() {
         for (n, wanted) in
             [(1.0, "1"), (0.25, "0.25"), (2000.0, "2000"), (50_000.0, "50 k"), (1.5e6, "1.5 M")]
         {
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_show_is_no_plot() {
+    fn no_data_gives_no_plot() {
         let line = Line { name: String::new(), server: None, computed: false, points: Vec::new() };
         let (title, x, y) = (String::new(), String::new(), String::new());
         let plot = Plot { title, x, y, logarithmic: true, lines: vec![line] };

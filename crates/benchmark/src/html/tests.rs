@@ -1,4 +1,4 @@
-//! The page holds the data's figures, and nothing from elsewhere.
+//! The page has the numbers of the data, and nothing from elsewhere.
 
 use super::*;
 use crate::compare::{CaseResult, Conditions, Sample};
@@ -112,7 +112,7 @@ fn nothing_is_loaded_from_elsewhere() {
 }
 
 #[test]
-fn every_figure_of_the_data_stands_in_the_page() {
+fn every_number_of_the_data_is_in_the_page() {
     let report = report();
     let html = report.html();
     let shown = |text: String| assert!(html.contains(&text), "{text}");
@@ -137,14 +137,14 @@ fn every_figure_of_the_data_stands_in_the_page() {
 }
 
 #[test]
-fn losses_are_told_as_plainly_as_wins() {
+fn losses_are_shown_like_wins() {
     let html = report().html();
     assert!(html.contains("<span class=\"win\">0.25 <small>better</small></span>"));
     // 12,345 of 98,765 where more is better.
     assert!(html.contains("<span class=\"loss\">0.12 <small>worse</small></span>"));
     assert!(html.contains("<span class=\"win\">1 better</span>"));
     assert!(html.contains("<span class=\"loss\">1 worse</span>"));
-    // Of the comparison, with its interval.
+    // The comparison, with its interval.
     assert!(html.contains("<span class=\"win\">2.00 <small>better</small></span>"));
     assert!(html.contains("<td class=\"interval\">2.00-2.00</td>"));
 }

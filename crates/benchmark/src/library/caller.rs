@@ -1,4 +1,4 @@
-//! One caller of the client library, and where all of them write their figures.
+//! One caller of the client library, and the shared counters of all callers.
 
 use crate::clock::now_ns;
 use crate::engine::plan::{End, OnError, Plan};
@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What the callers share.
+/// The state that the callers share.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) plan: Plan,
@@ -70,7 +70,7 @@ impl Run {
         })
     }
 
-    /// What is sent from `measure_ns` on counts; nothing is sent from `end_ns` on.
+    /// Requests that are sent from `measure_ns` on count; nothing is sent from `end_ns` on.
     pub(super) fn begin(&self, measure_ns: u64, end_ns: u64) {
         self.measure_ns.store(measure_ns, Relaxed);
         self.end_ns.store(end_ns, Relaxed);
@@ -81,7 +81,7 @@ impl Run {
         self.stopped.store(true, Relaxed);
     }
 
-    /// Requests answered, and the sum of their latencies.
+    /// The number of replies, and the sum of their latencies.
     pub(super) fn tally(&self) -> (u64, u64) {
         let each = self.figures.iter().map(|figures| {
             let figures = locked(figures);
@@ -107,7 +107,7 @@ impl Run {
         last_ns
     }
 
-    /// Whether there is one more to send.
+    /// Reports whether another request may be sent.
     fn take(&self) -> bool {
         match self.plan.end {
             End::After(_) => true,
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// What is wrong with a reply, if something is.
+    /// The fault of a reply, if it has one.
     fn judge(&self, reply: &Value, asked: Option<Asked>) -> Option<String> {
         let asked = asked?;
         let expect = self.plan.workload.commands[asked.command].expect;
@@ -169,7 +169,7 @@ fn own_place() -> usize {
     PLACE.with(|place| *place)
 }
 
-/// Asks until the end.
+/// Sends requests until the end.
 pub(super) async fn call(run: Arc<Run>, caller: usize) -> Result<(), RunError> {
     let plan = &run.plan;
     let workload = Arc::clone(&plan.workload);
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_request_are_read_back() {
+    fn the_arguments_of_a_request_are_read_back() {
         let mut bytes = Vec::new();
         let asked: [&[u8]; 4] = [b"SET", b"", b"a\r\n$1\r\nb", b"0123456789ab"];
         brisk_resp::request::encode(&mut bytes, &asked);

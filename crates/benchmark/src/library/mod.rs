@@ -1,16 +1,16 @@
-//! The client library as a source of load: so many callers, each of which asks, waits for the reply and asks again,
-//! share a client of the crate `brisk`.
+//! The client library as a source of load: callers share a client of the crate `brisk`, and each of them sends a
+//! request, waits for the reply, and sends the next one.
 //!
 //! | file | about |
 //! |---|---|
-//! | `mod.rs` | what can be asked for, connecting, carrying a plan out |
-//! | `caller` | one caller, and the figures that all of them write to |
+//! | `mod.rs` | supported plans, connecting, carrying a plan out |
+//! | `caller` | one caller, and the counters that all of them write to |
 //! | `threads` | what the threads of the runtime have used |
 //!
-//! What is measured is what a program that uses the library would see: the time from before a command is made to
-//! when its reply is read, and the processor time of the threads that run callers and connections alike. What is
-//! sent is that of the engine: the same requests, drawn in the same way. Each caller makes a command of the words
-//! of a request, which costs it about as much as a program that puts its own words together.
+//! The measurements are those that a program with the library would see: the time from before a command is created
+//! until its reply is read, and the CPU time of the threads that run callers and connections alike. The requests are
+//! those of the engine, drawn in the same way. Each caller creates a command from the arguments of a request, which
+//! costs about as much as in a program that builds its own arguments.
 
 mod caller;
 mod threads;
@@ -34,9 +34,9 @@ use tokio::task::JoinSet;
 
 /// Most callers of a run.
 const CALLERS_MAX: usize = 1 << 17;
-/// Open files besides the connections.
+/// Open files in addition to the connections.
 const DESCRIPTORS_BESIDE: usize = 64;
-/// How often progress is told.
+/// The interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// Requests before the first one that counts, for each connection: so that all of them are there.
 const GREETINGS: usize = 16;
@@ -128,7 +128,7 @@ fn names(workload: &Workload, is_pool: bool) -> Result<Vec<(Vec<u8>, Traits)>, R
     Ok(names)
 }
 
-/// Whether nothing of the workload is drawn that could be a key.
+/// Reports whether the workload has no random parts that could be a key.
 fn names_one_key(workload: &Workload) -> bool {
     workload.keyspace <= 1 && workload.commands.len() == 1
 }
@@ -226,7 +226,7 @@ async fn carry_out(
             }
         }
     }
-    // All that were there have returned, which they do not before they were told to.
+    // All callers have returned, which they do only at the end.
     let (used, measure_ns) = begun.ok_or(RunError::Closed)?;
     let now = threads.used();
     watch.ends();
@@ -246,7 +246,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What the last progress was computed from.
+/// The values from which the last progress was computed.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     ns: u64,
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_connections_of_many_callers_is_refused_before_anything_is_sent() {
+    fn commands_unfit_for_shared_connections_are_rejected_before_anything_is_sent() {
         assert_eq!(refused("GET a", false), "");
         assert_eq!(refused("client id", false), "");
         assert!(refused("SELECT 1", true).contains("no SELECT over a connection"));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_engine_does_is_refused() {
+    fn options_of_the_engine_alone_are_rejected() {
         let plan =
             || Plan::new(Material::default().own("a".to_owned(), &["GET", "a"]), local_target(1));
         assert!(refuse(&plan()).is_ok());

@@ -8,16 +8,16 @@ use std::sync::Mutex;
 /// Threads of one runtime.
 #[derive(Debug)]
 pub(super) struct Threads {
-    /// Processors, one for each in turn.
+    /// The CPUs, one for each thread in turn.
     cpus: Vec<usize>,
     ids: Mutex<Vec<i32>>,
 }
 
-/// What they have used so far.
+/// The CPU time of the threads so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     pub(super) cpu_ns: u64,
-    /// For so long they have waited for a processor that others had.
+    /// The time for which they have waited for a CPU that others used.
     pub(super) delay_ns: u64,
 }
 
@@ -32,13 +32,13 @@ impl Threads {
         if let Some(&cpu) = self.cpus.get(ids.len() % self.cpus.len().max(1)) {
             let mut set = CpuSet::new();
             set.set(cpu);
-            // Without it the figures are as good, and others may disturb them more.
+            // Without it the results are as good, but others may disturb them more.
             let _ = sched_setaffinity(None, &set);
         }
         ids.push(gettid().as_raw_nonzero().get());
     }
 
-    /// What they have used; where the kernel does not tell, the whole process.
+    /// The CPU time of the threads; of the whole process if the kernel does not report threads.
     pub(super) fn used(&self) -> Used {
         let ids = self.ids.lock().expect("nothing that panics is done with it");
         let all: Option<Vec<Used>> = ids.iter().map(|id| of_thread(*id)).collect();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thread_uses_is_counted_and_what_others_use_is_not() {
+    fn only_the_cpu_time_of_registered_threads_is_counted() {
         let threads = Threads::new(Vec::new());
         std::thread::scope(|scope| {
             scope.spawn(|| {

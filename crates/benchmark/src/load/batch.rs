@@ -1,7 +1,7 @@
 //! The requests of one connection: written once, then patched in place where that is possible.
 //!
-//! A workload of one command whose values have one size is the same bytes for ever but for digits,
-//! so a batch of it is written once and only patched. Otherwise each batch is put together anew
+//! A workload of one command whose values have one size always has the same bytes except for
+//! digits, so a batch of it is written once and only patched. Otherwise each batch is built again
 //! from compiled commands.
 
 use super::Workload;
@@ -24,7 +24,7 @@ pub struct Batch {
     asked: VecDeque<Asked>,
 }
 
-/// What has to be known of a request to judge its reply.
+/// The facts about a request that decide whether its reply is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Index of the command in its workload.
@@ -57,7 +57,7 @@ impl Batch {
         }
     }
 
-    /// What the oldest unanswered request was; only if the source remembers.
+    /// The oldest request without a reply; only if the source remembers.
     pub fn answered(&mut self) -> Option<Asked> {
         self.asked.pop_front()
     }
@@ -86,7 +86,7 @@ struct Numbers {
 }
 
 impl RequestSource {
-    /// A source for worker `worker` of `workers`; it keeps what was asked in the batches if
+    /// A source for worker `worker` of `workers`; it keeps the requests in the batches if
     /// `remembers`.
     #[must_use]
     pub fn new(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_of_each_batch_gets_a_number_of_its_own() {
+    fn each_request_of_each_batch_gets_its_own_number() {
         let material = Material { keyspace: Some(1_000_000), ..Material::default() };
         let mut source = source(&material, "get", false);
         let mut batch = Batch::default();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_has_the_tag_of_its_batch_also_after_that_has_changed() {
+    fn every_request_has_the_tag_of_its_batch_even_after_a_change() {
         for sizes in ["16", "12-40"] {
             let material = Material {
                 keyspace: Some(500),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_is_what_was_written() {
+    fn the_recorded_requests_are_those_written() {
         for sizes in ["16", "12-40"] {
             let material = Material {
                 keyspace: Some(500),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_without_weight_is_refused() {
+    fn a_mix_without_weight_is_rejected() {
         let parts = [(Ingredient::Own(vec![b"DEL".to_vec()]), 0)];
         assert!(Material::default().mix("mix".to_owned(), &parts).is_err());
     }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_follows_its_law() {
+    fn zipf_follows_the_power_law() {
         for exponent in ["0.5", "0.99", "1", "1.5"] {
             let power: f64 = exponent.parse().unwrap();
             let draws = 1_000_000;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_the_possible_words() {
+    fn nonsense_is_rejected_with_the_possible_values() {
         for text in ["", "zipf:0", "zipf:x", "hot:1", "hot:0:50", "hot:101:50", "uniform:3"] {
             assert!(text.parse::<KeyChoice>().is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What is sent: commands, which keys they name, how long their values are, and in which mixture.
+//! The requests: commands, their keys, the sizes of their values, and their mixture.
 //!
 //! | file | about |
 //! |---|---|
@@ -52,12 +52,12 @@ pub struct Workload {
     pub payload_bytes: usize,
 }
 
-/// What the commands of a workload have in common.
+/// The settings that the commands of a workload have in common.
 #[derive(Clone, Debug)]
 pub struct Material {
     /// How numbers are drawn.
     pub keys: KeyChoice,
-    /// Numbers are below this; without it, placeholders of numbers are ordinary words.
+    /// Numbers are below this; without it, placeholders of numbers are ordinary text.
     pub keyspace: Option<u64>,
     /// How long values are.
     pub sizes: ValueSizes,
@@ -68,7 +68,7 @@ pub struct Material {
 }
 
 impl Workload {
-    /// Whether every command has a hash tag.
+    /// Reports whether every command has a hash tag.
     #[must_use]
     pub fn is_tagged(&self) -> bool {
         self.commands.iter().all(|command| command.template.is_tagged())

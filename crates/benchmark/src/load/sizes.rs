@@ -38,7 +38,7 @@ impl ValueSizes {
         }
     }
 
-    /// Whether this size can be drawn.
+    /// Reports whether this size can be drawn.
     #[must_use]
     pub fn allows(&self, len: usize) -> bool {
         match self {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_drawn_as_said() {
+    fn sizes_are_drawn_as_configured() {
         assert_eq!(drawn("64").len(), 1);
         assert_eq!(drawn("10-19").len(), 10);
         let weighted = drawn("16:90,1024:9,65536:1");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn nonsense_is_rejected() {
         for text in ["", "0", "x", "9-3", "3:0", "3:x", "-4", "2000000000"] {
             assert!(text.parse::<ValueSizes>().is_err(), "{text}");
         }

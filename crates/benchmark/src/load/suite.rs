@@ -150,7 +150,7 @@ impl Test {
         self.words.iter().enumerate().map(word).collect()
     }
 
-    /// Whether the word at this place is a key.
+    /// Reports whether the word at this place is a key.
     fn is_key(&self, at: usize) -> bool {
         at == 1 || (at % 2 == 1 && self.words[0] == "MSET")
     }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_slot_has_a_tag_of_its_own() {
+    fn every_slot_has_its_own_tag() {
         let tags = tags_by_slot();
         assert_eq!(tags.len(), SLOTS);
         for (slot, tag) in tags.iter().enumerate() {

@@ -23,7 +23,7 @@ pub const DATA_WORD: &str = "__data__";
 /// Digits of a number.
 pub const DIGITS: usize = 12;
 
-/// What is inside a word.
+/// The parts of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Bytes(Vec<u8>),
@@ -122,7 +122,7 @@ impl Template {
         self.whole.as_ref().map(|(bytes, places)| (bytes.as_slice(), places))
     }
 
-    /// Whether a hash tag stands in it.
+    /// Reports whether it contains a hash tag.
     #[must_use]
     pub fn is_tagged(&self) -> bool {
         self.words.iter().flatten().any(|part| *part == Part::Tag)
@@ -241,7 +241,7 @@ pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64, pairs: usize) {
     }
 }
 
-/// How many pairs of digits numbers below `bound` need.
+/// The number of pairs of digits that numbers below `bound` need.
 #[must_use]
 pub const fn pairs_below(bound: u64) -> usize {
     let (mut rest, mut pairs) = (bound.saturating_sub(1), 0);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_one_size_is_bytes_and_places() {
+    fn a_request_of_fixed_size_is_bytes_and_positions() {
         let template =
             Template::new(&["SET", "key:__rand_int__", "__data__"], NUMBERS, &values("3", false));
         let (bytes, places) = template.whole().unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_keyspace_the_placeholder_is_an_ordinary_word() {
+    fn without_a_keyspace_the_placeholder_is_ordinary_text() {
         let template = Template::new(&["GET", "key:__rand_int__"], NONE, &values("3", false));
         let (bytes, places) = template.whole().unwrap();
         assert_eq!(text(bytes), "*2 $3 GET $16 key:__rand_int__ ");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_may_stand_anywhere_in_a_word() {
+    fn placeholders_can_be_anywhere_in_an_argument() {
         let words = ["x__data__y__rand_int____rand_int__", "__rand_int"];
         let template = Template::new(&words, NUMBERS, &values("2", false));
         let (bytes, places) = template.whole().unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_tag_is_a_place_in_cluster_mode_and_ordinary_text_without_it() {
+    fn a_hash_tag_is_a_placeholder_in_cluster_mode_only() {
         let words = ["SET", "key:{tag}:__rand_int__", "{tag}__data__"];
         let tagged = Placeholders { numbers: true, tags: true };
         let template = Template::new(&words, tagged, &values("2", false));

@@ -6,7 +6,7 @@
 use super::template::{DIGITS, Values, write_digits};
 use brisk_resp::Value;
 
-/// What a command's reply must be.
+/// The expected reply of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// Anything but an error.
@@ -19,7 +19,7 @@ pub enum Expect {
     Value,
     /// The value of the key whose number was drawn, or none.
     ValueOfKey,
-    /// At most so many values.
+    /// At most this number of values.
     Values(usize),
     /// A name `element:` with a number, or none.
     Element,
@@ -89,7 +89,8 @@ fn is_value(got: &[u8], number: Option<u64>, values: &Values) -> bool {
             write_digits(&mut digits, number, DIGITS / 2);
             mark == digits
         }
-        // Of a value that is not of one key (an element of a list, say) nobody knows the mark.
+        // The mark of a value that does not belong to one key (an element of a list, for example)
+        // is unknown.
         None => mark == &data[..DIGITS] || mark.iter().all(u8::is_ascii_digit),
     };
     mark_is_right && rest == &data[DIGITS..]

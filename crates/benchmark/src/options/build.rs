@@ -14,15 +14,15 @@ use std::sync::Arc;
 /// One thing to measure: a workload at a pipeline depth.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called beside its depth.
+    /// Its name without its depth.
     pub title: String,
-    /// What is sent; its own title names the depth, too, where there are several.
+    /// The requests; the workload's own title also has the depth if there are several.
     pub workload: Arc<Workload>,
     /// How many requests together.
     pub pipeline: usize,
 }
 
-/// What the options say is to be measured, in order; and names of tests that do not exist.
+/// The cases to measure, in order, and the names of unknown tests.
 #[derive(Clone, Debug)]
 pub struct Cases {
     /// One after the other.
@@ -76,7 +76,7 @@ impl Options {
         }
     }
 
-    /// What is to be measured: all workloads, each at all depths.
+    /// The cases to measure: all workloads, each at all depths.
     ///
     /// # Errors
     /// A command or a mix cannot be read.
@@ -192,7 +192,7 @@ impl Options {
         Plan { clients: self.clients, threads, cluster: Some(cluster), ..plan }.bounded()
     }
 
-    /// Who sends; of the library as many callers as the engine would have requests under way.
+    /// The sender of the requests; for the library, as many callers as the engine would have pending requests.
     fn source(&self, pipeline: usize) -> Source {
         let is_pool = match self.sender {
             Sender::Engine => return Source::Engine,
@@ -209,7 +209,7 @@ fn words(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let line = format!("{text}\n");
     let mut spans = Spans::new();
     let limits = Limits { inline_bytes_max: line.len().max(16), ..Limits::default() };
-    // As a server reads them; what begins like RESP is no text of a command.
+    // A command as a server would parse it; a text that begins like RESP is not a command.
     let read = RequestDecoder::new().decode(line.as_bytes(), &limits, &mut spans);
     match read {
         Ok(Step::Request { consumed, .. }) if consumed == line.len() && !text.starts_with('*') => {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_host_is_told_like_one_that_does_not_answer() {
+    fn an_unknown_host_is_reported_like_an_unreachable_one() {
         let Ok(Request::Run(options)) = parse(["-h", "no host", "-p", "7"].map(str::to_owned))
         else {
             panic!("options of a run")
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_exist_are_told_with_those_that_do() {
+    fn unknown_tests_are_reported_with_the_known_ones() {
         for line in [["-t", "nonsense"], ["-t", ""], ["--mix", "nonsense:1"]] {
             let Ok(Request::Run(options)) = parse(line.map(str::to_owned)) else {
                 panic!("{line:?}")

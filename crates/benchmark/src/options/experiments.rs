@@ -12,7 +12,7 @@ const DELAY_MS_MAX: f64 = 3_600_000.0;
 /// Most rounds.
 const ROUNDS_MAX: usize = 1000;
 
-/// What `experiments` is asked for.
+/// The options of `experiments`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExperimentOptions {
     /// Experiments by name; none are all.
@@ -39,7 +39,7 @@ pub struct ExperimentOptions {
     pub list: bool,
 }
 
-/// Reads what follows `experiments`; none if it asks for help.
+/// Reads the arguments after `experiments`; `None` for the help.
 ///
 /// # Errors
 /// What is wrong, in a sentence.
@@ -88,10 +88,10 @@ pub(super) fn parse_experiments(
     Ok(Some(options))
 }
 
-/// Reads what follows `delay-proxy`; none if it asks for help.
+/// Reads the arguments after `delay-proxy`; `None` for the help.
 ///
 /// # Errors
-/// What is wrong, in a sentence.
+/// An error text of one sentence.
 pub(super) fn parse_delay_proxy(
     words: &mut dyn Iterator<Item = String>,
 ) -> Result<Option<DelayPlan>, String> {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn experiments_and_servers_are_told_apart() {
+    fn experiments_and_servers_are_distinguished() {
         let line = ["p2", "M3", "--short", "--servers", "a=x --port 1", ":7000", "--rounds", "2"];
         let options = parse_experiments(&mut words(&line).into_iter()).unwrap().unwrap();
         assert_eq!(options.names, ["p2", "M3"]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proxy_wants_both_addresses_and_a_delay() {
+    fn the_proxy_needs_both_addresses_and_a_delay() {
         let line = ["--listen", ":7001", "--to", ":7000", "--delay", "0.25", "--jitter", "1"];
         let plan = parse_delay_proxy(&mut words(&line).into_iter()).unwrap().unwrap();
         assert_eq!((plan.listen.port(), plan.to.port()), (7001, 7000));

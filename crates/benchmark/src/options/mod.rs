@@ -21,7 +21,7 @@ use experiments::ExperimentOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the command line asks for.
+/// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Print the help.
@@ -54,7 +54,7 @@ pub enum Format {
     Markdown,
 }
 
-/// Who sends.
+/// The sender of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sender {
     /// This program's own engine.
@@ -108,7 +108,7 @@ pub struct Options {
     pub keep_alive: bool,
     /// `--client`
     pub sender: Sender,
-    /// `--threads`; 0 as in redis-benchmark: not asked for.
+    /// `--threads`; 0, as in redis-benchmark, if the option is missing.
     pub threads: usize,
     /// `-I`
     pub idle: bool,
@@ -158,7 +158,7 @@ pub struct Options {
     pub html: Option<PathBuf>,
     /// `--syscalls`
     pub syscalls: bool,
-    /// What the user should know, for the standard error.
+    /// Warnings for the user, for standard error.
     pub warnings: Vec<String>,
 }
 

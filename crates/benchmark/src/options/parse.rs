@@ -8,7 +8,7 @@ use brisk_dial::tls::TlsOptions;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Most processors of a list.
+/// The maximum number of CPUs of a list.
 const CPUS_MAX: usize = 1024;
 /// Most connections of the client library.
 const LANES_MAX: usize = 1024;
@@ -304,7 +304,7 @@ fn output_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
     Ok(true)
 }
 
-/// What can only be said when all options are known.
+/// Checks that need all options.
 fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
     let own = !options.own.is_empty();
     let mixed = options.mix.is_some() || !options.commands.is_empty();
@@ -358,7 +358,7 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// A list of processors: `0`, `0,2`, `0-3`; nothing is none.
+/// A list of CPUs: `0`, `0,2`, `0-3`; an empty text is an empty list.
 pub(super) fn cpus(list: &str) -> Result<Vec<usize>, String> {
     let bad = || format!("--pin: not a list of CPUs: \"{list}\"");
     let mut cpus = Vec::new();
@@ -470,14 +470,14 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_first_word_is_the_command() {
+    fn everything_after_the_first_plain_argument_is_the_command() {
         let options = options("-q -n 5 eval return_1 0 -q --csv").unwrap();
         assert_eq!(options.own, ["eval", "return_1", "0", "-q", "--csv"]);
         assert_eq!(options.format, Format::Quiet);
     }
 
     #[test]
-    fn our_own_options() {
+    fn options_of_brisk_are_parsed() {
         let options = options(
             "--rate 5000 --arrivals poisson --warmup 0.5 --duration 3 --keys zipf:1.1 -d 16-64 -r 9 \
              --fill --verify --count-errors --json --pin 0/1-2,5 -P 1,16",

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stand_where_redis_has_them() {
+    fn positions_of_arguments_match_redis() {
         let args = |fix, until| Ok(Args { path: "a".into(), repair: Repair { fix, until } });
         assert_eq!(parsed(&["a"]), args(false, None));
         assert_eq!(parsed(&["--fix", "a"]), args(true, None));

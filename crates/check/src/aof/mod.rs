@@ -33,7 +33,7 @@ lists, or a single file. Exit code: 0 if they can be loaded or were repaired, 1 
 /// Bytes of a manifest's line.
 const MANIFEST_LINE_BYTES_MAX: u64 = 1024;
 
-/// Where to write, whom to ask, and the time by which keys have expired.
+/// The output, the input for confirmations, and the time that decides whether keys have expired.
 pub struct Terminal<'a> {
     pub out: &'a mut dyn Write,
     pub answers: &'a mut dyn BufRead,
@@ -44,13 +44,13 @@ pub struct Terminal<'a> {
 /// What to do with what is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Repair {
-    /// Cut it off, if whoever is asked agrees.
+    /// Truncate it, after a confirmation.
     fix: bool,
     /// Cut off all that was executed later (Unix time in seconds).
     until: Option<i64>,
 }
 
-/// What a path leads to.
+/// The kind of file at a path.
 enum Content {
     Manifest,
     Commands,
@@ -61,7 +61,7 @@ enum Content {
 /// Runs the tool with the arguments behind its name, `program`.
 ///
 /// # Errors
-/// A file is not sound and was not made so, or something else was told.
+/// A file is damaged and was not repaired, or another error was reported.
 pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Result<(), Stop> {
     let usage = format!(
         "Usage: {program} [--fix|--truncate-to-timestamp $timestamp] <file.manifest|file.aof>"
@@ -101,7 +101,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
     loop {
         line.clear();
         match file.by_ref().take(MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            // What is no comment decides. A value that looks like a manifest is none.
+            // The first line that is not a comment decides. A value that looks like a manifest is not one.
             Ok(0) => return Ok(Content::Commands),
             Ok(_) if line.starts_with(b"#") => {}
             Ok(_) if line.starts_with(b"file") => return Ok(Content::Manifest),
@@ -117,7 +117,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
     }
 }
 
-/// Whether an RDB file stands first, long enough to have a version.
+/// Reports whether the file begins with an RDB file that is long enough to have a version.
 fn begins_with_rdb(path: &Path) -> IoResult<bool> {
     let mut file = File::open(path)?;
     Ok(file.metadata()?.len() >= 8 && has_preamble(&mut file)?)
@@ -238,7 +238,7 @@ fn say_manifest_error(error: &ManifestError, out: &mut dyn Write) -> IoResult<()
     writeln!(out, "{error}")
 }
 
-/// Whether the answer to a question is yes. No answer is none.
+/// Reports whether the user confirms. The end of input does not.
 fn agrees(terminal: &mut Terminal<'_>) -> IoResult<bool> {
     terminal.out.flush()?;
     let mut answer = [0];

@@ -31,11 +31,11 @@ pub(super) enum Verdict {
     Whole,
     Empty,
     Cut,
-    /// What was executed after this second is gone.
+    /// Commands after this second were removed.
     CutBehind(i64),
 }
 
-/// What has been read of a file.
+/// The progress of reading a file.
 #[derive(Debug, Default)]
 struct Progress {
     /// Lines and strings, from 1, as redis-check-aof counts them.
@@ -219,7 +219,7 @@ impl Single<'_> {
         Ok(())
     }
 
-    /// What is wrong, in the words of redis-check-aof where it knows it.
+    /// Prints the fault, with the texts of redis-check-aof if it has one for this fault.
     fn say_place(&self, fault: &Fault, out: &mut dyn Write) -> IoResult<()> {
         let offset = fault.offset;
         match fault.kind {
@@ -250,7 +250,7 @@ impl Single<'_> {
         }
     }
 
-    /// Cuts off what was executed after the time that was given.
+    /// Truncates the file at `at`, where the commands after the given time begin.
     fn cut_behind(&self, file: &File, at: u64, out: &mut dyn Write) -> Result<Verdict, Stop> {
         let (name, seconds) = (self.name.display(), self.repair.until.unwrap_or_default());
         let path = self.path.display();
@@ -262,7 +262,7 @@ impl Single<'_> {
             writeln!(
                 out,
                 "Failed to truncate AOF {path} to timestamp {seconds} to offset {at} because it \
-                 is not the last file.\nTo do so, remove all files behind it, and their lines in \
+                 is not the last file.\nTo do so, remove all files after it, and their lines in \
                  the manifest, by hand. Then run this tool again."
             )?;
             return Err(Stop::Told);
@@ -275,7 +275,7 @@ impl Single<'_> {
         Ok(Verdict::CutBehind(seconds))
     }
 
-    /// Cuts off what is behind `whole`, if whoever is asked agrees.
+    /// Truncates the file at `whole`, after a confirmation.
     fn fix(
         &self,
         file: &File,

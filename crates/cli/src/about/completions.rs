@@ -5,7 +5,7 @@ use crate::options::Shell;
 use crate::options::table::{Completed, SECTIONS};
 use brisk_analyze::args;
 
-/// What is to be put where the shell looks for completions.
+/// The text to install in the shell's completion directory.
 pub(crate) fn of(shell: Shell) -> String {
     match shell {
         Shell::Bash => bash(),
@@ -92,7 +92,7 @@ fn bash_function(name: &str, words: &[Word], first: &str, otherwise: &str) -> St
 
 fn bash() -> String {
     let words = of_program();
-    // What an option takes is not the command, whatever it is.
+    // The value of an option is never the command.
     let valued: Vec<&str> = words
         .iter()
         .filter(|word| !word.value.is_empty())
@@ -194,7 +194,7 @@ fn fish() -> String {
     format!(
         "# fish completion for brisk-cli\n\
          complete -c brisk-cli -f\n\
-         complete -c brisk-cli -n '{program}' -a analyze -d 'What keys take, by pattern'\n\
+         complete -c brisk-cli -n '{program}' -a analyze -d 'Report memory use by key pattern'\n\
          complete -c brisk-cli -n '{analyze}' -F\n{}{}",
         fish_lines(&of_program(), program),
         fish_lines(&of_analyze(), analyze),

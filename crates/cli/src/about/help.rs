@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn explanations_stand_in_one_column_and_lines_fit_a_terminal() {
+    fn explanations_are_aligned_and_lines_fit_a_terminal() {
         let text = text();
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         assert!(text.contains("\n  -h <host>            Host (127.0.0.1).\n"), "{text}");

@@ -1,4 +1,4 @@
-//! What the program tells about itself, made of the table of options.
+//! Texts about the program itself, generated from the table of options.
 //!
 //! | file | prints |
 //! |---|---|

@@ -62,7 +62,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     if view.check(task, false).is_well() { Ok(()) } else { Err(Told) }
 }
 
-/// Whether a node may be taken into a cluster.
+/// Rejects a node that may not be added to a cluster.
 pub(super) fn require_empty(node: &mut Node) -> Done {
     let others = node.load()?;
     if others.is_empty() && node.keys()? == 0 {
@@ -148,7 +148,7 @@ fn assign_replicas(nodes: &mut [Node], order: &[usize], masters: usize, per_mast
     }
 }
 
-/// How bad it is: replicas beside their master count most, then replicas beside each other.
+/// The penalty: replicas on the host of their master count most, then replicas of a master on the same host.
 fn score(nodes: &[Node]) -> (usize, usize) {
     let master_of = |node: &Node| {
         let id = node.is.replicates.clone()?;
@@ -203,7 +203,7 @@ fn exchange(nodes: &mut [Node], one: usize, other: usize) {
     nodes[other].is.replicates = before;
 }
 
-/// What a node is to become.
+/// The planned role of a node.
 fn planned(node: &Node) -> String {
     match &node.is.replicates {
         Some(master) => {
@@ -239,10 +239,10 @@ fn join(nodes: &mut [Node]) -> Done {
     Ok(())
 }
 
-/// Waits until all nodes know all slots of all others.
+/// Waits until every node knows all slots of all others.
 pub(super) fn wait_until_joined(view: &mut View) -> Done {
     tell::say("Waiting for the cluster to join\n");
-    // They have not even heard of one another yet.
+    // The nodes do not even know one another yet.
     pause(LOOK);
     for _ in 0..LOOKS_MAX {
         let wanted: Vec<(String, Option<String>)> = view

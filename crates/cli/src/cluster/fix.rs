@@ -33,7 +33,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     Ok(())
 }
 
-/// Closes a slot that is on its way, at the node that is to have it.
+/// Closes a slot that is being moved, at the node that will own it.
 fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     tell::step(&format!(">>> Fixing open slot {slot}\n"));
     let masters = view.masters();
@@ -44,7 +44,7 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     let migrating = states(view, |line| &line.migrating);
     let mut importing = states(view, |line| &line.importing);
     let owner = masters.iter().copied().find(|&at| view.nodes[at].is.slots.contains(&slot));
-    // Whoever holds keys of it takes part, whatever it says.
+    // Every master that holds keys of the slot takes part, whatever state it reports.
     for &at in &masters {
         let listed = migrating.contains(&at) || importing.contains(&at) || owner == Some(at);
         if !listed && view.nodes[at].keys_in(slot) > 0 {
@@ -64,12 +64,12 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
         None => choose_owner(view, slot, &masters)?,
     };
     match (migrating.as_slice(), importing.as_slice()) {
-        // A move that was broken off goes on.
+        // An interrupted move continues.
         (&[from], &[to]) if from == owner && to != owner => {
             let how = Move { is_open: true, ..Move::plain(task, Telling::Everything) };
             moved(view, task, Planned { slot, from }, to, how)
         }
-        // What others have of it goes to the owner, who then has it alone.
+        // The keys of the slot on other masters move to the owner, which then has all of them.
         (_, others) => {
             for &from in others.iter().filter(|&&at| at != owner) {
                 let how = Move {
@@ -120,7 +120,7 @@ fn choose_owner(view: &mut View, slot: u16, masters: &[usize]) -> Result<usize, 
     Ok(owner)
 }
 
-/// Makes a master the owner of a slot, whoever had it before.
+/// Makes a master the owner of a slot, whatever node owned it before.
 fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     let node = &mut view.nodes[owner];
     let id = node.is.id.clone();
@@ -143,10 +143,10 @@ fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     Ok(())
 }
 
-/// Whether so many nodes with keys of a slot are of a kind.
+/// Reports whether this number of nodes with keys of a slot belongs to a class.
 type IsOne = fn(usize) -> bool;
 
-/// Gives slots an owner that have none: whoever has their keys, or else the master with fewest slots.
+/// Gives slots without an owner to the master that has their keys, or else to the master with the fewest slots.
 fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
     tell::step(">>> Fixing slots coverage...\n");
     let masters = view.masters();

@@ -76,7 +76,7 @@ fn import(
     let slot = slot_of(&mut view.nodes[0], key)?;
     let owner = view.masters().into_iter().find(|&at| view.nodes[at].is.slots.contains(&slot));
     let Some(owner) = owner else {
-        return tell::fail(&format!("[ERR] Nobody owns slot {slot}\n"));
+        return tell::fail(&format!("[ERR] Slot {slot} has no owner\n"));
     };
     let target = &view.nodes[owner];
     let shown = String::from_utf8_lossy(key);

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Between two looks whether a node is known.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a node says of one that it does not know.
+/// The error of a node for an unknown node.
 const UNKNOWN: &str = "Unknown node";
 
 pub(super) fn add(task: &Task<'_>) -> Done {
@@ -141,7 +141,7 @@ pub(super) fn delete(task: &Task<'_>) -> Done {
         }
         match view.nodes[other].ask(&["CLUSTER", "FORGET", &id]) {
             Ok(_) => {}
-            // News of it may not have come so far.
+            // Other nodes may not have learned of it yet.
             Err(text) if text.contains(UNKNOWN) => {}
             Err(text) => {
                 let place = view.nodes[other].place();

@@ -16,7 +16,7 @@
 //! | `etcd_plan.rs` | `etcd-plan` |
 //! | `restore.rs` | `restore-topology` |
 //! | `fields.rs` | the fields of INFO and CLUSTER INFO |
-//! | `tell.rs` | messages, in colours, and questions |
+//! | `tell.rs` | messages, in colours, and prompts |
 
 mod backup;
 mod create;
@@ -44,10 +44,10 @@ use crate::session::{Session, Told};
 /// How many slots a cluster has.
 const SLOTS: u16 = 16_384;
 
-/// What failed has been told.
+/// The failure has been reported.
 type Done = Result<(), Told>;
 
-/// What a command is to do, and with which options.
+/// The arguments and options of a command.
 struct Task<'a> {
     session: &'a Session,
     options: &'a ClusterOptions,

@@ -19,7 +19,7 @@ pub(super) struct Line {
     pub(super) id: String,
     pub(super) host: String,
     pub(super) port: i64,
-    /// Where nodes speak with one another; `None` if that is not told.
+    /// The port of the cluster bus; `None` if it is not listed.
     pub(super) bus_port: Option<i64>,
     pub(super) flags: Vec<String>,
     pub(super) replicates: Option<String>,
@@ -35,7 +35,7 @@ impl Line {
         self.flags.iter().any(|it| it == flag)
     }
 
-    /// Reads a line; `None` if it is none.
+    /// Reads a line; `None` if it is malformed.
     fn parse(line: &str) -> Option<Line> {
         let mut words = line.split(' ');
         let mut next = || words.next();
@@ -88,7 +88,7 @@ pub(super) fn parse_nodes(text: &str) -> Option<Vec<Line>> {
     text.lines().map(Line::parse).collect()
 }
 
-/// A node that can be asked.
+/// A connected node.
 #[derive(Debug)]
 pub(super) struct Node {
     session: Session,
@@ -98,7 +98,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Connects to a node, which has to be one of a cluster.
+    /// Connects to a node, which must be in cluster mode.
     ///
     /// # Errors
     /// There is none, or it is none of a cluster.
@@ -131,7 +131,7 @@ impl Node {
         format!("{}:{}", self.is.host, self.is.port)
     }
 
-    /// Sends a request; an error of the server is one here.
+    /// Sends a request; an error reply is an error here.
     ///
     /// # Errors
     /// The text of it.
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// The same; an error is told.
+    /// The same; an error is reported.
     ///
     /// # Errors
     /// There was one.
@@ -206,10 +206,10 @@ impl Node {
         Ok(lines)
     }
 
-    /// Has it join the cluster of another node.
+    /// Makes it join the cluster of another node.
     ///
     /// # Errors
-    /// It refuses, which is told.
+    /// The node rejects the command, which is reported.
     pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
         let (host, port) = (address_of(&other.host), other.port.to_string());
         // Servers before 7.0 know only the usual one, so it is not said.
@@ -227,18 +227,18 @@ impl Node {
     /// How many keys it holds.
     ///
     /// # Errors
-    /// It does not tell.
+    /// The node does not reply.
     pub(super) fn keys(&mut self) -> Result<i64, Told> {
         Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
     }
 
-    /// How many keys it holds in a slot.
+    /// The number of keys that it holds in a slot.
     pub(super) fn keys_in(&mut self, slot: u16) -> i64 {
         let reply = self.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
         reply.ok().and_then(|reply| reply.as_integer()).unwrap_or(0)
     }
 
-    /// What it thinks of all slots, in a form that can be compared.
+    /// The node's view of all slots, in a form that can be compared.
     pub(super) fn signature(&mut self) -> Option<String> {
         let own = self.is.id.clone();
         let lines = self.load().ok()?;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused_and_slots_beyond_the_last_are_left_out() {
+    fn malformed_lines_are_rejected_and_invalid_slots_are_left_out() {
         for text in ["", "abc", "abc x master - 0 0 1 connected", "a b:1@2 m - 0 0 1 connected 9-x"]
         {
             assert_eq!(Line::parse(text), None, "{text}");

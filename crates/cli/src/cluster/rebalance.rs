@@ -77,7 +77,7 @@ fn give(view: &mut View, task: &Task<'_>, from: usize, to: usize, count: usize) 
     Ok(())
 }
 
-/// The masters that take part. Those without slots do only if that is asked for.
+/// The masters that take part. Those without slots take part only on request.
 fn weights(view: &View, task: &Task<'_>) -> Result<Vec<Share>, Told> {
     let mut given: Vec<(usize, f64)> = Vec::new();
     for word in &task.options.weights {
@@ -111,7 +111,7 @@ fn weights(view: &View, task: &Task<'_>) -> Result<Vec<Share>, Told> {
     Ok(shares)
 }
 
-/// Works out who has too much; whether anybody is further off than the threshold.
+/// Computes the surplus of each master; returns whether any exceeds the threshold.
 fn balance(view: &View, shares: &mut [Share], total: f64, threshold: f64) -> bool {
     let mut is_off = false;
     for share in shares.iter_mut() {

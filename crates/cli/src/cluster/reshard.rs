@@ -1,4 +1,5 @@
-//! `reshard`: moves slots to one node, from one, several or all others. What the options do not say is asked.
+//! `reshard`: moves slots to one node, from one, several or all others. Prompts for the values that the options do not
+//! give.
 
 use super::slots::{self, Move, Planned, Telling, move_slot};
 use super::view::View;
@@ -123,7 +124,7 @@ fn sources(view: &View, task: &Task<'_>, to: usize) -> Result<Vec<usize>, Told> 
         match answer.as_str() {
             "all" => return Ok(all()),
             "done" => break,
-            // What is wrong with it has been told.
+            // The error has been reported.
             id => drop(choose(id)),
         }
     }

@@ -9,10 +9,10 @@ use std::io;
 /// Rounds for one slot: a slot that clients fill as fast as it is emptied is given up.
 const ROUNDS_MAX: usize = 1_000_000;
 
-/// What a node answers that is no master.
+/// The error of a node that is not a master.
 const NO_MASTER: &str = "SETSLOT only with masters";
 
-/// How a move is told.
+/// How a move is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Telling {
     /// A line for each slot, a dot for each key.
@@ -21,13 +21,13 @@ pub(super) enum Telling {
     Nothing,
 }
 
-/// What is special about a move.
+/// The options of a move.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub(super) telling: Telling,
     /// The nodes know already that the slot moves.
     pub(super) is_open: bool,
-    /// Who owns the slot stays as it is; only keys are moved.
+    /// The owner of the slot does not change; only keys are moved.
     pub(super) is_keys_only: bool,
     /// Keys that the target has are overwritten.
     pub(super) replaces: bool,
@@ -76,13 +76,13 @@ pub(super) fn move_slot(
         // The new owner first, so that the slot is never without one.
         set_slot(&mut view.nodes[to], slot, &["NODE", &to_id])?;
         match set_slot(&mut view.nodes[from], slot, &["NODE", &to_id]) {
-            // Who has given its last slot away may be a replica of the new owner by now.
+            // A node that has given its last slot away may already be a replica of the new owner.
             Err(text) if !text.contains(NO_MASTER) => return Err(text),
             _ => {}
         }
         for other in view.masters() {
             if other != to && other != from {
-                // Who does not hear of it now hears of it from the others.
+                // A node that misses this message learns it from the others.
                 let _ = set_slot(&mut view.nodes[other], slot, &["NODE", &to_id]);
             }
         }
@@ -179,7 +179,7 @@ pub(super) fn address_of(host: &str) -> String {
     found.first().map_or_else(|| host.to_owned(), |address| address.ip().to_string())
 }
 
-/// Takes so many slots from the sources, from each as its share, those with most slots first.
+/// Takes this number of slots from the sources, from each its share, starting with those that have the most slots.
 pub(super) fn plan(view: &View, sources: &[usize], wanted: usize) -> Vec<Planned> {
     let count = |at: usize| view.nodes[at].is.slots.len();
     let mut sources = sources.to_vec();
@@ -196,7 +196,7 @@ pub(super) fn plan(view: &View, sources: &[usize], wanted: usize) -> Vec<Planned
     plan
 }
 
-/// Tells why a move has failed.
+/// Reports why a move has failed.
 pub(super) fn failed(text: &str) -> Done {
     tell::error(&format!("clusterManagerMoveSlot failed: {text}\n"));
     Err(Told)

@@ -17,12 +17,12 @@ fn coloured(colour: u8, text: &str) {
     screen::flush();
 }
 
-/// What is being done.
+/// Prints the current step.
 pub(super) fn step(text: &str) {
     coloured(29, text);
 }
 
-/// What is well.
+/// Prints a success.
 pub(super) fn good(text: &str) {
     coloured(32, text);
 }
@@ -32,12 +32,12 @@ pub(super) fn warning(text: &str) {
     coloured(33, text);
 }
 
-/// What is wrong.
+/// Prints an error.
 pub(super) fn error(text: &str) {
     coloured(31, text);
 }
 
-/// What is wrong, and ends the command.
+/// Prints an error, and ends the command.
 pub(super) fn fail<T>(text: &str) -> Result<T, Told> {
     error(text);
     Err(Told)
@@ -49,7 +49,7 @@ pub(super) fn say(text: &str) {
     screen::flush();
 }
 
-/// Asks for a line; `None` at the end of input.
+/// Prompts for a line; `None` at the end of input.
 pub(super) fn ask(question: &str) -> Option<String> {
     say(question);
     let mut line = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn ask(question: &str) -> Option<String> {
     }
 }
 
-/// Asks whether to go on; only `yes` is a yes.
+/// Prompts for a confirmation; only `yes` confirms.
 pub(super) fn confirm(question: &str, is_agreed: bool) -> Done {
     if is_agreed {
         return Ok(());

@@ -5,10 +5,10 @@ use super::{Done, SLOTS, Task, tell};
 use crate::session::{Session, Told};
 use std::collections::BTreeSet;
 
-/// A cluster has at most so many nodes that are looked at.
+/// The maximum number of nodes of a cluster that are examined.
 const NODES_MAX: usize = 4096;
 
-/// The nodes that answer; the one that was asked first comes first.
+/// The reachable nodes, starting with the node of the command line.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) nodes: Vec<Node>,
@@ -16,7 +16,7 @@ pub(super) struct View {
     pub(super) unreachable_masters: usize,
 }
 
-/// What the check has found.
+/// The findings of the check.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) disagree: bool,
@@ -35,7 +35,7 @@ impl Findings {
 }
 
 impl View {
-    /// Asks a node for all others, and connects to them.
+    /// Reads the other nodes from one node, and connects to them.
     pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<View, Told> {
         let mut first = Node::connect(host, port, session)?;
         let others = first.load()?;
@@ -165,7 +165,7 @@ impl View {
         findings
     }
 
-    /// Whether all nodes think the same of all slots.
+    /// Reports whether all nodes agree on all slots.
     pub(super) fn agree(&mut self) -> bool {
         let mut signatures = self.nodes.iter_mut().map(Node::signature);
         let first = signatures.next().flatten();

@@ -1,4 +1,4 @@
-//! Replies as JSON. Strings are bytes, so what is not UTF-8 stays what it is; who needs ASCII asks for
+//! Replies as JSON. Strings are bytes, so bytes that are not UTF-8 stay unchanged. For ASCII output there is
 //! [`Strings::Quoted`].
 
 use crate::quote::quote;

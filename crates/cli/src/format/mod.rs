@@ -74,7 +74,7 @@ pub(crate) fn verbatim(value: &Value, delimiters: &Delimiters) -> Vec<u8> {
     out
 }
 
-/// The line that tells of keys that others have changed, if that is what a push says.
+/// The line about keys that others have changed, if the push is an invalidation.
 pub(crate) fn invalidation(push: &Value) -> Option<Vec<u8>> {
     let [Value::Bulk(kind), keys] = push.as_slice()? else { return None };
     if !kind.starts_with(b"invalidate") {

@@ -79,7 +79,7 @@ fn map(out: &mut Vec<u8>, pairs: &[(Value, Value)], prefix: &str) {
     }
 }
 
-/// Whether a value is one alone, in however many lists.
+/// Reports whether a value is a single one, in any number of nested lists.
 fn fits_a_line(value: &Value) -> bool {
     match value.without_attributes() {
         Value::Map(pairs) => {

@@ -1,5 +1,5 @@
-//! `analyze`: what keys take, by pattern, and what would save how much of it. The work is done by
-//! `brisk-analyze`, which is lent a connection here.
+//! `analyze`: reports the memory of keys by pattern, and how much each change would save. `brisk-analyze` does the
+//! work, over a connection of this program.
 
 use crate::link::{Link, LinkError};
 use crate::session::{Loudness, Session};
@@ -8,15 +8,15 @@ use brisk_analyze::source::live::{Server, Words};
 use brisk_resp::Value;
 use std::time::Duration;
 
-/// The word for it; no server has a command of that name.
+/// The name of the command. It is handled here, and no server has a command of that name.
 const WORD: &[u8] = b"analyze";
 
-/// Whether the command line asks for it.
+/// Reports whether the arguments name this command.
 pub(crate) fn is_asked_for(words: &[Vec<u8>]) -> bool {
     words.first().is_some_and(|word| word.eq_ignore_ascii_case(WORD))
 }
 
-/// Does what the words behind it say; gives the exit code.
+/// Runs the command with the arguments after its name; returns the exit code.
 pub(crate) fn run(session: &mut Session) -> i32 {
     let words = session.options.words.clone();
     let mut dial = || -> Result<Box<dyn Server>, String> {

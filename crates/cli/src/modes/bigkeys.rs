@@ -9,7 +9,7 @@ use crate::quote::quote;
 use crate::screen;
 use brisk_resp::Value;
 
-/// After so many keys the progress is told.
+/// The progress is reported after this number of keys.
 const TOLD_EVERY: u64 = 1_000_000;
 /// Types beyond those of Redis, as modules bring them.
 const TYPES_MAX: usize = 256;
@@ -21,11 +21,11 @@ pub(super) enum Measure {
     Memory,
 }
 
-/// What has been found of one type.
+/// The findings for one type.
 #[derive(Debug)]
 struct Kind {
     name: String,
-    /// The command that tells the size of such a value, if there is one.
+    /// The command that returns the size of such a value, if there is one.
     command: Option<&'static str>,
     unit: &'static str,
     count: u64,
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// The types in the order in which they are told.
+/// The types in the order of the report.
 fn kinds() -> Vec<Kind> {
     vec![
         Kind::new("list", Some("LLEN"), "items"),
@@ -60,7 +60,7 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// What has been found.
+/// The findings of the walk.
 struct Found {
     kinds: Vec<Kind>,
     total: u64,

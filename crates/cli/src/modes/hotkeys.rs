@@ -9,7 +9,7 @@ use crate::progress::{Progress, Unit};
 use crate::quote::quote;
 use crate::screen;
 
-/// So many are kept.
+/// The number of keys in the result.
 const KEPT: usize = 16;
 const TOLD_EVERY: u64 = 1_000_000;
 
@@ -18,7 +18,7 @@ const TOLD_EVERY: u64 = 1_000_000;
 struct Hottest(Vec<(u64, String)>);
 
 impl Hottest {
-    /// Whether this one belongs to them.
+    /// Adds a key if it is among the hottest; returns whether it is.
     fn add(&mut self, counter: u64, key: &[u8]) -> bool {
         let coldest = if self.0.len() < KEPT { 0 } else { self.0[KEPT - 1].0 };
         if counter <= coldest {

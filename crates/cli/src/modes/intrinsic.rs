@@ -1,4 +1,4 @@
-//! `--intrinsic-latency`: how long this machine takes a process off the processor. No server is asked.
+//! `--intrinsic-latency`: measures for how long this machine takes the process off the CPU. No server is contacted.
 
 use crate::options::Options;
 use crate::screen;

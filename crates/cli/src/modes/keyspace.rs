@@ -7,7 +7,7 @@ use crate::{pause, screen};
 use brisk_resp::Value;
 use std::time::Duration;
 
-/// Steps between two pauses, where pauses are asked for.
+/// The number of steps between two pauses, if pauses are requested.
 const STEPS_BETWEEN_PAUSES: u64 = 100;
 
 /// How the introduction of a search begins.
@@ -47,11 +47,11 @@ pub(super) struct Walk<'a> {
     is_over: bool,
 }
 
-/// Why a walk cannot go on.
+/// The reason why a walk ended early.
 #[derive(Debug)]
 pub(super) enum WalkError {
     Link(LinkError),
-    /// What the server says.
+    /// The error of the server.
     Refused(String),
 }
 
@@ -62,7 +62,7 @@ impl From<LinkError> for WalkError {
 }
 
 impl<'a> Walk<'a> {
-    /// Over the keys that match, with so many looked at in each step if that is not left to the server.
+    /// Iterates over the keys that match, with `count` examined keys per step, or the server's default.
     pub(super) fn new(pattern: Option<&'a [u8]>, count: Option<i64>) -> Self {
         Self { pattern, count, cursor: b"0".to_vec(), steps: 0, is_over: false }
     }
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         Ok(Some(keys.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec).collect()))
     }
 
-    /// Rests after each hundred steps, if the user wants that.
+    /// Pauses after each hundred steps, if requested.
     pub(super) fn rest(&self, interval_us: u64) {
         if interval_us > 0 && self.steps.is_multiple_of(STEPS_BETWEEN_PAUSES) {
             screen::flush();
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Tells why a walk has ended early; gives the exit code.
+/// Reports why a walk has ended early; returns the exit code.
 pub(super) fn failed(error: WalkError) -> i32 {
     match error {
         WalkError::Link(error) => super::lost(&error),

@@ -1,5 +1,5 @@
-//! `--lru-test`: a cache under load. Few keys get most of the requests; how many are found tells how well the
-//! server's policy of eviction fits.
+//! `--lru-test`: a cache under load. Few keys get most of the requests; the hit rate shows how well the server's
+//! eviction policy fits.
 
 use super::bigkeys::percentage;
 use crate::link::LinkError;

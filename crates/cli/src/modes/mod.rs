@@ -1,4 +1,5 @@
-//! What the program does besides sending commands; each mode is begun by an option and has a file.
+//! The modes of the program other than sending commands; an option selects each mode, and each has
+//! a file.
 
 pub(crate) mod analyze;
 mod bigkeys;
@@ -68,5 +69,5 @@ fn lost(error: &LinkError) -> i32 {
     1
 }
 
-/// The connection of a mode that asks one thing after the other.
+/// The connection of a mode that sends one request after another.
 type Asked<T> = Result<T, LinkError>;

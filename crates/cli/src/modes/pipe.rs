@@ -1,5 +1,5 @@
-//! `--pipe`: requests from standard input as they are, as fast as the server takes them. Replies are only
-//! counted, and errors told. The last one is known by an ECHO of random bytes behind all that was sent.
+//! `--pipe`: sends requests from standard input unchanged, as fast as the server reads them. Replies are only counted,
+//! and errors are reported. An ECHO of random bytes after all requests marks the last reply.
 
 use crate::link::{Link, LinkError};
 use crate::options::Options;
@@ -16,7 +16,7 @@ const MAGIC_BYTES: usize = 20;
 /// How often it is looked whether the server has fallen silent.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What has happened so far.
+/// The state of the transfer.
 struct Transfer {
     decoder: ReplyDecoder,
     unread: Vec<u8>,
@@ -184,7 +184,7 @@ impl Transfer {
     }
 }
 
-/// Whether there is something to read, and room to write.
+/// Reports whether there is something to read, and room to write.
 fn ready(link: &mut Link, writes: bool) -> Result<(bool, bool), LinkError> {
     let mut wanted = PollFlags::IN;
     if writes {

@@ -17,7 +17,7 @@ const MARK_BYTES: usize = 40;
 /// How the end of a snapshot is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
-    /// It has so many bytes.
+    /// The payload has this number of bytes.
     Bytes(u64),
     /// This mark is behind it.
     UpTo(Vec<u8>),
@@ -85,7 +85,7 @@ pub(crate) fn fetch(link: &mut Link, path: &[u8]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Tells the server what kind of replica we are; whether it understands that.
+/// Announces the kind of replica to the server; returns whether the server understands it.
 ///
 /// # Errors
 /// The connection fails.
@@ -100,7 +100,7 @@ pub(crate) fn configure(link: &mut Link, name: &str, value: &str) -> Result<bool
     Ok(true)
 }
 
-/// Asks for a snapshot, and waits until it begins.
+/// Requests a snapshot, and waits until it begins.
 ///
 /// # Errors
 /// The server refuses.
@@ -109,7 +109,7 @@ pub(crate) fn begin(link: &mut Link) -> Result<Payload, Refused> {
     payload(link)
 }
 
-/// Waits until a snapshot begins that was asked for.
+/// Waits until a requested snapshot begins.
 ///
 /// # Errors
 /// The server refuses.

@@ -1,4 +1,4 @@
-//! `--replica`, and SYNC typed as a command: what a primary tells its replicas.
+//! `--replica`, and SYNC typed as a command: prints the replication stream of a primary.
 
 use super::rdb::{self, Payload};
 use crate::format::{self, Delimiters, Output};

@@ -1,11 +1,11 @@
-//! `--stat`: a line of figures for each second.
+//! `--stat`: a line of metrics for each second.
 
 use crate::session::Session;
 use crate::{pause, screen};
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The head is repeated after so many lines.
+/// The head is repeated after this number of lines.
 const LINES_PER_HEAD: u64 = 20;
 const HEAD: &str = "------- data ------ --------------------- load -------------------- - child -\n\
      keys       mem      clients blocked requests            connections          \n";
@@ -74,7 +74,7 @@ fn size(bytes: i64) -> String {
     }
 }
 
-/// What the server has a child for.
+/// The task of the server's child process.
 fn child(info: &str) -> &'static str {
     let runs = |field| number(info, field) > 0;
     match (runs("rdb_bgsave_in_progress"), runs("aof_rewrite_in_progress"), runs("loading")) {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_found_in_the_text() {
+    fn metrics_are_found_in_the_text() {
         let info = "used_memory:100\r\ndb0:keys=3,expires=0\r\ndb12:keys=4,expires=1\r\n";
         assert_eq!((number(info, "used_memory"), number(info, "used"), keys(info)), (100, 0, 7));
         assert_eq!([size(12), size(2048), size(3 << 29)], ["12B", "2.00K", "1.50G"]);

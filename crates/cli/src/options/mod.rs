@@ -16,7 +16,7 @@ use brisk_dial::TlsOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the program is to do.
+/// The task of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// The command behind the options, or a session if there is none.
@@ -52,15 +52,15 @@ pub(crate) enum Mode {
     Cluster,
 }
 
-/// Which protocol a session begins with.
+/// The protocol at the beginning of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// Whatever the server begins with, and no HELLO.
+    /// The server's default, without HELLO.
     #[default]
     Unsaid,
     /// `-2`
     Resp2,
-    /// `-3`; whoever asks for it wants to know if it fails.
+    /// `-3`: requested explicitly, so a failure is an error.
     Resp3,
     /// What `--json` does by itself: RESP3 where the server knows it.
     Resp3IfKnown,
@@ -71,7 +71,7 @@ pub(crate) enum Protocol {
 pub(crate) enum Debugging {
     /// In a fork of the server, whose changes are dropped.
     Forked,
-    /// In the server itself, which waits meanwhile.
+    /// In the server itself, which is blocked during the session.
     Synchronous,
 }
 
@@ -165,10 +165,10 @@ pub(crate) struct Options {
     pub(crate) warns_of_password: bool,
     pub(crate) database: i64,
     pub(crate) protocol: Protocol,
-    /// Both versions were asked for.
+    /// Both versions were requested.
     contradicts: bool,
     pub(crate) tls: bool,
-    /// What TLS would use. Naming a file does not ask for TLS.
+    /// The files that TLS would use. Naming a file does not enable TLS.
     pub(crate) tls_files: TlsOptions,
     pub(crate) repeat: i64,
     pub(crate) interval_us: u64,
@@ -197,7 +197,7 @@ pub(crate) struct Options {
     pub(crate) cluster: ClusterOptions,
     /// The command and its arguments.
     pub(crate) words: Vec<Vec<u8>>,
-    /// What is said before anything is done.
+    /// Printed before anything else is done.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -270,10 +270,10 @@ impl Shell {
     }
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// To do something with a server.
+    /// Work with a server.
     Run(Box<Options>),
     /// The text of `--help`.
     Help,

@@ -7,7 +7,7 @@ use crate::quote::leading_number;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Longest pause an option can ask for, in seconds: a year.
+/// The longest pause of an option, in seconds: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
 /// The words that are left to be read.
@@ -78,7 +78,7 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
         match table::find(&name).map(|row| row.does) {
             Some(Does::Flag(set)) => set(&mut options),
             Some(Does::Value(set)) if !is_last => set(&mut options, &mut words)?,
-            // Alone it asks for help, as many programs have it.
+            // Alone, it prints the help, as in many programs.
             Some(Does::Value(_)) if name == "-h" => return Ok(Request::Help),
             Some(Does::Value(_)) if name == "--cluster" => return Err(Refusal::Usage),
             Some(Does::Tells(told)) => return tell(told, &mut words),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_read_as_far_as_they_go() {
+    fn pauses_are_parsed_up_to_the_first_invalid_character() {
         assert_eq!(parsed("-i 0.25s x").interval_us, 250_000);
         assert_eq!(parsed("-i abc x").interval_us, 0);
         assert_eq!(parsed("-i -1 x").interval_us, 0);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_command_takes_words_up_to_the_next_option() {
+    fn a_cluster_command_takes_arguments_up_to_the_next_option() {
         let options = parsed("--cluster call a:1 ping --cluster-yes -p 5");
         assert_eq!(options.cluster.command, b"call");
         assert_eq!(options.cluster.arguments.len(), 2);

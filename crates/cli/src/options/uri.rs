@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_rejected() {
         for uri in ["http://h", "redis://%z0@h", "redis://%4@h", ""] {
             assert!(apply(&mut Options::new(true), uri).is_err(), "{uri}");
         }

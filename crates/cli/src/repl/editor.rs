@@ -41,7 +41,7 @@ impl Editor {
         Ok(Editor { inner, has_history: false })
     }
 
-    /// Whether arguments are hinted at.
+    /// Turns hints about arguments on or off.
     pub(super) fn show_hints(&mut self, hints: bool) {
         if let Some(advice) = self.inner.helper_mut() {
             advice.hints = hints;
@@ -69,7 +69,7 @@ impl Editor {
     }
 }
 
-/// What is shown beside the line.
+/// The hints next to the line.
 struct Advice {
     docs: Docs,
     hints: bool,

@@ -1,10 +1,10 @@
-//! `help`: what commands do, as the server tells it.
+//! `help`: the server's documentation of commands.
 
 use crate::docs::{Docs, Entry, same_words};
 use crate::screen;
 use crate::session::{Loudness, Session};
 
-/// What the server says of its commands; `None` without a server, or of one that does not know.
+/// The server's documentation of its commands; `None` without a server, or if the server has none.
 pub(super) fn docs(session: &mut Session) -> Option<Docs> {
     if !session.is_connected() {
         return None;
@@ -14,7 +14,7 @@ pub(super) fn docs(session: &mut Session) -> Option<Docs> {
     (!docs.entries.is_empty()).then_some(docs)
 }
 
-/// Prints what is asked for: everything in general, a command with all its subcommands, or a group.
+/// Prints the requested help: a general text, a command with all its subcommands, or a group.
 pub(crate) fn show(session: &mut Session, topic: &[Vec<u8>]) {
     if topic.is_empty() {
         screen::print(general());

@@ -61,7 +61,7 @@ fn sequence(arguments: &[Argument], words: &[Vec<u8>]) -> Option<Fit> {
             let count = rest.iter().take_while(|argument| argument.is_optional).count();
             let fit = any_order(&rest[..count], &words[used..]);
             used += fit.used;
-            // What could have stood here is of no use once something stands behind it.
+            // An alternative at this position is useless once something follows it.
             if used == words.len() && !fit.left.is_empty() {
                 left.push(fit.left);
             }
@@ -142,7 +142,7 @@ fn body(argument: &Argument, words: &[Vec<u8>]) -> Option<Fit> {
     }
 }
 
-/// Whether a word begins as a number does; `inf` is one of the decimal ones.
+/// Reports whether a word begins like a number; `inf` counts as a decimal number.
 fn begins_number(word: &[u8], with_decimals: bool) -> bool {
     let unsigned = word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word);
     let digits = match unsigned {

@@ -1,4 +1,4 @@
-//! What was typed before. Lines that hold a password are not kept in the file.
+//! The history of typed lines. Lines with a password are not kept in the file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const LINES_MAX: usize = 1000;
 /// A file longer than this is no history of ours, and is left alone.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Owner only: even commands without passwords tell of data.
+/// Owner only: even commands without passwords reveal data.
 const FILE_MODE: u32 = 0o600;
 
 /// The variables that name the file, the first that is set counts.
@@ -28,7 +28,7 @@ impl History {
         History::of_file(path())
     }
 
-    /// What is no history, or cannot be read, is not written either.
+    /// A file that is not a history, or cannot be read, is not written either.
     fn of_file(path: Option<PathBuf>) -> History {
         let text = path.as_ref().map(|path| match fs::metadata(path) {
             Ok(file) if file.is_file() && file.len() <= FILE_BYTES_MAX => fs::read(path),
@@ -70,7 +70,7 @@ impl History {
 
 fn path() -> Option<PathBuf> {
     match VARIABLES.iter().find_map(std::env::var_os) {
-        // Whoever names nothing, or the place where nothing stays, wants no history.
+        // An empty name or /dev/null turns the history off.
         Some(path) if path.is_empty() || path == "/dev/null" => None,
         Some(path) => Some(path.into()),
         None => {
@@ -89,7 +89,7 @@ pub(super) fn words_of_broken(line: &[u8]) -> Vec<Vec<u8>> {
     words.skip_while(is_repeat).map(<[u8]>::to_vec).collect()
 }
 
-/// Whether a command brings a password along.
+/// Reports whether a command has a password among its arguments.
 pub(super) fn holds_secret(words: &[Vec<u8>]) -> bool {
     let lower: Vec<Vec<u8>> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
     let lower: Vec<&[u8]> = lower.iter().map(Vec::as_slice).collect();
@@ -124,7 +124,7 @@ mod tests {
     use crate::quote::split;
 
     #[test]
-    fn a_file_that_is_no_history_is_left_alone() {
+    fn a_file_that_is_not_a_history_is_left_alone() {
         let home = brisk_testkit::TempDir::new();
         let file = home.path("file");
         let keep = || {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_known_in_a_line_whose_quotes_are_not_balanced() {
+    fn a_password_is_found_in_a_line_with_unbalanced_quotes() {
         let secret = |line: &str| {
             assert_eq!(split(line.as_bytes()), None, "{line}");
             holds_secret(&words_of_broken(line.as_bytes()))

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `editor.rs` | the line under the cursor: keys, completion |
 //! | `hint.rs` | what may follow what is typed |
-//! | `history.rs` | what was typed before, and what of it is never kept |
+//! | `history.rs` | the history of lines, and the lines that are never kept |
 //! | `help.rs` | `help` |
 //! | `settings.rs` | `:set`, and the file that is read at the start |
 
@@ -28,7 +28,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
-/// A command that takes at least this long has its time told.
+/// The duration of a command that takes at least this long is printed.
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
 /// Longest line of a pipe, in which an argument may be as long as servers take.
@@ -43,7 +43,7 @@ pub(crate) enum End {
     Restart,
 }
 
-/// What is to be done after a line.
+/// The action after a line.
 enum After {
     Next,
     End(End),
@@ -92,7 +92,7 @@ impl Source {
                 }
             }
             Source::Pipe(stdin) => {
-                // Whoever writes the lines may wait for what the last one has brought.
+                // The writer of the lines may wait for the result of the last one.
                 screen::flush();
                 piped_line(stdin)
             }
@@ -104,7 +104,8 @@ impl Source {
         matches!(self, Source::Terminal(..))
     }
 
-    /// Whether the next line has been received already, so that there is nothing to wait for.
+    /// Reports whether the next line has been received already, so that there is nothing to wait
+    /// for.
     fn holds_more(&self) -> bool {
         matches!(self, Source::Pipe(stdin) if !stdin.buffer().is_empty())
     }
@@ -203,7 +204,7 @@ fn execute(
     After::Next
 }
 
-/// Runs a command, and tells how long it took if that was long.
+/// Runs a command, and prints its duration if it was long.
 fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
     let begin = Instant::now();
     let is_help = |word: &[u8]| word.eq_ignore_ascii_case(b"help") || word == b"?";
@@ -211,7 +212,7 @@ fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
         [first, topic @ ..] if is_help(first) && session.debug != Debug::Running => {
             help::show(session, topic);
         }
-        // What failed has been told, and the prompt shows whether there is a connection.
+        // The failure has been reported, and the prompt shows whether there is a connection.
         _ => drop(session.issue(words, repeat)),
     }
     if session.debug == Debug::Ended {
@@ -260,7 +261,7 @@ fn remember(source: &mut Source, line: &[u8], words: &[Vec<u8>]) {
     }
 }
 
-/// Connects without giving up if there is no server: each command tries again.
+/// Connects; if there is no server, the session continues and each command tries again.
 pub(crate) fn begin(session: &mut Session) -> End {
     let _ = session.connect(Loudness::Loud);
     run(session)

@@ -1,4 +1,4 @@
-//! What the user prefers: `:set hints` and its like, in a file that is read at the start or at the prompt.
+//! The user's preferences: `:set hints` and similar ones, in a file that is read at startup, or at the prompt.
 
 use crate::quote::split;
 use crate::screen;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The variables that name the file; the first that is set counts.
 const VARIABLES: [&str; 2] = ["BRISK_CLI_RCFILE", "REDISCLI_RCFILE"];
-/// The files below the home folder; the first that exists counts.
+/// The files in the home directory; the first that exists counts.
 const FILES: [&str; 2] = [".brisk_clirc", ".redisclirc"];
 
 /// Preferences.

@@ -1,6 +1,5 @@
-//! A session with a server as the user sees it: where it is connected, as whom, in which database, and what
-//! mode the last commands have brought it into. Sending commands is in `send.rs`, the mode that subscriptions
-//! begin in `subscribed.rs`.
+//! A session with a server as the user sees it: the connection, the user, the database, and the mode that the last
+//! commands have set. Sending commands is in `send.rs`; the subscribed mode is in `subscribed.rs`.
 
 mod send;
 mod subscribed;
@@ -13,7 +12,7 @@ use brisk_dial::TlsClient;
 use brisk_resp::Value;
 use std::rc::Rc;
 
-/// What failed has been told to the user already.
+/// The failure has already been reported to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told;
 
@@ -24,7 +23,7 @@ pub(crate) enum Loudness {
     Loud,
 }
 
-/// What the debugger of scripts has to do with the session.
+/// The state of the script debugger in the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Debug {
     /// Nothing.
@@ -41,7 +40,7 @@ pub(crate) enum Debug {
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// What the command line said; host, port, database and password change with what the user does.
+    /// The options of the command line; host, port, database and password change with the user's commands.
     pub(crate) options: Options,
     tls: Option<TlsClient>,
     link: Option<Link>,
@@ -51,15 +50,15 @@ pub(crate) struct Session {
     database_before_multi: i64,
     /// A person types at a terminal, or lines come from a pipe.
     pub(crate) is_interactive: bool,
-    /// The server has sent us to another node, where the command is to be sent again.
+    /// The server has redirected us to another node, which must get the command again.
     is_redirected: bool,
-    /// Such a node answers for this slot only behind ASKING.
+    /// This node replies for the slot only after ASKING.
     is_asking: bool,
     awaits_shutdown: bool,
     is_monitoring: bool,
     /// Messages may come at any time, until Ctrl-C or RESET.
     is_subscribed: bool,
-    /// The command that is being answered is answered by messages.
+    /// The replies to the current command are messages.
     awaits_messages: bool,
     speaks_resp3: bool,
     /// A command has been sent, so the time limit of `-t` applies to its reply. Messages may take any
@@ -75,7 +74,7 @@ impl Session {
     /// A session that is not connected yet.
     ///
     /// # Errors
-    /// TLS is asked for, and its files cannot be used.
+    /// TLS is enabled, and its files cannot be used.
     pub(crate) fn new(options: Options) -> Result<Session, String> {
         let tls = options.tls.then(|| TlsClient::new(&options.tls_files)).transpose()?;
         Ok(Session {
@@ -110,8 +109,8 @@ impl Session {
         }
     }
 
-    /// Replaces the connection by a new one, and says what sessions begin with: password, database,
-    /// protocol. What of these the server refuses is told, and the session goes on without it.
+    /// Replaces the connection with a new one and sends the password, the database and the protocol. Rejections are
+    /// printed, and the session continues.
     ///
     /// # Errors
     /// There is no server.
@@ -231,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Whether there is a connection, as far as is known.
+    /// Reports whether there is a connection that is not known to be lost.
     pub(crate) fn is_connected(&self) -> bool {
         self.link.is_some()
     }
@@ -245,11 +244,11 @@ impl Session {
     pub(crate) fn move_to(&mut self, host: String, port: i64) {
         self.options.host = host;
         self.options.port = port;
-        // A failure has been told, and the prompt shows it.
+        // A failure has been reported, and the prompt shows it.
         let _ = self.connect(Loudness::Loud);
     }
 
-    /// What stands before the cursor.
+    /// The prompt.
     pub(crate) fn prompt(&self) -> String {
         if self.debug == Debug::Running {
             return "lua debugger> ".to_owned();

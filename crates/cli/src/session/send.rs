@@ -10,7 +10,7 @@ use brisk_resp::Value;
 use std::io;
 use std::time::Duration;
 
-/// What the session has to do when a command has been answered.
+/// The action of the session after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Other,
@@ -19,8 +19,8 @@ enum Kind {
 }
 
 impl Session {
-    /// Sends a command so many times (for ever if negative) and prints the replies. A connection that is
-    /// not there is made.
+    /// Sends a command `repeat` times (forever if negative) and prints the replies. Connects first if there is no
+    /// connection.
     ///
     /// # Errors
     /// There is none, or it has failed.
@@ -188,7 +188,7 @@ impl Session {
         screen::flush();
     }
 
-    /// Whether Ctrl-C ends what the session waits for, and not the session.
+    /// Reports whether Ctrl-C ends the current wait instead of the session.
     fn may_be_left(&self) -> bool {
         self.is_monitoring || self.is_subscribed
     }
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Prints all that the server executes, until it is left or refused.
+    /// Prints the server's MONITOR lines until the user interrupts or the server rejects the command.
     fn monitor(&mut self) -> Result<(), LinkError> {
         self.is_monitoring = true;
         let mut read = Ok(());
@@ -234,7 +234,7 @@ impl Session {
         read
     }
 
-    /// Whether the last reply was an error.
+    /// Reports whether the last reply was an error.
     pub(crate) fn last_is_error(&self) -> bool {
         self.last.as_ref().is_some_and(|value| value.as_error().is_some())
     }
@@ -265,7 +265,7 @@ impl Session {
         true
     }
 
-    /// What a command that succeeded changes in the session.
+    /// The changes of a successful command to the session.
     fn follow_state(&mut self, command: &[u8], words: &[Vec<u8>]) {
         let failed = self.last_is_error();
         match (command, words.len()) {
@@ -274,7 +274,7 @@ impl Session {
                 self.options.database = self.database;
             }
             (b"auth", 2 | 3) => {
-                // What is refused is told.
+                // Rejections are reported.
                 let _ = self.select();
             }
             (b"multi", 1) if !failed => {
@@ -330,7 +330,7 @@ fn rest(time: Duration) {
     crate::pause::pause(time);
 }
 
-/// Whether the answer is a text that is laid out already.
+/// Reports whether the reply is a text with its own layout.
 fn is_text_for_people(command: &[u8], words: &[Vec<u8>]) -> bool {
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
     matches!(

@@ -1,5 +1,5 @@
-//! The subscribed mode: what a subscription command is answered with, and waiting for messages while the user
-//! may type the next command at any moment.
+//! The subscribed mode: the replies to subscription commands, and waiting for messages while the user may type the next
+//! command at any moment.
 
 use super::{Loudness, Session, Told};
 use crate::format::Output;
@@ -13,7 +13,7 @@ const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key t
 /// Takes the invitation away again.
 const ERASE: &str = "\x1b[K";
 
-/// Whether a command is answered by one message for each of its channels.
+/// The kind of a command whose reply is one message for each of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subscription {
     Begins,
@@ -21,7 +21,7 @@ pub(super) enum Subscription {
 }
 
 impl Subscription {
-    /// What a command does, which is given in lower case.
+    /// The effect of a command, whose name is in lower case.
     pub(super) fn of(command: &[u8]) -> Option<Subscription> {
         match command {
             b"subscribe" | b"psubscribe" | b"ssubscribe" => Some(Subscription::Begins),
@@ -50,7 +50,7 @@ impl EveryKey {
         let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return EveryKey(None) };
         let mut now = before.clone();
         now.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
-        // A terminal that refuses shows what is typed.
+        // If the terminal rejects this, typed characters are shown.
         let _ = termios::tcsetattr(stdio::stdin(), OptionalActions::Now, &now);
         EveryKey(Some(before))
     }
@@ -66,7 +66,7 @@ impl Drop for EveryKey {
 }
 
 impl Session {
-    /// Whether messages may come at any time.
+    /// Reports whether messages may come at any time.
     pub(crate) fn is_subscribed(&self) -> bool {
         self.is_subscribed
     }
@@ -120,7 +120,7 @@ impl Session {
     /// Goes on with a connection that is free of subscriptions.
     pub(crate) fn leave_subscription(&mut self) {
         self.is_subscribed = false;
-        // A failure has been told, and the prompt shows it.
+        // A failure has been reported, and the prompt shows it.
         let _ = self.connect(Loudness::Loud);
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_from_other_replies_by_shape_and_protocol() {
+    fn messages_are_recognized_by_shape_and_protocol() {
         let parts = |kind: &str| {
             vec![
                 Value::Bulk(kind.as_bytes().to_vec()),

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long the order of a server's keys may take to stay.
 const SAME_WITHIN: Duration = Duration::from_secs(60);
 
-/// What the programs of one comparison are given.
+/// The inputs of the programs in one comparison.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Case<'a> {
     pub(crate) args: Vec<&'a str>,
@@ -73,7 +73,7 @@ pub(crate) fn run(program: &PathBuf, case: &Case<'_>) -> Output {
 /// The exit code of a program that had to be ended.
 pub(crate) const ENDED: i32 = 124;
 
-/// Runs ours for so many seconds at most, with nothing on standard input.
+/// Runs our program for at most `seconds`, with nothing on standard input.
 pub(crate) fn run_for(seconds: &str, args: &[&str]) -> Output {
     let ours = ours().display().to_string();
     let args = [&[seconds, &ours][..], args].concat();

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// Answers HELLO with +OK, and all else as it was told.
+/// Replies to HELLO with +OK, and to everything else as scripted.
 pub(crate) struct Scripted {
     port: u16,
     reply: Arc<Mutex<Vec<u8>>>,

@@ -162,7 +162,7 @@ impl Client {
     ///
     /// # Errors
     /// The server cannot be reached, rejects CLIENT TRACKING (the user may lack the permission), or does not support
-    /// RESP3. Also if the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole
+    /// RESP3; the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole
     /// cluster: open a cache on each of [`Client::primaries`].
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
         if self.stays_with_a_node() {

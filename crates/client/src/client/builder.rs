@@ -318,7 +318,7 @@ impl Builder {
     /// Returns a builder for a client of the primary that Redis Sentinel names. Pass the addresses of the sentinels,
     /// `host:port`, and the name of the service. The URL `redis-sentinel://host:port,host:port/service` does the same.
     ///
-    /// Each connection asks the sentinels for the address of the primary. After a failover, the connections to the
+    /// Each connection gets the address of the primary from the sentinels. After a failover, the connections to the
     /// former primary are closed. Commands that were not sent go to the new primary. Commands without a reply fail or
     /// are sent again, by the rules for a lost connection. A write that a replica rejects is sent again, since it was
     /// not executed.

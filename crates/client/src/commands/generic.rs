@@ -392,8 +392,8 @@ pub fn type_of(key: impl ToArg) -> Command<(), String> {
 ///
 /// `UNLINK key …`
 ///
-/// O(1) for each key; freeing a value takes another thread O(its size). Since Redis 4.0.0. Errors: those of
-/// the server.
+/// O(1) for each key; another thread frees the value in O(its size). Since Redis 4.0.0. Errors: those of the
+/// server.
 pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("UNLINK", PLAIN);
     request.keys(keys);

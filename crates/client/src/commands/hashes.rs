@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `HDEL key field …`
 ///
-/// O(N) in the number of fields to be removed. Since Redis 2.0.0. Errors: those of the server.
+/// O(N) in the number of removed fields. Since Redis 2.0.0. Errors: those of the server.
 pub fn hdel(key: impl ToArg, fields: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HDEL", PLAIN);
     request.key(key);
@@ -198,8 +198,8 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `HMGET key field …`
 ///
-/// O(N) in the number of fields that are asked for. Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of requested fields. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HMGET", READS);
     request.key(key);

@@ -206,7 +206,7 @@ pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
 ///
 /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
 ///
-/// O(N) in the number of elements looked at. Since Redis 6.0.6. Errors: those of the server.
+/// O(N) in the number of examined elements. Since Redis 6.0.6. Errors: those of the server.
 pub fn lpos(key: impl ToArg, element: impl ToArg) -> Command<(), Option<i64>, options::Lpos> {
     let mut request = Request::new("LPOS", READS);
     request.key(key);

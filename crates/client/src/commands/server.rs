@@ -194,8 +194,8 @@ pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
 ///
 /// `COMMAND GETKEYS words …`
 ///
-/// O(N) with N words. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// O(N) in the number of arguments. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYS", PLAIN);
     request.args(words);
@@ -206,8 +206,8 @@ pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
 ///
 /// `COMMAND GETKEYSANDFLAGS words …`
 ///
-/// O(N) with N words. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// O(N) in the number of arguments. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYSANDFLAGS", PLAIN);
     request.args(words);

@@ -86,7 +86,7 @@ impl ToArg for Unit {
     }
 }
 
-/// What becomes of the scores of a member.
+/// How the scores of a member are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
     /// `SUM`.
@@ -108,7 +108,7 @@ impl ToArg for Aggregate {
     }
 }
 
-/// What becomes of a number that does not fit.
+/// The effect of an overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// `WRAP`.
@@ -130,7 +130,7 @@ impl ToArg for Overflow {
     }
 }
 
-/// Whether it is so.
+/// Yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YesNo {
     /// `YES`.
@@ -149,7 +149,7 @@ impl ToArg for YesNo {
     }
 }
 
-/// Whether it is switched on.
+/// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     /// `ON`.
@@ -168,7 +168,7 @@ impl ToArg for Switch {
     }
 }
 
-/// Which commands are answered.
+/// The replies that the server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
     /// `ON`.
@@ -212,7 +212,7 @@ impl ToArg for ScriptDebugging {
     }
 }
 
-/// How safe a write has to be to be answered.
+/// How safe a write must be before the server replies to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// `MEMORY`.
@@ -237,7 +237,7 @@ impl ToArg for Durability {
     }
 }
 
-/// Which clients.
+/// The type of the clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientType {
     /// `NORMAL`.
@@ -262,7 +262,7 @@ impl ToArg for ClientType {
     }
 }
 
-/// Which clients are disconnected.
+/// The type of the clients to disconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KilledType {
     /// `NORMAL`.

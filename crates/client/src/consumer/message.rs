@@ -142,7 +142,7 @@ impl Message {
     }
 }
 
-/// An entry as servers deliver it. For an entry that was deleted meanwhile, the ID or the fields are null.
+/// An entry as servers deliver it. For an entry that was deleted in the meantime, the ID or the fields are null.
 #[derive(Debug)]
 pub(super) struct Delivered(pub(super) Option<(Id, Option<Fields>)>);
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_become_what_is_asked_for() {
+    fn fields_are_converted_to_the_requested_types() {
         let fields: Vec<(Bytes, Bytes)> =
             vec![("n".into(), "7".into()), ("n".into(), "8".into()), ("s".into(), "".into())];
         let message = Message { id: Id::default(), fields: fields.into(), deliveries: 1 };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_entries_are_told_in_each_servers_way() {
+    fn deleted_entries_are_read_in_the_format_of_each_server() {
         let text = "*3|*2|$3|1-1|*2|$1|a|$1|b|*2|$3|1-2|*-1|$-1|";
         let read: Vec<Delivered> = reply(text).read().unwrap();
         assert!(matches!(&read[0].0, Some((_, Some(fields))) if fields.len() == 1));

@@ -503,7 +503,7 @@ where
     }
 }
 
-/// Completes when the consumer is asked to stop.
+/// Completes when the consumer has to stop.
 async fn stopped(until: &mut Option<Until>) {
     match until {
         Some(until) => until.await,

@@ -342,7 +342,7 @@ impl<'a> Link<'a> {
     /// Reads, and delivers replies. Reports whether a caller got one.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         let read = self.read_all(cx);
-        // Also if the connection was lost after their replies.
+        // The callers are woken even if the connection was lost after their replies.
         self.wakers.drain(..).for_each(Waker::wake);
         read
     }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_asks_again_and_again_stands_there_once() {
+    fn a_task_that_registers_repeatedly_waits_only_once() {
         let tasks: Vec<Arc<Task>> = (0..100).map(|_| Arc::default()).collect();
         let mut waiting = ForRoom::default();
         for _ in 0..1000 {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_bounded() {
+    fn the_number_of_waiting_tasks_is_bounded() {
         let mut waiting = ForRoom::default();
         let mut refused = 0;
         for _ in 0..WAITING_MAX + 1000 {

@@ -343,7 +343,7 @@ fn agree(answer: Result<()>, letter: char, wires: &[Wire]) {
 }
 
 #[test]
-fn a_connection_lost_beside_a_callers_own_write_answers_everybody_once() {
+fn a_connection_lost_during_a_callers_own_write_completes_each_call_once() {
     for takes in [&[][..], &[4], &[0]] {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes), Wire::new(&[])]);
@@ -359,7 +359,7 @@ fn a_connection_lost_beside_a_callers_own_write_answers_everybody_once() {
 }
 
 #[test]
-fn a_connection_lost_while_callers_queue_answers_everybody_once() {
+fn a_connection_lost_while_callers_queue_completes_each_call_once() {
     for (takes, writes) in [(&[4][..], 1), (&[], 1), (&[0, 4], 2), (&[], 0)] {
         check(move || {
             let first = Wire::new(takes).cut_after(writes);
@@ -394,7 +394,7 @@ fn the_first_replies_of_a_batch_may_come_before_all_of_it_was_sent() {
 }
 
 #[test]
-fn a_reply_before_all_of_its_request_was_sent_shifts_nobody_elses() {
+fn a_reply_before_its_whole_request_was_sent_shifts_no_other_reply() {
     for takes in [&[4][..], &[4, 0]] {
         check(|| {
             // The server replies `?` when it has four bytes and no letter.
@@ -424,7 +424,7 @@ fn a_reply_before_all_of_its_request_was_sent_shifts_nobody_elses() {
 }
 
 #[test]
-fn a_slot_that_was_left_is_nobody_elses() {
+fn an_abandoned_slot_gives_no_other_call_a_wrong_reply() {
     for takes in [&[][..], &[4]] {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
@@ -442,7 +442,7 @@ fn a_slot_that_was_left_is_nobody_elses() {
 }
 
 #[test]
-fn a_lane_that_is_closed_at_any_moment_answers_everybody() {
+fn a_lane_that_is_closed_at_any_moment_completes_all_calls() {
     for takes in [&[][..], &[4], &[0, 0]] {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
@@ -459,7 +459,7 @@ fn a_lane_that_is_closed_at_any_moment_answers_everybody() {
 }
 
 #[test]
-fn what_was_not_sent_when_its_time_was_over_is_never_sent() {
+fn a_request_that_was_not_sent_before_its_timeout_is_never_sent() {
     for takes in [&[0][..], &[4, 0], &[]] {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
@@ -495,7 +495,7 @@ fn what_was_not_sent_when_its_time_was_over_is_never_sent() {
 }
 
 #[test]
-fn who_waits_for_room_gets_it() {
+fn a_call_that_waits_for_room_gets_it() {
     check(|| {
         // Room for one request at a time.
         let (lane, wires) = (lane(1), [Wire::new(&[])]);

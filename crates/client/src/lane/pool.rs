@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_never_taken_and_makes_room() {
+    fn an_abandoned_request_is_never_taken_and_makes_room() {
         let (pool, [a]) = pool();
         drop(submit(&pool, &"x".repeat(1400)));
         let mut request = Request::new("ECHO", Traits::default());
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_last_lane_has_ended_nobody_waits() {
+    fn after_the_end_of_the_last_lane_no_call_waits() {
         let (pool, [a, b]) = pool();
         let waits = submit(&pool, "x");
         a.seat.end();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_be_found_again_is_refused() {
+    fn elements_without_a_shard_are_rejected() {
         let rule = Rule::new(1000, 100).unwrap();
         assert_eq!(rule.shards(), 20);
         assert_eq!(rule.shard_within(b"1999").unwrap(), 19);

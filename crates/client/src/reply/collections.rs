@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_an_error_and_another_type_are_told_apart() {
+    fn a_null_an_error_and_another_type_are_distinguished() {
         assert_eq!(reply("$-1|").read::<Option<String>>().unwrap(), None);
         assert_eq!(reply("$0||").read::<Option<String>>().unwrap(), Some(String::new()));
         let error = reply("-WRONGTYPE no|").read::<Option<String>>().unwrap_err();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn tuples_have_the_length_that_they_are_asked_for_with() {
+    fn tuples_must_have_the_requested_length() {
         type Twelve = (i8, i16, i32, i64, u16, u32, u64, f64, bool, String, Option<i64>, Vec<i64>);
         let text = "*12|:1|:2|:3|:4|:5|:6|:7|,8.5|#t|+ten|_|*1|:12|";
         let twelve = reply(text).read::<Twelve>().unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_is_read_in_place() {
+    fn nested_replies_are_read_in_place() {
         let text = "*2|*3|:1|+two|~1|$5|three|*3|:4|+five|~0|";
         let read: Vec<(i64, String, BTreeSet<String>)> = reply(text).read().unwrap();
         assert_eq!(read[0].2.first().unwrap(), "three");

@@ -15,7 +15,7 @@ const CUTS_FROM: u64 = 1;
 const CUT_LATER_PERCENT: u64 = 50;
 const CUT_LATER_BYTES: u64 = 37;
 const CUT_MAX: u64 = 30_000;
-/// After so many attempts to connect a silent peer speaks again: more than the cases open by themselves.
+/// After this number of attempts to connect, a silent peer replies again: more than the cases themselves make.
 const SILENT_ATTEMPTS: u64 = 14;
 
 fn builder(link: &Proxy, protocol: u8) -> Builder {
@@ -163,7 +163,7 @@ fn a_peer_that_falls_silent_is_an_error_in_time_and_no_wrong_reply() {
                 link.swallow(direction, true);
                 wait_until("it to be given up", || link.accepted() > accepted + SILENT_ATTEMPTS);
                 link.heal();
-                // What has lost bytes is good for nothing.
+                // A connection that has lost bytes is useless.
                 link.cut(Cut::Reset);
             };
             let run = format!("silent:{direction:?}");

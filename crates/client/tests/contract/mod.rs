@@ -20,8 +20,8 @@ use brisk::{Client, Result};
 use futures_util::future::{LocalBoxFuture, join_all};
 use std::future::Future;
 
-/// A case: it has keys of its own, all with one hash tag, and ends at the first error. What is not as it has to be
-/// panics.
+/// A case: it has its own keys, all with one hash tag, and ends at the first error. It panics if an expectation is not
+/// met.
 struct Case {
     name: &'static str,
     run: fn(Client, String) -> LocalBoxFuture<'static, Result<()>>,
@@ -43,7 +43,7 @@ fn all() -> impl Iterator<Item = &'static Case> {
 }
 
 impl Case {
-    /// Runs it with keys that nobody else has.
+    /// Runs it with keys that no other run uses.
     fn run(&self, db: &Client, run: &str) -> LocalBoxFuture<'static, Result<()>> {
         (self.run)(db.clone(), format!("{{{}:{run}}}", self.name))
     }

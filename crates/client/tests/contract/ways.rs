@@ -8,7 +8,7 @@ use brisk_testkit::server::Server;
 use std::fmt;
 use std::time::Duration;
 
-/// What has to stay there for as long as the way is used.
+/// Values that must live as long as the way is used.
 type Kept = Vec<Box<dyn std::any::Any>>;
 
 /// A server that was started and how a client comes to it. A way that needs more processes keeps them in `keeps`.

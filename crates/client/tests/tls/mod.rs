@@ -208,7 +208,7 @@ fn replies_are_read_while_requests_cannot_be_written() {
 }
 
 #[test]
-fn dropped_calls_give_nobody_a_wrong_reply() {
+fn dropped_calls_give_no_wrong_reply() {
     let site = Site::new();
     let _server = site.start(Launch::subject());
     run(async {
@@ -246,7 +246,7 @@ fn dropped_calls_give_nobody_a_wrong_reply() {
     });
 }
 
-/// Counts until it is over: what the server said, and what nobody knows.
+/// Counts until it is over: the acknowledged increments, and those with an unknown outcome.
 async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> (u64, u64) {
     let (mut applied, mut unknown) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -265,7 +265,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> (u64, u64) {
 }
 
 #[test]
-fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost_by_cuts() {
+fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost_by_cuts() {
     let site = Site::new();
     let _server = site.start(Launch::subject());
     let link = Proxy::to(&site.address());
@@ -281,7 +281,7 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost_by_cuts() {
             let before = link.written_bytes(Direction::ToServer);
             let bytes = 1 + random.below(20_000) as u64;
             let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
-            // One of the next connections ends amid a record or a handshake.
+            // One of the next connections ends within a record or a handshake.
             link.cut_next_after(Direction::BOTH[random.below(2)], bytes, how);
             link.cut(how);
             wait_until("some bytes to pass", || {
@@ -302,7 +302,7 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost_by_cuts() {
 }
 
 #[test]
-fn a_cut_is_told_from_an_end_and_a_late_reply_from_none() {
+fn a_cut_differs_from_an_end_and_a_late_reply_from_a_missing_one() {
     for (site, server) in sites() {
         let link = Proxy::to(&site.address());
         run(async {
@@ -326,7 +326,7 @@ fn a_cut_is_told_from_an_end_and_a_late_reply_from_none() {
 }
 
 #[test]
-fn who_is_not_who_he_should_be_is_found_out() {
+fn a_peer_with_the_wrong_identity_is_rejected() {
     for (site, _server) in sites() {
         let address = site.address();
         let other = Authority::new("another");
@@ -380,7 +380,7 @@ fn a_server_that_demands_a_certificate_gets_ours_or_says_that_it_wants_one() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_before_anything_is_sent() {
+fn invalid_tls_files_are_an_error_before_anything_is_sent() {
     let builder = || Client::builder("rediss://127.0.0.1:1");
     let ours = Authority::new("another").issue(&["client"]);
     for (tls, named) in [

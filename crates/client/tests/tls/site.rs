@@ -12,7 +12,7 @@ pub(crate) struct Identity {
     pub(crate) key: String,
 }
 
-/// Who signs.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,

@@ -72,7 +72,7 @@ pub fn meet(
 /// slots, its replicas come along. O(nodes).
 ///
 /// # Errors
-/// A node that is no member knows only itself, as in Redis before MEET.
+/// A node that is not a member knows only itself, as in Redis before MEET.
 pub fn replicate(topology: &Topology, change: ChangeId, own: OwnNode, target: &str) -> Edit {
     let unknown = || ChangeError::UnknownNode(target.to_owned());
     let target: NodeId = target.parse().map_err(|_| unknown())?;

@@ -67,7 +67,7 @@ pub fn reassert(topology: &Topology, change: ChangeId, run: NodeRun) -> Edit {
 /// The shard that CLUSTER FAILOVER at `own` is about.
 ///
 /// # Errors
-/// As in Redis, if the node is no replica.
+/// As in Redis, if the node is not a replica.
 pub fn failover_shard(topology: &Topology, own: NodeId) -> Result<&Shard, ChangeError> {
     let shard = topology.shards.iter().find(|shard| shard.replicas.contains(&own));
     shard.ok_or(ChangeError::FailoverAtPrimary)

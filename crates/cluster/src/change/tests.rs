@@ -47,7 +47,7 @@ fn to_node(n: u8, cause: TermCause, expected_term: Term) -> Promotion {
 }
 
 #[test]
-fn arguments_that_are_no_slots_get_the_texts_of_redis() {
+fn invalid_slots_get_the_errors_of_redis() {
     for wrong in ["16384", "-1", "a", "+1", "01", "", "99999999999999999999"] {
         assert_eq!(text(slots(&[wrong])), "ERR Invalid or out of range slot", "{wrong}");
     }

@@ -29,7 +29,7 @@ pub enum DocumentError {
     NoPort(NodeId),
     #[error("shard {0} occurs twice")]
     RepeatedShard(ShardId),
-    #[error("shard {shard} names node {node}, which is no member")]
+    #[error("shard {shard} names node {node}, which is not a member")]
     NotAMember { shard: ShardId, node: NodeId },
     #[error("node {0} belongs to two shards, or twice to one")]
     RepeatedNode(NodeId),

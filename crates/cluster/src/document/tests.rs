@@ -95,7 +95,7 @@ fn unknown_fields_survive_at_every_level() {
 }
 
 #[test]
-fn another_format_is_rejected_whatever_else_it_holds() {
+fn another_format_is_reported_before_other_errors() {
     let json = br#"{"format":2,"shards":"elsewhere"}"#;
     let error = Topology::parse(json).unwrap_err();
     assert_eq!(error, DocumentError::Format(2));

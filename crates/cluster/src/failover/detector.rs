@@ -2,7 +2,7 @@
 //! promotions.
 //!
 //! ```text
-//!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is no member ── alive or forgotten
+//!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is removed ── alive or forgotten
 //! ```
 //!
 //! If the leases of most primaries end together, the coordinator may be the one that failed, or the network to it.
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_comes_back_in_time_begins_the_time_again() {
+    fn a_renewed_lease_restarts_the_failure_timer() {
         let mut world = World::new();
         for _ in 0..5 {
             world.registered.remove(&node(2));

@@ -158,7 +158,7 @@ pub struct NewTerm {
 /// - After a failover the primary before has lost its lease. It may serve for the ack window after it sent what this
 ///   node acknowledged last.
 /// - After a forced promotion the lease of the primary before may live.
-/// - A primary hands over only while it serves, and serves no more then.
+/// - A primary hands over only while it serves, and stops serving then.
 /// - A restarted primary may have been promoted just before. Without replicas no other node was the primary.
 #[must_use]
 pub fn serves_from_ms(term: &NewTerm) -> u64 {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_serves_until_its_deadline_and_longer_only_if_replicas_acknowledge() {
+    fn a_primary_serves_until_its_deadline_or_longer_if_replicas_acknowledge() {
         let lease = Some(Lease { renewed_ms: 0, ttl_ms: 5_000 });
         let cases = [
             (4_299, Safe, Missing, true),

@@ -14,8 +14,8 @@
 //! - A promotion because of an ended lease must not meet a node that has registered again. Either its
 //!   transaction compares that the lease is still absent ([`Decision::Promote`]), or a node that lost its lease
 //!   serves only after its change [`reassert`](crate::change::reassert) was committed.
-//! - A primary of a forced promotion waits until the lease of the primary before must have ended. Every
-//!   node of the shard keeps this time, for the case that the new primary is lost meanwhile.
+//! - A primary of a forced promotion waits until the lease of the primary before must have ended. Every node of the
+//!   shard keeps this time, in case the new primary is lost before that.
 //! - A primary that serves without its coordinator does so for a window after it sent what every replica has
 //!   acknowledged. A promoted replica waits for the window and a margin after the last acknowledgement that it sent.
 

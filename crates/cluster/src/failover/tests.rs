@@ -308,7 +308,7 @@ fn when_most_leases_end_at_once_the_controller_waits_and_pings() {
 }
 
 #[test]
-fn one_lost_primary_of_three_is_no_storm() {
+fn one_lost_primary_of_three_is_not_a_storm() {
     let mut world = World::new();
     world.lose(1);
     assert!(matches!(world.decide()[..], [Decision::Query { .. }]));

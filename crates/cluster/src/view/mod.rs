@@ -5,7 +5,7 @@
 //! | here | CLUSTER SLOTS, SHARDS, INFO, MYSHARDID; what a node sees |
 //! | `nodes` | CLUSTER NODES and REPLICAS, `nodes.conf` |
 //!
-//! A node that is no member of the document shows only itself: `redis-cli --cluster create` demands that.
+//! A node that is not a member of the document shows only itself: `redis-cli --cluster create` demands that.
 //! There is no bus: CLUSTER LINKS is empty and CLUSTER COUNT-FAILURE-REPORTS is 0.
 
 mod nodes;
@@ -255,7 +255,7 @@ impl<'v> ClusterView<'v> {
         alone
     }
 
-    /// CLUSTER MYSHARDID. A node that is no member has a shard id that no document will have.
+    /// CLUSTER MYSHARDID. A node that is not a member has a shard id that no document will have.
     #[must_use]
     pub fn my_shard_id(&self) -> ShardId {
         let shard = self.visible().and_then(|topology| topology.shard_of(self.own.id));

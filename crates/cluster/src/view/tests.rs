@@ -116,7 +116,7 @@ fn slots_names_nodes_by_the_preferred_endpoint() {
 }
 
 #[test]
-fn a_replica_that_loads_or_is_dead_is_not_in_slots() {
+fn a_loading_or_failed_replica_is_not_in_cluster_slots() {
     let (topology, own) = (three_shards(), own(1));
     for life in [
         NodeLife { is_alive: true, is_loading: true, offset: 5, ..NodeLife::default() },
@@ -153,7 +153,7 @@ fn shards_and_info_describe_the_document() {
 }
 
 #[test]
-fn a_node_that_is_no_member_shows_only_itself() {
+fn a_node_that_is_not_a_member_shows_only_itself() {
     let (topology, lives, own) = (three_shards(), lives(), own(9));
     for topology in [None, Some(&topology)] {
         let view = view(topology, &own, &lives);

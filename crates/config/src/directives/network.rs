@@ -113,7 +113,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("http-password", "", field!(network.http_password))
         .about(
             "Password that /metrics requires. If it is empty, /metrics requires no password, \
-             and protected mode allows only clients of this machine.",
+             and protected mode allows only clients on this machine.",
         )
         .sensitive()
         .binary(),
@@ -127,7 +127,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "Seconds between TCP keepalive probes, which detect dead connections; 0 sends none.",
     ),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode))
-        .about("If no password is set, accept only clients of this machine."),
+        .about("If no password is set, accept only clients on this machine."),
     Directive::text("bind-source-addr", "", field!(network.bind_source_addr))
         .about("Local address for connections to the primary; empty lets the system choose one."),
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))

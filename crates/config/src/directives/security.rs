@@ -56,8 +56,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .about("Channels that new users may use."),
     Directive::choice("enable-protected-configs", "no", choice!(security.enable_protected_configs))
         .about(
-            "Whether clients may change protected directives such as dir: no client, any \
-             client (yes), or clients of this machine (local).",
+            "Clients that may change protected directives, for example dir: none (no), all \
+             (yes), or those of this machine (local).",
         )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))

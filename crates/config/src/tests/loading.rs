@@ -27,7 +27,7 @@ fn we_refuse(arguments: &[&str], stdin: &str) -> String {
 }
 
 #[test]
-fn bad_lines_are_refused_in_the_words_of_redis() {
+fn bad_lines_are_rejected_with_the_texts_of_redis() {
     let lines = [
         "port abc",
         "PoRt 99999",
@@ -78,7 +78,7 @@ fn bad_lines_are_refused_in_the_words_of_redis() {
 }
 
 #[test]
-fn bad_options_are_refused_in_the_words_of_redis() {
+fn bad_options_are_rejected_with_the_texts_of_redis() {
     let dir = TempDir::new();
     std::fs::write(dir.path("t.conf"), "port 0\n").unwrap();
     let file = dir.path("t.conf");

@@ -191,7 +191,7 @@ const DIFFERENT: [(&str, &str); 2] = [
 const GIVEN: [&str; 3] = ["port", "bind", "save"];
 
 #[test]
-fn every_directive_takes_its_default_and_has_a_name_of_its_own() {
+fn every_directive_accepts_its_default_and_has_a_unique_name() {
     let mut names: Vec<_> = directives::all().flat_map(directive::Directive::names).collect();
     let count = names.len();
     names.sort_unstable();
@@ -269,7 +269,7 @@ fn compare(redis: &mut Redis, ours: &mut Store, pairs: &[(&str, &str)]) {
 }
 
 #[test]
-fn every_setting_answers_odd_values_as_redis_does() {
+fn every_setting_handles_odd_values_as_redis_does() {
     let Some(mut redis) = Redis::start() else { return };
     let mut ours = redis.twin();
     // Depends on the machine or on Redis's build, or differs on purpose (see `DIFFERENT`).
@@ -312,7 +312,7 @@ fn every_setting_answers_odd_values_as_redis_does() {
 }
 
 #[test]
-fn settings_with_their_own_syntax_answer_as_redis_does() {
+fn settings_with_their_own_syntax_behave_as_in_redis() {
     let Some(mut redis) = Redis::start() else { return };
     let mut ours = redis.twin();
     let cases: [(&str, &[&str]); 14] = [
@@ -403,7 +403,7 @@ fn several_pairs_at_once_are_judged_in_the_order_of_redis() {
 }
 
 #[test]
-fn a_refused_change_leaves_everything_as_it_was() {
+fn a_rejected_change_leaves_everything_unchanged() {
     let mut store = Store::new(Config::default(), None);
     let before = store.current();
     let pairs: [(&[u8], &[u8]); 2] = [(b"timeout", b"9"), (b"PORT", b"1")];
@@ -491,7 +491,7 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
 /// A row whose field is never read must be planned or ignored. Rows without a field of their own
 /// are not checked.
 #[test]
-fn what_is_in_force_is_read_by_somebody() {
+fn every_implemented_setting_is_read_somewhere() {
     // These are read within the configuration.
     const EXCEPT: [&str; 2] = ["dir", "enable-protected-configs"];
     const READERS: [&str; 4] = ["net", "node", "observe", "server"];

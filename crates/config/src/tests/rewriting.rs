@@ -183,7 +183,7 @@ fn rewrite_takes_back_a_primary_that_an_included_file_names() {
 }
 
 #[test]
-fn a_user_of_the_main_file_takes_the_place_of_an_included_one() {
+fn a_user_of_the_main_file_replaces_an_included_one() {
     let main = "user alice on +get\ninclude INC\nuser carol off\n";
     let files = WithInclude::new(main, "user alice off\nuser bob on\n");
     let store = files.load();
@@ -211,7 +211,7 @@ fn a_user_of_the_main_file_takes_the_place_of_an_included_one() {
 }
 
 #[test]
-fn rewrite_without_a_file_or_a_folder_says_so() {
+fn rewrite_without_a_file_or_a_directory_is_an_error() {
     let store = Store::new(Config::default(), None);
     let text = store.rewrite(&[], Added::Changed).unwrap_err().to_string();
     assert_eq!(text, "ERR The server is running without a config file");
@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_rewrite_writes_reads_back_to_the_same_settings(
+    fn a_rewritten_file_loads_to_the_same_settings(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<i64>(), any::<Vec<u8>>()), 0..40),
         old in prop::sample::select(vec![
             &b""[..], b"save 1 1\nsave 2 2\nsave 3 3\n", b"maxmemory 5mb\n# x\nbind 1.1.1.1\nsave \"\"",

@@ -105,7 +105,7 @@ pub(super) struct EtcdClient {
     pub(super) tls: Option<EtcdTls>,
     pub(super) credentials: Option<Credentials>,
     pub(super) stop: StopFlag,
-    /// The endpoint that answered last.
+    /// The endpoint that replied last.
     pub(super) current: AtomicUsize,
     pub(super) idle: Mutex<Vec<(usize, EtcdConnection)>>,
     pub(super) token: Mutex<Option<String>>,

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn mutated_answers_are_values_or_errors() {
+    fn mutated_responses_are_values_or_errors() {
         let real = r#"{"header":{"revision":"2","raft_term":"2"},"succeeded":true,"kvs":[{"key":"L3g=",
             "create_revision":"2","mod_revision":"2","value":"ZG9jMQ=="}],"responses":[
             {"response_range":{"kvs":[{"key":"L3g=","lease":"7"}]}},{"response_put":{}}]}"#;

@@ -56,7 +56,7 @@ const REGISTRATIONS_MAX: usize = 5;
 /// A renewal takes at most this part of the TTL.
 const RENEWAL_PARTS: u32 = 2;
 
-/// How to authenticate to etcd, and whom to trust.
+/// How to authenticate to etcd, and which certificates to trust.
 #[derive(Clone, Default)]
 pub struct EtcdOptions {
     /// `cluster-coordinator-user` and `cluster-coordinator-password`.
@@ -288,7 +288,7 @@ impl EtcdCoordinator {
             return Err(CallError::final_error(CoordinatorError::LeaseLost));
         }
         if read_term != term {
-            let why = format!("{}: the leader changed meanwhile", client.endpoints[at]);
+            let why = format!("{}: the leader changed during the request", client.endpoints[at]);
             return Err(CallError::other_endpoint(CoordinatorError::NoLeader(why)));
         }
         let ttl = LeaseTtl::at_least(Duration::from_secs(ttl));

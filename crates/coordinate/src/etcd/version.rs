@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_known_to_be_bad_are_refused_by_name() {
+    fn known_bad_versions_are_rejected_by_name() {
         for good in ["3.4.22", "3.4.23", "3.5.3", "3.5.17-rc.1", "3.6.0", "4.0.0"] {
             assert!(check_version(good).is_ok(), "{good}");
         }

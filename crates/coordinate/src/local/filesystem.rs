@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_refused_and_local_ones_are_not() {
+    fn network_file_systems_are_rejected_and_local_ones_are_not() {
         // statfs(2): NFS_SUPER_MAGIC, CIFS_MAGIC_NUMBER, FUSE_SUPER_MAGIC.
         assert_eq!(refused_kind(0x6969), Some("NFS"));
         assert_eq!(refused_kind(0xff53_4d42), Some("CIFS"));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_the_file_system_and_the_way_out() {
+    fn the_error_names_the_file_system_and_the_solution() {
         let error = CoordinatorError::NetworkFileSystem { path: "/mnt/x".into(), kind: "NFS" };
         let text = error.to_string();
         assert!(text.contains("/mnt/x is on NFS") && text.contains("etcd://"), "{text}");

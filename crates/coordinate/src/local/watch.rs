@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Pause between two looks: a dead process is noticed after this time.
 const POLL_PAUSE: Duration = Duration::from_millis(20);
-/// Attempts to read a document that others forget meanwhile.
+/// Attempts to read a document that other processes delete in the meantime.
 const READS_MAX: usize = 10;
 
 /// See [`Watch`].

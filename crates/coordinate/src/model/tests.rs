@@ -125,7 +125,7 @@ fn without_quorum_changes_are_unknown_leases_stay_and_some_changes_come_later() 
 }
 
 #[test]
-fn a_client_that_is_cut_off_changes_nothing_while_others_go_on() {
+fn a_client_that_is_cut_off_changes_nothing_while_others_continue() {
     let model = Model::new(4, ModelFaults::default());
     let (cut, other) = (model.connect(), model.connect());
     let mut watch = cut.watch(Revision::NONE);

@@ -70,7 +70,7 @@ pub enum CommandError {
     /// rejected. The code that detects it leaves the name empty, and the runner of the command
     /// fills it in.
     #[error(
-        "ERR internal error: '{0}' used a key that it does not declare; the access was refused"
+        "ERR internal error: '{0}' used a key that it does not declare; the access was rejected"
     )]
     UndeclaredKey(Cow<'static, str>),
     /// Never sent: another thread holds a slot. Nothing was changed; run the command again.

@@ -27,7 +27,7 @@ pub struct Ctx<'a, 'k> {
     pub(crate) blocking: Blocking,
 }
 
-/// The behaviour of a blocking command that has to wait.
+/// The behavior of a blocking command that has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
     /// The command returns as after a timeout: in transactions and scripts.

@@ -15,7 +15,7 @@ pub struct Invocation {
     pub parent: Option<&'static Spec>,
     pub run: Handler,
     pub db: DbIndex,
-    /// The behaviour if the command has to wait.
+    /// The behavior if the command has to wait.
     pub blocking: Blocking,
 }
 

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_found_in_any_case_and_nothing_else_is() {
+    fn only_known_commands_are_found_in_any_case() {
         let (table, _) = CommandTable::build::<Handler>(std::iter::empty(), &[]).unwrap();
         for row in table.rows() {
             let name = row.name.as_bytes();

@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_encoding_do_not_matter_and_all_else_does() {
+    fn only_order_and_encoding_are_ignored() {
         let want = sums(&filled(LINES), 1000);
         let mut other = Db::new();
         let limits = &mut other.settings().limits;

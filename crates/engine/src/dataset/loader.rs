@@ -16,8 +16,8 @@ use brisk_structures::reclaim;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Number of keys that are built before they are inserted together. The memory that inserting reads
-/// is prefetched meanwhile.
+/// Number of keys that are built before they are inserted together. While keys are built, the
+/// memory that inserting reads is prefetched.
 const GROUP: usize = 32;
 /// Number of groups between two reclamation boundaries, at which arrays that growing tables have
 /// replaced are freed. Freeing all of them at the end would need as much memory as the tables

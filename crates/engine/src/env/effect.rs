@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_replaces_its_own_bits_and_leaves_those_of_all() {
+    fn a_thread_replaces_its_own_bits_and_keeps_the_shared_ones() {
         let (mut one, mut other, all) = (HookCell::default(), HookCell::default(), Arc::default());
         one.share(&all);
         other.share(&all);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_gets_something_else_where_that_is_said_and_the_stream_every_byte() {
+    fn the_file_can_get_another_form_and_the_stream_gets_every_byte() {
         let journal = Journal::default();
         journal.set_relayed(true);
         for (part, instead) in [

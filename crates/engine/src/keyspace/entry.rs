@@ -74,7 +74,9 @@ impl<'k> EntryRef<'k> {
     pub(crate) fn dumpable(&self) -> Dumpable<'k> {
         match (self.string(), self.object()) {
             (Some(text), _) => Dumpable::Str(text),
-            (None, value) => Dumpable::Other(value.expect("what is no string is an object")),
+            (None, value) => {
+                Dumpable::Other(value.expect("a value that is not a string is an object"))
+            }
         }
     }
     /// Size of the value's dump in bytes. O(value).

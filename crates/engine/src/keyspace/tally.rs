@@ -75,7 +75,7 @@ impl Tally {
         self.clocks.is_in_progress()
     }
 
-    /// Resets the event counters. The owner must not count meanwhile.
+    /// Resets the event counters. The owner must not count during the call.
     pub(super) fn reset_statistics(&self) {
         let events = [
             &self.hits,

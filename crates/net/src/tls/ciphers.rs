@@ -60,11 +60,11 @@ const NOTHING: [&str; 27] = [
     "ARIA", "kRSA", "kDHE", "DH",
 ];
 
-const UNKNOWN: &str = "not a cipher this server has (it has AES-GCM and ChaCha20-Poly1305 with \
+const UNKNOWN: &str = "not a supported cipher (supported are AES-GCM and ChaCha20-Poly1305 with \
      ECDHE for TLS 1.2, and TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256 and \
      TLS_CHACHA20_POLY1305_SHA256 for TLS 1.3)";
 
-/// `tls-ciphers`: the suites of TLS 1.2 in the order asked for; all for an empty list.
+/// `tls-ciphers`: the suites of TLS 1.2 in the configured order; all for an empty list.
 pub(super) fn tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let directive = "tls-ciphers";
     let all = || TLS12.iter().map(|(_, _, suite)| *suite);
@@ -109,7 +109,7 @@ pub(super) fn tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     Ok(chosen)
 }
 
-/// `tls-ciphersuites`: the suites of TLS 1.3 in the order asked for; all for an empty list.
+/// `tls-ciphersuites`: the suites of TLS 1.3 in the configured order; all for an empty list.
 pub(super) fn tls13(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let directive = "tls-ciphersuites";
     if list.trim().is_empty() {
@@ -173,7 +173,7 @@ pub(super) fn versions(
         chosen.push(&version::TLS12);
     }
     if chosen.is_empty() {
-        let reason = "the server has TLSv1.2 and TLSv1.3, and neither is named";
+        let reason = "neither TLSv1.2 nor TLSv1.3 is named, and the server supports no others";
         return Err(TlsError::Nothing { directive, reason });
     }
     Ok((chosen, old))
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_mean_all_and_exclusions_hold_for_later_words() {
+    fn groups_mean_all_and_exclusions_apply_to_later_names() {
         assert_eq!(names("").len(), 6);
         assert_eq!(names("DEFAULT:!MEDIUM").len(), 6);
         let without = names("!ECDHE-RSA-AES128-GCM-SHA256:HIGH:!aNULL");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_we_do_not_have_are_refused_by_name() {
+    fn unsupported_names_are_rejected_by_name() {
         for list in ["AES256-SHA", "HIGH:foo", "!foo"] {
             let error = tls12(list).unwrap_err().to_string();
             let word = list.rsplit([':', '!']).next().unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn old_protocol_words_are_reported_and_alone_refused() {
+    fn old_protocols_are_reported_and_rejected_if_alone() {
         let (chosen, old) = versions("tlsv1.1 TLSv1.2").unwrap();
         assert_eq!((chosen, old), (vec![&version::TLS12], vec!["TLSv1.1"]));
         assert_eq!(versions("").unwrap().0.len(), 2);

@@ -1,4 +1,5 @@
-//! Why the TLS settings cannot be put in force. For the log: clients are told only that it failed.
+//! Reasons why the TLS settings cannot be put in force. They are for the log: clients only see that
+//! it failed.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ pub enum TlsError {
     /// A directive that must be set is empty.
     #[error("No {0} configured!")]
     Missing(&'static str),
-    /// Client certificates are asked for, and there is nothing to check them against.
+    /// Client certificates are required, but there are no authorities to check them against.
     #[error(
         "tls-auth-clients needs certificates of trusted authorities: set tls-ca-cert-file or \
          tls-ca-cert-dir, or tls-auth-clients no"
@@ -40,7 +41,7 @@ pub enum TlsError {
     /// A word in a list of protocols or ciphers.
     #[error("{directive}: '{word}' is {reason}")]
     Word { directive: &'static str, word: String, reason: &'static str },
-    /// Every word was known, and nothing is left.
+    /// All names are valid, but nothing is selected.
     #[error("{directive}: {reason}")]
     Nothing { directive: &'static str, reason: &'static str },
     /// The certificate, key, versions and ciphers do not go together.

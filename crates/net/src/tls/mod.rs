@@ -5,8 +5,8 @@
 //!  io.output <─ ciphertext ── TlsStream::send <── replies ──────────────────────────┘
 //! ```
 //!
-//! What `rustls` has to send goes into the connection's output at once, so that the limits on
-//! unsent output see all of it; nothing is kept in the stream but a record that is not whole yet.
+//! The output of `rustls` goes into the connection's output at once, so that the limits on unsent
+//! output cover all of it; the stream keeps only an incomplete record.
 //!
 //! | file | about |
 //! |---|---|

@@ -54,7 +54,7 @@ fn settings(config: &Config) -> Result<ClientConfig, TlsError> {
     Ok(builder.with_client_auth_cert(chain, private_key(config, key.0, key.1)?)?)
 }
 
-/// Checks a certificate but for its name.
+/// Verifies a certificate except for its host name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 

@@ -1,4 +1,4 @@
-//! From the directives `tls-*` to what a new connection uses.
+//! Turns the directives `tls-*` into the configuration of new connections.
 //!
 //! Everything is read and checked at once, so a change is all or nothing: connections made before
 //! it keep what they began with, those after it use the new settings.
@@ -36,7 +36,7 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// What a new connection uses; `None` while the server has no TLS.
+    /// The configuration of a new connection; `None` while the server has no TLS.
     pub fn current(&self) -> Option<Arc<ServerConfig>> {
         self.in_force.load_full()
     }
@@ -96,7 +96,7 @@ impl TlsSettings {
     }
 }
 
-/// The cipher suites and versions that connections may use, whoever begins them.
+/// The cipher suites and versions of incoming and outgoing connections.
 pub(super) fn protocol(
     tls: &Tls,
 ) -> Result<(Arc<CryptoProvider>, Vec<&'static SupportedProtocolVersion>), TlsError> {
@@ -123,13 +123,15 @@ fn refused_chain(path: PathBuf, error: rustls::Error) -> TlsError {
 /// How the library that checks certificates calls one that is not of version 3.
 const UNSUPPORTED_VERSION: &str = "UnsupportedCertVersion";
 
-/// What the administrator should know of settings that are taken and do less than they say.
+/// Notes for the administrator about accepted settings that have less effect than they suggest.
 fn notes(config: &Config) -> Vec<String> {
     let tls = &config.tls;
     let mut notes = Vec::new();
     if let Ok((_, old)) = ciphers::versions(&tls.protocols.to_string_lossy()) {
         for word in old {
-            notes.push(format!("tls-protocols: {word} is not offered: this server has TLSv1.2 up"));
+            notes.push(format!(
+                "tls-protocols: {word} is not supported: this server supports TLSv1.2 and TLSv1.3"
+            ));
         }
     }
     if !tls.dh_params_file.is_empty() {
@@ -140,7 +142,7 @@ fn notes(config: &Config) -> Vec<String> {
     notes
 }
 
-/// Who checks the certificates of clients; `None` if none is asked for.
+/// The verifier of client certificates; `None` if none is requested.
 fn client_verifier(
     config: &Config,
     provider: Arc<CryptoProvider>,
@@ -260,7 +262,7 @@ pub(super) fn private_key(
     })
 }
 
-/// Whether a PEM text says that its key is encrypted, in either of the two ways.
+/// Reports whether a PEM text says that its key is encrypted, in either of the two ways.
 fn is_encrypted(pem: &[u8]) -> bool {
     pem.split(|&byte| byte == b'\n').any(|line| {
         line.starts_with(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")

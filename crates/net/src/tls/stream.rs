@@ -39,7 +39,7 @@ impl TlsStream {
         Ok(TlsStream { connection: ServerConnection::new(settings)?, closed: false })
     }
 
-    /// Whether the handshake is not over yet.
+    /// Reports whether the handshake is still in progress.
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
@@ -93,7 +93,7 @@ impl TlsStream {
         if self.closed {
             return;
         }
-        debug_assert!(!self.is_handshaking(), "nobody is answered before the handshake");
+        debug_assert!(!self.is_handshaking(), "no reply is sent before the handshake");
         for slice in bytes.chunks(SLICE_BYTES) {
             let taken = self.connection.writer().write(slice);
             debug_assert!(taken.is_ok_and(|taken| taken == slice.len()), "the buffer was empty");
@@ -101,7 +101,7 @@ impl TlsStream {
         }
     }
 
-    /// Tells the client that nothing more comes. Once; nothing is sent after it.
+    /// Sends close_notify, once; nothing is sent after it.
     pub fn close(&mut self, output: &mut Output) {
         if !self.closed {
             self.closed = true;

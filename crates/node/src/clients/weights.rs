@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_to_be_spared_is_not_spared_for_its_input() {
+    fn no_evict_does_not_protect_a_client_with_large_input() {
         let inputs = Weights::of_input(1);
         let (client, admin) = (record(1, 0), record(2, 0));
         client.set(flag::NO_EVICT, true);

@@ -228,7 +228,7 @@ impl ClusterState {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is no primary, or
+    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is not a primary, or
     /// its shard has no replica.
     pub fn depart(&self, until_ms: u64) -> bool {
         let in_force = self.in_force();

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 /// How often the threads check whether the server is shutting down.
 const SLICE: Duration = Duration::from_millis(200);
-/// How long a connection attempt and a write may take. Messages to this node wait meanwhile.
+/// How long a connection attempt and a write may take. Messages to this node wait during this time.
 const IO_TIMEOUT: Duration = Duration::from_secs(1);
-/// The pause after a failed attempt. Messages to this node are dropped meanwhile.
+/// The pause after a failed attempt. Messages to this node are dropped during the pause.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// A thread whose node has received nothing for this long ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_departure_comes_before_other_requests_and_can_be_called_off() {
+    fn a_departure_precedes_other_requests_and_can_be_cancelled() {
         let switches = PlannedSwitches::default();
         switches.request(SwitchRequest::TakeOver);
         switches.request(SwitchRequest::Depart { until_ms: 5 });

@@ -45,7 +45,7 @@ pub trait TopologyWriter: Debug + Send + Sync {
     /// See [`CommitError`].
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), CommitError>;
 
-    /// Gives this node, which is no member, a new id. Returns after the node has registered with it. Blocks as
+    /// Gives this node, which is not a member, a new id. Returns after the node has registered with it. Blocks as
     /// [`TopologyWriter::commit`] does.
     ///
     /// # Errors

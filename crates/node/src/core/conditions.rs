@@ -36,8 +36,8 @@ pub enum Condition {
     Stale = 1 << 10,
     /// This server is a replica, and some client can be redirected to its primary.
     Redirect = 1 << 11,
-    /// Another dataset of the same history is being loaded and will replace the current one, which
-    /// is served meanwhile.
+    /// Another dataset of the same history is being loaded and will replace the current one, which remains readable
+    /// until then.
     AsyncLoading = 1 << 12,
 }
 

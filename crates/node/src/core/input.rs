@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_almost_there_gets_its_whole_room() {
+    fn a_nearly_complete_request_gets_room_for_all_of_it() {
         let mut input = Input::default();
         input.set_missing(20_000);
         input.append(&[b'x'; 16_500]);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_in_force_is_made_neither_weaker_nor_shorter() {
+    fn a_pause_cannot_be_weakened_or_shortened() {
         let pause = Pause::default();
         begin(&pause, Paused::Writes, 2000, 1000);
         begin(&pause, Paused::All, 1300, 1000);

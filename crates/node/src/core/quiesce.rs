@@ -271,8 +271,8 @@ impl Quiesce {
         self.quiesce_mid_unit(worker, Kind::Wide)
     }
 
-    /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the
-    /// middle of a unit and touches only what it holds meanwhile.
+    /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the middle of a unit and
+    /// until it releases the others, it touches only slots that it holds.
     pub fn quiesce_others_briefly(&self, worker: usize) -> Quiesced<'_> {
         self.quiesce_mid_unit(worker, Kind::Brief)
     }
@@ -422,7 +422,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     #[test]
-    fn who_can_wait_gives_up_when_another_does_not_stop() {
+    fn quiescing_with_a_timeout_gives_up_if_a_worker_does_not_stop() {
         let quiesce = Quiesce::new(2);
         quiesce.enter(0);
         quiesce.enter(1);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_stillness_does_not_wait_for_its_end() {
+    fn a_worker_that_holds_quiescence_does_not_wait_for_it() {
         let (done, is_done) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let quiesce = Quiesce::new(2);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_executes_after_stillness_that_is_kept_for_good() {
+    fn no_worker_executes_after_quiescence_is_kept_for_good() {
         let quiesce = Arc::new(Quiesce::new(2));
         quiesce.enter(0);
         assert!(!quiesce.is_for_good());
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_executes_while_somebody_holds_stillness() {
+    fn no_worker_executes_while_another_holds_quiescence() {
         const WORKERS: usize = 4;
         const ROUNDS: u64 = 400;
         let quiesce = Arc::new(Quiesce::new(WORKERS));
@@ -576,7 +576,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn who_goes_beyond_its_slots_excludes_who_holds_and_who_quiesces() {
+    fn access_beyond_the_own_slots_excludes_holders_and_quiescence() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new(), Slot::new()));
             let other = Arc::clone(&all);

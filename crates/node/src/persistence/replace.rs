@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_fails_a_whole_file_is_there_and_no_other() {
+    fn after_any_failure_only_a_complete_file_exists() {
         for (call, said) in [
             "Failed opening the temp RDB file temp (in server root dir ",
             "Write error saving DB on disk(rdbSaveRio): other error",

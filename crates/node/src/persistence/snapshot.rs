@@ -47,7 +47,7 @@ pub fn save(core: &Core) -> Result<(), Failure> {
         Ok(()) => {
             shared.persistence.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
-            // No worker changes data meanwhile.
+            // No worker changes data during this time.
             shared.persistence.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
             shared.update_disk_error();
         }

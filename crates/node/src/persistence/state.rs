@@ -334,7 +334,7 @@ impl Snapshots {
     }
 
     /// How many of `changes` are not on the disk. `changes` may have been read before a save that
-    /// has ended meanwhile.
+    /// has ended since.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))
     }

@@ -3,7 +3,7 @@
 //! **Order.** A message is added to the inboxes while its channel's shard is locked, and a
 //! subscription is counted under the same lock. Therefore messages and subscriptions of a channel
 //! have one order, and PUBLISH counts exactly the subscribers that will receive the message, unless
-//! they unsubscribe meanwhile. Locks are taken in the order patterns, shard, inbox.
+//! they unsubscribe before that. Locks are taken in the order patterns, shard, inbox.
 
 use super::inbox::InboxState;
 use super::{Inbox, Mail, Publication, Space};
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_listens_to_any_more_is_forgotten() {
+    fn names_without_subscribers_are_removed() {
         let registry = SubscriptionRegistry::new(2);
         for space in Space::ALL {
             registry.add(space, &name("a"), 0);

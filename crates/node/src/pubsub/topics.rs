@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn subscribing_and_leaving_in_any_order_keeps_the_lists_whole() {
+    fn subscribing_and_unsubscribing_in_any_order_keeps_the_lists_consistent() {
         let mut random = Random::seeded(1);
         let mut topics = Topics::default();
         let mut sessions: Vec<(Token, Subscriptions)> =
@@ -248,7 +248,7 @@ mod tests {
 
     /// A session that ends without unsubscribing leaks its own topic and affects no other session.
     #[test]
-    fn a_subscription_whose_session_was_forgotten_harms_no_other() {
+    fn a_leaked_subscription_does_not_affect_others() {
         let mut topics = Topics::default();
         let (token, mut lost, mut own) =
             (Token::from_u64(3), Subscriptions::default(), Subscriptions::default());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_that_nobody_listens_to_are_gone() {
+    fn topics_without_subscribers_are_removed() {
         let mut topics = Topics::default();
         let (token, mut own) = (Token::from_u64(3), Subscriptions::default());
         for round in 0..3 {

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_transactions_of_the_front_can_be_taken_out() {
+    fn complete_transactions_can_be_taken_from_the_front() {
         let mut backlog = Backlog::beginning_at(7);
         for _ in 0..4 {
             backlog.append(&[b'x'; 200_000]);

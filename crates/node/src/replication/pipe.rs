@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_leaves_lets_the_others_go_on() {
+    fn a_reader_that_leaves_does_not_block_the_others() {
         let pipe = pipe();
         let numbers = [pipe.join(0), pipe.join(1)];
         let block = || vec![0; BLOCK_BYTES];
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_room_in_what_nobody_wants() {
+    fn a_pipe_without_readers_fails_instead_of_waiting() {
         let pipe = pipe();
         pipe.join(0);
         let put = || pipe.put(vec![0; HELD_BYTES_MAX], &|| true);

@@ -350,7 +350,7 @@ impl Followers {
         self.0.push(Follower { token, progress: Arc::clone(progress) });
     }
 
-    /// Removes a session that is no replica any more.
+    /// Removes a session that is no longer a replica.
     pub(super) fn remove(&mut self, token: Token) {
         self.0.retain(|follower| follower.token != token);
     }

@@ -145,7 +145,7 @@ mod tests {
     use crate::persistence::disk;
 
     #[test]
-    fn what_is_read_back_ends_where_transactions_do() {
+    fn reads_end_at_transaction_boundaries() {
         let dir = std::env::temp_dir();
         let file = disk::nameless(&dir, &format!("brisk-spill-{}", std::process::id())).unwrap();
         let file = Arc::new(file);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_caught_up_is_within_both_limits() {
+    fn the_memory_bound_respects_both_limits() {
         assert_eq!(memory_bytes_max(256 << 20, 64 << 20), 32 << 20);
         assert_eq!(memory_bytes_max(10, 0), 5);
         assert_eq!(memory_bytes_max(10, 100), 5);

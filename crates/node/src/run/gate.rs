@@ -214,8 +214,8 @@ fn route(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
     route::check(core, session, row, facts)
 }
 
-/// Has a command pass the gate again if another topology was installed during its checks: to evict keys, the
-/// worker waits for slots, and other workers may quiesce it meanwhile.
+/// Has a command pass the gate again if another topology was installed during its checks: to evict keys, the worker
+/// waits for slots, and other workers may quiesce it while it waits.
 fn route_again(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     match route::check_again_when_quiesced(core) {
         Ok(()) => Verdict::Pass,

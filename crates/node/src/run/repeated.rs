@@ -62,7 +62,10 @@ pub(crate) fn report_failed(
         PropagationError::PanicOnReplicas => is_read_only_replica(core, session),
     };
     if ends {
-        end_process(core, "propagation-error-behavior is not to go on when such a command fails");
+        end_process(
+            core,
+            "propagation-error-behavior does not allow it to continue after a failed command",
+        );
     }
 }
 

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_leaves_everything_as_it_was() {
+    fn a_failed_change_leaves_everything_unchanged() {
         let all = Libraries::default();
         all.load(library(&all, "a", &["f", "g"]), false).unwrap();
         all.load(library(&all, "b", &["h"]), false).unwrap();

@@ -536,7 +536,7 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The error for a request to run another script meanwhile.
+/// The error for a request to run another script during that time.
 pub fn parked_error(core: &Core) -> CommandError {
     CommandError::text(core.shared.scripting.running.busy(is_parked_eval(core)))
 }

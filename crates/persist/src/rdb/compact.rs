@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_found_however_many_elements_there_are() {
+    fn duplicates_are_found_among_any_number_of_elements() {
         for count in [1, 7, 8, 9, 128, DISTINCT_MAX, DISTINCT_MAX + 1, 70_000] {
             let mut list = ListPack::new();
             for number in 0..count {

@@ -162,7 +162,7 @@ impl<I: Input> Decoder<I> {
             len => {
                 let text = &mut text[..usize::from(len)];
                 self.input.fill_exactly(text)?;
-                parse_double(text).ok_or_else(|| self.malformed("a score is no number"))
+                parse_double(text).ok_or_else(|| self.malformed("a score is not a number"))
             }
         }
     }

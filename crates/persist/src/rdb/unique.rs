@@ -113,7 +113,7 @@ mod tests {
     use super::{Strings, UniquenessCheck};
 
     #[test]
-    fn duplicates_are_found_wherever_they_stand() {
+    fn duplicates_are_found_at_any_position() {
         let mut unique = UniquenessCheck::new();
         for count in [1, 2, 15, 16, 17, 1000] {
             let mut strings: Strings = (0..count).map(|n| format!("element {n}")).collect();

@@ -25,7 +25,7 @@ enum ZiplistItem<'a> {
 /// # Errors
 /// Returns the first rule of the format that is violated.
 pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> {
-    let (tail, count) = header(bytes).ok_or("a ziplist's header does not fit its bytes")?;
+    let (tail, count) = header(bytes).ok_or("a ziplist's header does not match its size")?;
     let body = &bytes[..bytes.len() - 1];
     let (mut at, mut before, mut entries) = (HEADER, 0, 0usize);
     while let Some(&first) = body.get(at..).and_then(<[u8]>::first) {
@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> 
         let entry = &body[at..];
         let (said, skip) = previous_len(entry).ok_or("a ziplist entry is cut off")?;
         if said != before {
-            return Err("a ziplist entry has a wrong length of the one before");
+            return Err("a ziplist entry has a wrong length for the previous entry");
         }
         let (content, len) =
             entry.get(skip..).and_then(content).ok_or("a ziplist entry is cut off")?;

@@ -21,7 +21,7 @@ pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> 
         rest = pair(rest, out).ok_or("a zipmap entry is cut off")?;
     }
     if rest != [END] {
-        return Err("a zipmap's end is not its last byte");
+        return Err("a zipmap's end marker is not its last byte");
     }
     let pairs = (out.len() - before) / 2;
     if count < BIG && usize::from(count) != pairs {

@@ -126,16 +126,16 @@ fn invalid_values_are_rejected() {
         (twice(4, 2, &["a", "b", "a", "c"]), "a hash has a field twice"),
         (packed(20, "a 5 a"), "a set has a member twice"),
         (packed(16, "a b a c"), "a hash has a field twice"),
-        (packed(16, "a b c"), "lacks what belongs to it"),
+        (packed(16, "a b c"), "an incomplete group of elements"),
         (packed(17, "a 1 a 2"), "a sorted set has a member twice"),
         (packed(17, "a 2 b 1"), "a sorted set is not in order"),
         (packed(17, "b 1 a 1"), "a sorted set is not in order"),
         (packed(17, "10 1 1 1"), "a sorted set is not in order"),
-        (packed(17, "a x"), "a score is no number"),
-        (packed(17, "a nan"), "a score is no number"),
-        (packed(17, "a"), "lacks what belongs to it"),
-        (nan, "a score is no number"),
-        (hex("03 01 01 6d fd"), "a score is no number"),
+        (packed(17, "a x"), "a score is not a number"),
+        (packed(17, "a nan"), "a score is not a number"),
+        (packed(17, "a"), "an incomplete group of elements"),
+        (nan, "a score is not a number"),
+        (hex("03 01 01 6d fd"), "a score is not a number"),
         (hex("0b 0c 0200000002000000 0200 0100"), "before byte"),
         (hex("12 01 03 01 61"), "neither plain nor packed"),
         (
@@ -185,13 +185,13 @@ fn inconsistent_stream_groups_are_rejected() {
             "01 01 67 00 00 00 00 02 01 63 0000000000000000 00 01 63 0000000000000000 00".into(),
             "Duplicate stream consumer detected",
         ),
-        ("02 01 67 00 00 00 00 00 01 67 00 00 00 00 00".into(), "two groups of one name"),
+        ("02 01 67 00 00 00 00 00 01 67 00 00 00 00 00".into(), "two groups with the same name"),
     ] {
         let error = read(&groups).expect_err(text).to_string();
         assert!(error.contains(text), "{groups}: {error}");
     }
     let longer = rejected(&hex("13 00 01 05 00 00 00 05 00 01 00"), 10);
-    assert!(longer.contains("length is not that of its entries"), "{longer}");
+    assert!(longer.contains("length does not match its entries"), "{longer}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn sections_and_blocks_come_in_order_to_the_last_byte() {
 }
 
 #[test]
-fn blocks_are_of_a_size_whatever_the_reader_gives() {
+fn block_sizes_do_not_depend_on_the_reader() {
     let file = strings(20_000, 100);
     for step in [1, 7, 4096, usize::MAX] {
         let mut splitter = RdbSplitter::new(Slow(&file, step)).unwrap();

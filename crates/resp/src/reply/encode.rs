@@ -205,7 +205,7 @@ pub fn insert_aggregate(
 }
 
 /// The header of attributes: `pairs` pairs follow, then the reply that they describe. RESP2 has no
-/// attributes: nothing is written, and the result `false` tells the caller to leave out the pairs.
+/// attributes: nothing is written, and the result is `false`: the caller leaves out the pairs.
 #[must_use]
 pub fn attribute(out: &mut Vec<u8>, protocol: Protocol, pairs: usize) -> bool {
     let known = protocol == Protocol::Resp3;

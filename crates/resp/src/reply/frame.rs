@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_reply_ends_where_the_decoder_says_however_it_comes(
+        fn a_reply_ends_where_the_decoder_says_however_it_arrives(
             reply in replies(),
             more in proptest::collection::vec(any::<u8>(), 0..9),
             cuts in proptest::collection::vec(0usize..600, 0..8),
@@ -183,7 +183,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_decoder_refuses_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn scanner_and_decoder_reject_the_same_replies(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             let decoded = ReplyDecoder::new(ReplyLimits::default()).decode(&bytes);
             let scanned = FrameScanner::default().scan(&bytes);
             match decoded {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_beyond_the_limits_are_refused() {
+    fn claims_beyond_the_limits_are_rejected() {
         let limits = ReplyLimits { bulk_bytes_max: 10, elements_max: 10, ..ReplyLimits::default() };
         for (bytes, error) in [
             (&b"$11\r\n"[..], ReplyError::TooLong),

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_all_kinds_are_told_with_the_length_of_their_line() {
+    fn heads_of_all_kinds_are_parsed_with_the_length_of_their_line() {
         for (text, told, line) in [
             ("$11\r\nhello", Head::Bulk(11), 5),
             ("$0\r\n\r\n", Head::Bulk(0), 4),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_whole_is_waited_for_and_a_wrong_one_is_an_error() {
+    fn an_incomplete_line_waits_and_a_malformed_one_is_an_error() {
         for text in ["", "$", "$11", "$11\r"] {
             assert_eq!(of(text), Ok(None), "{text}");
         }

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_end_amid_a_reply_are_an_error_and_no_panic() {
+    fn a_truncated_reply_is_an_error_and_not_a_panic() {
         let whole = b"*2\r\n$3\r\nabc\r\n=7\r\ntxt:abc\r\n";
         for cut in 0..whole.len() {
             let mut reader = ReplyReader::new(&whole[..cut]);

@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn words_become_an_array_of_bulk_strings_behind_what_is_there() {
+    fn arguments_are_appended_as_an_array_of_bulk_strings() {
         let mut out = b"before".to_vec();
         encode(&mut out, &["SET", "k", ""]);
         assert_eq!(out, b"before*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n");
     }
 
     #[test]
-    fn the_decoder_reads_the_same_words_whatever_they_hold() {
+    fn the_decoder_reads_back_arguments_of_any_bytes() {
         let words: [&[u8]; 4] = [b"SET", b"a\r\nb\0c", b"", &[b'x'; 70_000]];
         let mut out = Vec::new();
         encode(&mut out, &words);

@@ -84,7 +84,7 @@ fn limits_named(name: &str) -> Limits {
 }
 
 #[test]
-fn answers_and_closes_as_redis_does() {
+fn replies_and_closes_as_redis_does() {
     let rows = include_str!("reference.txt").lines().filter(|line| !line.starts_with('#'));
     let mut seen = 0;
     for row in rows {
@@ -113,7 +113,7 @@ fn answers_and_closes_as_redis_does() {
 }
 
 #[test]
-fn a_line_whose_end_is_beyond_the_limit_is_refused_however_it_arrives() {
+fn a_line_that_ends_beyond_the_limit_is_rejected_however_it_arrives() {
     let limits = Limits { inline_bytes_max: 100, ..Limits::default() };
     for (stream, error) in [
         ([&b"a".repeat(101)[..], b"\n"].concat(), ProtocolError::TooBigInline),

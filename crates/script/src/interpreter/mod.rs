@@ -54,7 +54,7 @@ const PRELUDE: &str = include_str!("../prelude.luau");
 /// The version information that scripts can read.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// The version of Redis with this behaviour, and the same as `0x00MMmmpp`.
+    /// The version of Redis with this behavior, and the same as `0x00MMmmpp`.
     pub redis: &'static str,
     pub redis_number: u32,
     pub name: &'static str,
@@ -160,8 +160,8 @@ impl State {
         if self.stop.get() { Err(stopped()) } else { Ok(paused) }
     }
 
-    /// Suspends the script before it retries a command. It may have been killed meanwhile, and
-    /// makes no step that would detect that.
+    /// Suspends the script before it retries a command. The script may be killed while it is
+    /// suspended, and makes no step that would detect that.
     pub(crate) fn wait(&self) -> Result<bool> {
         let paused = self.pause()?;
         self.ask()?;

@@ -194,7 +194,7 @@ fn nothing_that_scripts_share_can_be_changed() {
 }
 
 #[test]
-fn words_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
+fn keys_and_argv_are_not_affected_by_the_previous_script() {
     let mut bench = bench();
     let look = "local n = 0 for _ in pairs(KEYS) do n = n + 1 end \
                 return {n, #KEYS, #ARGV, KEYS[1], KEYS[2], ARGV[1], tostring(KEYS.x), \
@@ -221,7 +221,7 @@ fn words_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
 }
 
 #[test]
-fn a_script_is_suspended_and_goes_on() {
+fn a_script_is_suspended_and_continues() {
     let mut bench = bench();
     bench.desk.pace.set(Some(Pace::Suspend));
     let source = "local n = 0 for i = 1, 1000 do n = n + 1 end return n";
@@ -257,7 +257,7 @@ fn suspension_reaches_through_the_coroutines_of_a_script() {
 
 /// Rust code that processes a small table may also take long.
 #[test]
-fn what_is_made_of_values_gives_way_and_can_be_stopped() {
+fn conversions_of_large_values_yield_and_can_be_stopped() {
     let mut bench = bench();
     let flat = "local t = {} for i = 1, 20000 do t[i] = i end ";
     let listed: String = (1..=20_000).map(|i| format!(":{i}\r\n")).collect();
@@ -295,7 +295,7 @@ fn what_is_made_of_values_gives_way_and_can_be_stopped() {
 }
 
 #[test]
-fn an_error_after_a_suspension_still_says_where() {
+fn an_error_after_a_suspension_still_has_its_position() {
     let mut bench = bench();
     bench.desk.pace.set(Some(Pace::Suspend));
     let source = "for i = 1, 500 do end\nerror('late')";
@@ -312,7 +312,7 @@ fn an_error_after_a_suspension_still_says_where() {
 }
 
 #[test]
-fn a_stopped_script_runs_no_further_whatever_it_catches() {
+fn a_stopped_script_cannot_continue_by_catching_the_error() {
     let mut bench = bench();
     bench.desk.pace.set(Some(Pace::Stop));
     for source in [
@@ -361,7 +361,7 @@ fn an_abandoned_script_is_gone() {
 }
 
 #[test]
-fn a_script_that_allocates_without_end_fails_and_its_memory_comes_back() {
+fn a_script_that_allocates_endlessly_fails_and_its_memory_is_freed() {
     let mut bench = bench();
     for source in [
         "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 1000) .. i end",
@@ -397,7 +397,7 @@ fn a_reply_is_bounded_however_small_what_it_shows() {
 
 /// A few values may be many bytes, and writing them must not delay other clients either.
 #[test]
-fn the_host_is_asked_for_bytes_as_well_as_for_steps() {
+fn the_host_is_consulted_after_many_bytes_as_after_many_steps() {
     let mut bench = bench();
     let long = "local t, s = {}, string.rep('x', 100000) for i = 1, 8 do t[i] = s end ";
     for writer in ["return t", "return #cjson.encode(t)", "return #cmsgpack.pack(t)"] {
@@ -495,7 +495,7 @@ fn maps_and_sets_that_fill_the_memory_are_written() {
 /// The memory that a few steps can allocate from little, also after commands, whose replies suspend
 /// the limit for a moment.
 #[test]
-fn memory_is_bounded_whatever_makes_it() {
+fn memory_is_bounded_for_every_kind_of_allocation() {
     let mut bench = bench();
     for source in [
         "local s = string.rep('x', 1000) while true do s = s .. s end",
@@ -529,7 +529,7 @@ fn memory_is_bounded_whatever_makes_it() {
 /// Redis itself takes the lower 32 bits of the first count, and creates 1,410,065,408 bytes in 40
 /// s.
 #[test]
-fn strings_of_too_many_repetitions_are_refused_before_they_are_made() {
+fn strings_with_too_many_repetitions_are_rejected_before_they_are_created() {
     let mut bench = bench();
     for (count, error) in [
         ("1e10", "resulting string too large"),
@@ -550,7 +550,7 @@ fn strings_of_too_many_repetitions_are_refused_before_they_are_made() {
 }
 
 #[test]
-fn words_and_answers_of_any_bytes_arrive() {
+fn arguments_and_replies_of_any_bytes_arrive() {
     let mut bench = bench();
     let script = "return {KEYS[1], ARGV[1], #ARGV, redis.call('echo', ARGV[1]), \
                   redis.call('echo', ARGV[2])}";
@@ -574,7 +574,7 @@ fn words_and_answers_of_any_bytes_arrive() {
 }
 
 #[test]
-fn each_run_of_a_script_with_global_words_finds_its_own() {
+fn each_run_of_a_script_reads_its_own_keys_and_argv() {
     let mut bench = bench();
     // It may assign, as far as its text shows.
     let source = b"return {select('#', KEYS, ARGV), KEYS[1], #ARGV}";

@@ -20,7 +20,7 @@ fn run(lua: &Lua, script: &str) -> String {
 }
 
 #[test]
-fn errors_are_strings_that_begin_with_the_callers_place() {
+fn errors_are_strings_that_begin_with_the_callers_position() {
     let lua = lua();
     let raised = |call: &str| {
         run(&lua, &format!("local _, e = pcall(function()\n\n{call} end) return type(e)..' '..e"))
@@ -105,7 +105,7 @@ fn lengths_are_not_believed() {
 }
 
 #[test]
-fn memory_that_is_refused_is_an_error() {
+fn a_failed_allocation_is_an_error() {
     let lua = lua();
     let text = lua.create_string(format!("[{}1]", "[\"some text\"],".repeat(50_000))).unwrap();
     let message = lua.create_string([0x90; 100_000]).unwrap();

@@ -195,7 +195,7 @@ fn scripts_on_a_replica_write_no_more_than_clients_do() {
 }
 
 #[test]
-fn a_replica_that_does_not_hear_from_its_primary_may_tell_nothing_of_its_data() {
+fn a_replica_without_its_primary_may_serve_no_data() {
     let mut node = Node::replica(|config| config.replication.replica_serve_stale_data = false);
     let mut client = node.session();
     node.check(&mut client, &[("GET k", "$-1\r\n"), ("PING", "+PONG\r\n")]);
@@ -262,7 +262,7 @@ fn without_enough_replicas_clients_of_a_primary_do_not_write() {
 }
 
 #[test]
-fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
+fn commands_of_the_primary_are_never_rejected_and_wait_for_a_slow_script() {
     let mut node = Node::replica(|config| {
         config.memory.maxmemory = 1;
         config.replication.replica_ignore_maxmemory = false;
@@ -285,7 +285,7 @@ fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
 }
 
 #[test]
-fn the_limit_of_memory_is_the_primarys_unless_the_settings_say_otherwise() {
+fn a_replica_ignores_maxmemory_unless_configured_otherwise() {
     let mut node = Node::replica(|config| config.memory.maxmemory = 1000);
     let limit = |node: &Node| {
         let is_limited = node.core.shared.conditions.has(Condition::MemoryLimit);
@@ -302,7 +302,7 @@ fn the_limit_of_memory_is_the_primarys_unless_the_settings_say_otherwise() {
 }
 
 #[test]
-fn an_error_that_the_primary_did_not_see_is_told_to_the_log_and_counted() {
+fn an_error_that_the_primary_did_not_have_is_logged_and_counted() {
     let mut node = Node::replica(|_| {});
     let (mut client, mut primary) = (node.session(), node.primary());
     let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
@@ -351,7 +351,7 @@ fn clients_see_no_expired_key_of_a_replica_and_its_primary_sees_all() {
 }
 
 #[test]
-fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
+fn a_replica_reports_its_primary_and_its_offset() {
     let mut node = Node::replica(|_| {});
     let mut client = node.session();
     let role = |phase: &str, offset: &str| {
@@ -367,7 +367,7 @@ fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
 }
 
 #[test]
-fn a_way_that_was_left_for_another_primary_changes_nothing_any_more() {
+fn a_connection_to_a_former_primary_changes_nothing() {
     let node = Node::replica(|_| ());
     let shared = node.core.shared;
     let primary = &shared.replication.upstream;

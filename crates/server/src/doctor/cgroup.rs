@@ -8,7 +8,7 @@ use std::path::Path;
 pub(super) struct Limits {
     /// Memory in bytes.
     pub(super) memory: Option<u64>,
-    /// CPU time as a number of processors.
+    /// CPU time as a number of CPUs.
     pub(super) processors: Option<f64>,
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_version_1_are_seen_and_its_words_for_none_too() {
+    fn limits_of_version_1_are_read_including_its_values_for_no_limit() {
         let root = TempDir::new();
         put(&root, "sys/fs/cgroup/memory/d/memory.limit_in_bytes", "9223372036854771712\n");
         put(&root, "sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us", "-1\n");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_matters_to_who_waits_for_it() {
+    fn a_slow_disk_matters_only_with_an_append_only_file() {
         let mut config = Config::default();
         let times = || vec![Duration::from_millis(30); 4];
         assert_eq!(speed(times(), &config).state, Ok);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn trying_the_disk_leaves_nothing_behind() {
+    fn testing_the_disk_leaves_no_files() {
         let dir = TempDir::new();
         assert_eq!(try_disk(&dir.path("")).unwrap().len(), TRIES);
         assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 0);

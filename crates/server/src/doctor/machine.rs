@@ -1,4 +1,4 @@
-//! The kernel's settings, processors and memory. The checks take the text of the kernel's files.
+//! The kernel's settings, CPUs and memory. The checks take the text of the kernel's files.
 
 use super::cgroup::{self, Limits};
 use super::report::{Finding, amount};
@@ -18,7 +18,7 @@ pub(super) struct Machine {
     pub(super) release: String,
     pub(super) mounts: String,
     pub(super) cgroup: Limits,
-    /// Processors that this process may use.
+    /// CPUs that this process may use.
     pub(super) processors: usize,
 }
 
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_compared_with_processors_and_with_the_control_group() {
+    fn workers_are_compared_with_the_cpus_and_the_control_group() {
         let mut config = Config::default();
         config.process.threads.asked = 4;
         let mut machine = with_memory(1000, 0, 0);

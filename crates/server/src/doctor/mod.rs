@@ -4,7 +4,7 @@
 //! | file | about |
 //! |---|---|
 //! | `report` | findings, and how they are printed |
-//! | `machine` | the kernel's settings, processors, memory |
+//! | `machine` | the kernel's settings, CPUs, memory |
 //! | `cgroup` | the limits of a container or service |
 //! | `disk` | the directory of the data files |
 //! | `settings` | the configuration by itself, and compared with the host |

@@ -48,7 +48,7 @@ fn access(config: &Config) -> Finding {
         (false, ..) => Finding::ok("access", "this machine only".to_owned()),
         (true, false, _) => Finding::ok("access", format!("bind {bind}, with users or a password")),
         (true, true, true) => Finding::note("access", format!("bind {bind}, without a password"))
-            .means("Protected mode rejects clients of other machines.")
+            .means("Protected mode rejects clients from other machines.")
             .todo("set requirepass, so that they can authenticate"),
         (true, true, false) => {
             let what = format!("bind {bind}, no password, and protected-mode is off");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_limit_is_compared_with_what_there_is() {
+    fn the_memory_limit_is_compared_with_the_total_memory() {
         let state = |bytes, total| maxmemory(bytes, total).map(|found| found.state);
         assert_eq!(state(0, Some(1 << 30)), Some(Warning));
         assert_eq!(state(1 << 29, Some(1 << 30)), Some(Ok));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn http_for_others_wants_a_password_and_encryption() {
+    fn http_for_other_machines_needs_a_password_and_encryption() {
         let mut config = Config::default();
         config.network.http_port = 9121;
         assert_eq!(http(&config), None);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_or_does_nothing_is_told() {
+    fn disabled_persistence_and_ignored_directives_are_reported() {
         let mut config = Config::default();
         assert_eq!((nothing_saved(&config), effects(&config)), (None, None));
         config.persistence.save.clear();

@@ -274,7 +274,7 @@ impl Server {
         if is_open && !io.peer_addr(token).is_local() {
             return Answer::text(
                 403,
-                "protected-mode is on and http-password is not set: only clients of this machine are allowed",
+                "protected-mode is on and http-password is not set: only clients on this machine are allowed",
             );
         }
         let known = ["/metrics", "/health", "/ready"].contains(&request.path.as_str());

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_the_same_however_its_bytes_come() {
+    fn a_request_is_the_same_however_its_bytes_arrive() {
         let text = "\r\nGET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\
                     Authorization: Basic eA==\r\naccept: */*;q=0.1\r\nContent-Length: 3\r\n\r\nabcGET";
         let bytes = text.as_bytes();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_refused() {
+    fn ambiguous_requests_are_rejected() {
         for (text, fault) in [
             ("\u{1}\u{2}\u{3}\n\n", Fault::Malformed("request line")),
             ("GET /\r\n\r\n", Fault::Malformed("request line")),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_head_says_how_long_the_body_would_be() {
+    fn a_response_to_head_has_the_length_of_the_body() {
         let bytes = Answer::text(405, "no").bytes(true, false, 0);
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{text}");

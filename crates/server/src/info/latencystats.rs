@@ -54,7 +54,7 @@ mod tests {
     use brisk_observe::stats::Histogram;
 
     #[test]
-    fn percentiles_are_bounds_that_so_many_durations_keep() {
+    fn percentiles_are_upper_bounds_of_that_share_of_durations() {
         let histogram = Histogram::default();
         for us in 1..=1000u64 {
             histogram.record(us * 1000);

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A server consists of the usual parts: one worker with its loop, sessions, timers, snapshots on the disk and the
-//! thread of its upstream. Only one of its threads runs at a time, and the clock does not advance meanwhile. A separate
+//! thread of its upstream. Only one of its threads runs at a time, and the clock stands still while it runs. A separate
 //! model defines the expected datasets.
 //!
 //! | file | about |
@@ -50,7 +50,7 @@ const LARGE_EACH: u64 = 25;
 const RUNS_AT_ONCE: u64 = 50;
 
 /// The name of the test, for processes that execute a part of its runs.
-const NAME: &str = "simulation::what_replicas_have_is_what_their_primary_had";
+const NAME: &str = "simulation::replicas_have_the_dataset_of_their_primary";
 const PART: &str = "BRISK_REPLICATION_PART";
 
 fn env_number(name: &str) -> Option<u64> {
@@ -58,7 +58,7 @@ fn env_number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_replicas_have_is_what_their_primary_had() {
+fn replicas_have_the_dataset_of_their_primary() {
     if let Ok(part) = std::env::var(PART) {
         let (from, to) = part.split_once('-').expect("from-to");
         run_part(from.parse().expect("a number"), to.parse().expect("a number"));
@@ -107,8 +107,8 @@ fn end_part(part: Child, sums: &mut [u64; 11]) {
     }
 }
 
-/// Binds the threads of this process to one processor. Only one of them runs at a time, and
-/// switching between them costs less this way.
+/// Binds the threads of this process to one CPU. Only one of them runs at a time, and switching between them costs less
+/// this way.
 fn stay_on_one(part: u64) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(all) = sched_getaffinity(None) else { return };

@@ -585,7 +585,7 @@ impl World {
             self.flow(300);
         }
         if self.random.percent(80) {
-            // A key that expires meanwhile.
+            // A key that expires in the meantime.
             let key = if self.random.percent(70) { long_string() } else { string(0) };
             let ttl = 310 + self.random.below(1000) as u64;
             self.write_unit(index, vec![(0, Change::Set(key, "x".to_owned(), Some(ttl)))]);

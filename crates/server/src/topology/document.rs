@@ -1,7 +1,7 @@
 //! The document that was examined last, and the right to install another one.
 //!
 //! One thread at a time installs a document, which can take long: a slow script delays a change of the role. Other
-//! threads wait for it, some of them only for a limited time. The revision can be read meanwhile.
+//! threads wait for it, some of them only for a limited time. The revision can be read during the installation.
 
 use brisk_cluster::document::InstallError;
 use brisk_coordinate::values::Revision;

@@ -249,7 +249,7 @@ impl TopologyFollower {
 
     /// Gives this node, which is not a member, another id.
     pub(super) fn adopt_id(&self, id: NodeId) {
-        // No document is installed meanwhile.
+        // No document is installed during the call.
         let document = self.document.take(None);
         let state = self.state;
         self.when_quiesced(true, move |_| {

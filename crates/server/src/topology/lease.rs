@@ -160,8 +160,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// True if the newest document could not be put in force for a whole TTL: no renewal counted meanwhile. This node
-    /// lets its lease end, so that another node can be promoted.
+    /// True if the newest document could not be put in force for a whole TTL: no renewal counted during this time. This
+    /// node lets its lease end, so that another node can be promoted.
     pub(super) fn lets_lease_end(&self, now_ms: u64) -> bool {
         let since_ms = self.unfinished_since_ms;
         since_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) > self.ttl_ms())

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_either_begun_or_given_up() {
+    fn work_is_either_started_or_abandoned() {
         let attempt = QuiesceAttempt::default();
         assert!(attempt.begin() && !attempt.give_up());
         let attempt = QuiesceAttempt::default();

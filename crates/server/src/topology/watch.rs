@@ -83,7 +83,7 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                     let known = known.min(topology.revision);
                     let found = Found { topology: &topology, known };
                     let until = Instant::now() + CALL_MAX;
-                    // A slow script runs: the next snapshot has the nodes that end or register meanwhile.
+                    // A slow script runs: the next snapshot has the nodes that end or register in the meantime.
                     if follower.install(found, until) == Installation::Unfinished {
                         return;
                     }

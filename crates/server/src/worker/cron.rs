@@ -245,8 +245,8 @@ impl Cron {
         shared.update_few_replicas(&worker.core.config.replication);
         follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
-        // Computed on each call, since the setting may have become shorter.
-        // A replica that takes over must have all of the stream, so the stream must not grow meanwhile.
+        // Computed on each call, since the setting may have become shorter. A replica that takes over must have all of
+        // the stream, so the stream must not grow until then.
         let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000
             && !shared.conditions.is_held(Hold::Failover);
         if is_due && shared.replication.replicas.following() > 0 {

@@ -24,7 +24,7 @@ use std::time::Duration;
 const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
 /// The error for a client whose replies have waited for replicas for its timeout.
 const NOT_ACKNOWLEDGED: &str =
-    "UNBLOCKED too few replicas have acknowledged what was written, it may be lost";
+    "UNBLOCKED too few replicas acknowledged the write within the timeout; it may be lost";
 /// How often waiting output is checked, if no other event occurs.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 

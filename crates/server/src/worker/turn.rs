@@ -1,9 +1,9 @@
 //! A session's turn: its input is cut into batches and executed as far as the session may proceed,
 //! and `sending` hands the replies to its connection.
 //!
-//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read meanwhile.
-//! Fairness: a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and
-//! turns become short in a long round.
+//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read until it
+//! may proceed. Fairness: a session that has taken longer than [`TURN_NS_MAX`] waits for the next
+//! round, and turns become short in a long round.
 
 use super::Worker;
 use super::sending::FLUSH_BYTES;

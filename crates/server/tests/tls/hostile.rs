@@ -68,7 +68,7 @@ fn assert_unharmed(site: &Site, server: &mut Server, fds: usize) {
 }
 
 #[test]
-fn bytes_that_are_no_handshake_do_no_harm() {
+fn bytes_that_are_not_a_handshake_do_no_harm() {
     let site = Site::new();
     let hello = client_hello(&site);
     each_backend(
@@ -96,7 +96,7 @@ fn bytes_that_are_no_handshake_do_no_harm() {
 }
 
 #[test]
-fn garbage_behind_a_good_handshake_closes_the_connection_and_executes_what_came_before() {
+fn garbage_after_a_handshake_closes_the_connection_after_earlier_commands() {
     let site = Site::new();
     each_backend(
         || site.launch(),
@@ -123,7 +123,7 @@ fn garbage_behind_a_good_handshake_closes_the_connection_and_executes_what_came_
 }
 
 #[test]
-fn who_never_shakes_hands_is_let_go() {
+fn clients_that_never_finish_the_handshake_are_disconnected() {
     if subject_is_redis() {
         return; // it waits forever
     }

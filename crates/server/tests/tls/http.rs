@@ -9,7 +9,7 @@ use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-/// Returns the server's whole response to a request that asks to close the connection.
+/// Returns the server's whole response to a request with `Connection: close`.
 fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io::Result<String> {
     let socket = TcpStream::connect(("127.0.0.1", port.number()))?;
     socket.set_read_timeout(Some(client::DEADLINE))?;
@@ -26,7 +26,7 @@ fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io:
 }
 
 #[test]
-fn requests_by_tls_are_answered_and_plain_ones_are_not() {
+fn requests_over_tls_get_responses_and_plain_ones_do_not() {
     if subject_is_redis() {
         return;
     }
@@ -57,7 +57,7 @@ fn requests_by_tls_are_answered_and_plain_ones_are_not() {
 }
 
 #[test]
-fn clients_show_a_certificate_if_the_settings_ask_for_one() {
+fn clients_present_a_certificate_if_the_settings_require_one() {
     if subject_is_redis() {
         return;
     }

@@ -43,7 +43,7 @@ fn comes_by_an_encrypted_link(streams: &str, form: &str) {
 }
 
 #[test]
-fn a_primary_whose_certificate_comes_from_elsewhere_is_not_followed() {
+fn a_primary_with_an_untrusted_certificate_is_not_followed() {
     let site = Site::new();
     let _primary = site.launch().start();
     let other = Site::new();

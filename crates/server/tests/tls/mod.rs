@@ -20,7 +20,7 @@ use rustls::version::{TLS12, TLS13};
 use std::io::{ErrorKind, Write};
 
 #[test]
-fn commands_work_over_both_versions_beside_the_plain_port() {
+fn commands_work_over_both_tls_versions_next_to_the_plain_port() {
     let site = Site::new();
     each_backend(
         || site.launch(),
@@ -58,7 +58,7 @@ fn all_workers_serve_tls() {
 }
 
 #[test]
-fn a_pipeline_of_ten_thousand_is_answered_in_order() {
+fn a_pipeline_of_ten_thousand_gets_replies_in_order() {
     let site = Site::new();
     each_backend(
         || site.launch(),
@@ -88,7 +88,7 @@ fn requests_may_be_cut_anywhere_into_records() {
 }
 
 #[test]
-fn a_value_of_ten_megabytes_goes_both_ways() {
+fn a_value_of_ten_megabytes_is_written_and_read() {
     let site = Site::new();
     each_backend(
         || site.launch(),
@@ -127,7 +127,7 @@ fn clients_show_certificates_as_the_server_demands() {
 }
 
 #[test]
-fn a_server_certificate_of_another_authority_is_refused_by_the_client() {
+fn a_client_rejects_a_server_certificate_of_another_authority() {
     let site = Site::new();
     let server = site.start();
     let config = client::config(&Authority::new("other"), None, rustls::ALL_VERSIONS);
@@ -159,7 +159,7 @@ fn closing_the_sending_side_still_gets_all_replies_and_a_notice() {
 }
 
 #[test]
-fn requests_of_several_rounds_before_the_end_are_all_answered() {
+fn requests_of_several_rounds_before_the_close_all_get_replies() {
     if subject_is_redis() {
         return; // it closes without executing them
     }
@@ -181,7 +181,7 @@ fn requests_of_several_rounds_before_the_end_are_all_answered() {
 }
 
 #[test]
-fn who_ends_the_stream_behind_a_blocking_command_is_not_waited_for() {
+fn a_client_that_half_closes_after_a_blocking_command_is_dropped() {
     /// How the client closes the connection after the command has begun to wait.
     type End = fn(&mut Client);
     let ends: [End; 3] = [
@@ -214,7 +214,7 @@ fn who_ends_the_stream_behind_a_blocking_command_is_not_waited_for() {
 }
 
 #[test]
-fn quit_is_answered_and_the_end_announced() {
+fn quit_gets_a_reply_and_a_close_notify() {
     let site = Site::new();
     let _server = site.start();
     let mut client = site.client();
@@ -223,7 +223,7 @@ fn quit_is_answered_and_the_end_announced() {
 }
 
 #[test]
-fn a_protocol_error_is_told_and_the_connection_closed() {
+fn a_protocol_error_is_reported_and_the_connection_closed() {
     let site = Site::new();
     let server = site.start();
     let mut client = site.client();

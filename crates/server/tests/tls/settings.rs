@@ -19,7 +19,7 @@ fn refusal(site: &Site, change: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_server_whose_settings_cannot_be_used_says_why_and_ends() {
+fn unusable_settings_are_reported_and_end_the_server() {
     let site = Site::new();
     let other_key = site.dir.write("other.key", &site.authority.issue().key);
     let garbage = site.dir.write("garbage", "-----BEGIN CERTIFICATE-----\nno\n");
@@ -43,7 +43,7 @@ fn a_server_whose_settings_cannot_be_used_says_why_and_ends() {
 }
 
 #[test]
-fn an_encrypted_key_is_refused_with_advice() {
+fn an_encrypted_key_is_rejected_with_advice() {
     if subject_is_redis() {
         return; // it can read them
     }
@@ -75,7 +75,7 @@ fn certificate_of_version_1(site: &Site) -> String {
 }
 
 #[test]
-fn a_certificate_of_version_1_is_refused_with_advice() {
+fn a_certificate_of_version_1_is_rejected_with_advice() {
     if subject_is_redis() {
         return; // it accepts them
     }
@@ -91,7 +91,7 @@ fn a_certificate_of_version_1_is_refused_with_advice() {
 
 /// The lines are those of Valkey 8.0.1.
 #[test]
-fn info_tells_where_clients_come_in() {
+fn info_lists_the_listeners() {
     if subject_is_redis() {
         return; // version 7.0 does not show them
     }
@@ -182,7 +182,7 @@ fn sessions_are_resumed_unless_that_is_off() {
 }
 
 #[test]
-fn authorities_may_stand_in_a_directory() {
+fn authorities_can_be_in_a_directory() {
     let site = Site::new();
     let dir = site.dir.path().join("authorities");
     std::fs::create_dir(&dir).unwrap();
@@ -200,7 +200,7 @@ fn authorities_may_stand_in_a_directory() {
 }
 
 #[test]
-fn redis_cli_speaks_to_it() {
+fn redis_cli_connects_with_tls() {
     let site = Site::new();
     let identity = site.authority.issue();
     let certificate = site.dir.write("client.crt", &identity.certificate);
@@ -220,7 +220,7 @@ fn redis_cli_speaks_to_it() {
 }
 
 #[test]
-fn new_certificates_serve_new_connections_and_old_ones_go_on() {
+fn new_certificates_serve_new_connections_and_old_ones_continue() {
     let site = Site::new();
     let server = site.start();
     let mut old = site.client();

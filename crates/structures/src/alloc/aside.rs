@@ -112,7 +112,7 @@ mod tests {
 
     /// No other test in this crate sets memory aside.
     #[test]
-    fn what_a_thread_takes_for_its_work_is_set_aside_until_its_result_is_dropped() {
+    fn memory_of_a_threads_work_is_set_aside_until_its_result_is_dropped() {
         const BIG: usize = 1 << 30;
         const ABOUT: std::ops::Range<u64> = BIG as u64..BIG as u64 + (1 << 20);
         let before = Vec::<u8>::with_capacity(BIG);

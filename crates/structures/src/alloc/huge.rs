@@ -67,7 +67,7 @@ mod tests {
     use super::{HUGE, places_worth_it, wanted_huge};
 
     #[test]
-    fn huge_pages_are_made_where_they_were_asked_for() {
+    fn huge_pages_are_created_where_they_were_requested() {
         let mappings = "7f00-7f80 rw-p 00000000 00:00 0 \nSize: 512 kB\nAnonHugePages: 0 kB\n\
                         VmFlags: rd wr mr mw me ac sd hg \n\
                         9000-a000 r-xp 00001000 fe:00 7 /usr/lib/some-library.so-hg\n\

@@ -332,9 +332,9 @@ impl<V> Entry<V> {
         let shape = self.shape();
         let old = self.is_object().then(|| {
             debug_assert!(form != OBJECT);
-            // SAFETY: 3: a live V. Until `reshape` has returned, the entry owns it, also if
-            // `reshape` unwinds, and this copy is never dropped. After that the entry does not own
-            // it any more, since its form is another one.
+            // SAFETY: 3: a live V. Until `reshape` has returned, the entry owns it, even if
+            // `reshape` unwinds, and this copy is never dropped. After that, the entry no longer
+            // owns it, since its form is another one.
             ManuallyDrop::new(unsafe { self.form(shape).cast::<V>().read() })
         });
         self.reshape(shape.flags & DEADLINE | form, inline_len, keep_value);

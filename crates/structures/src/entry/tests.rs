@@ -210,7 +210,7 @@ fn every_object_is_dropped_exactly_once() {
 }
 
 #[test]
-fn an_object_stays_what_it_is_when_a_refused_value_panics() {
+fn an_object_stays_what_it_is_when_a_rejected_value_panics() {
     let drops = Rc::new(Cell::new(0));
     let mut entry = Entry::new_object(b"k", 0, Counted(Rc::clone(&drops)));
     let too_long = INLINE_LEN_MAX + 1;
@@ -263,6 +263,6 @@ fn an_object_that_panics_when_it_is_dropped_leaves_the_new_value() {
 
 #[test]
 #[should_panic(expected = "cannot stand inline")]
-fn a_value_too_long_to_stand_inline_is_refused() {
+fn a_value_too_long_for_inline_storage_is_rejected() {
     let _ = Text::new_bytes(b"k", 0, &vec![0; INLINE_LEN_MAX + 1]);
 }

@@ -74,7 +74,7 @@ fn merging_keeps_the_higher_of_two_registers() {
 }
 
 #[test]
-fn the_sparse_form_gives_way_when_it_grows_too_long() {
+fn the_sparse_form_becomes_dense_when_it_grows_too_long() {
     let mut model = Model::new();
     let mut longest = 0;
     for number in 0u64..1000 {
@@ -103,7 +103,7 @@ fn counts_are_near_the_truth() {
 }
 
 #[test]
-fn what_is_no_whole_sparse_form_is_refused() {
+fn incomplete_sparse_forms_are_rejected() {
     let form_of = |opcodes: &[u8]| [&header(Form::Sparse)[..], opcodes].concat();
     for opcodes in [&b""[..], b"\x00", b"\x7f", b"\x7f\xff\x00", b"\x7f\xfe", b"\x80"] {
         let bytes = form_of(opcodes);

@@ -95,7 +95,7 @@ fn bytes_are_those_that_redis_writes() {
 }
 
 #[test]
-fn malformed_bytes_are_refused() {
+fn malformed_bytes_are_rejected() {
     let cases: &[(&[u8], Option<usize>)] = &[
         (b"\x02\0\0\0\x02\0\0\0\xfb\xff\x03\0", None),
         // Wider than necessary, as after removals.

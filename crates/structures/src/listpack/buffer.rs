@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn it_costs_an_enum_around_it_no_word() {
+    fn an_enum_around_it_takes_no_extra_word() {
         enum Around {
             _Buffer(Buffer),
             _Other(Box<u8>),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_longer_than_the_front_can_be_come_and_go_at_every_place() {
+    fn large_insertions_and_deletions_work_at_every_position() {
         let long = vec![7; FRONT_MAX + 1];
         let half = vec![9; FRONT_MAX / 2 + 1];
         for head in [0, 2, 4] {

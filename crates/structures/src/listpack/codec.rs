@@ -225,7 +225,7 @@ pub(super) fn validate_each<'b>(
     match said {
         COUNT_UNKNOWN => Ok(()),
         known if usize::from(known) == count => Ok(()),
-        _ => Err(Malformed { offset: 4, what: "a listpack's count is not that of its entries" }),
+        _ => Err(Malformed { offset: 4, what: "a listpack's count does not match its entries" }),
     }
 }
 
@@ -236,14 +236,14 @@ fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
         return fail(bytes.len(), "a listpack is cut off");
     };
     if u32::from_le_bytes([a, b, c, d]) as usize != bytes.len() {
-        return fail(0, "a listpack's length is not its own");
+        return fail(0, "a listpack's length field does not match its size");
     }
     if bytes.len() > super::BYTES_MAX {
-        return fail(0, "a listpack is longer than any may be");
+        return fail(0, "a listpack exceeds the maximum size");
     }
     let end = bytes.len() - 1;
     if last != END {
-        return fail(end, "a listpack does not end");
+        return fail(end, "a listpack has no end byte");
     }
     Ok((end, u16::from_le_bytes([e, f])))
 }
@@ -270,7 +270,7 @@ fn other_entry(bytes: &[u8], at: usize, end: usize) -> Result<(Item<'_>, usize),
         return fail(at, "a listpack entry is cut off");
     }
     if back_len(bytes, next) != Some(len) {
-        return fail(next, "a listpack entry's back length is not its length");
+        return fail(next, "a listpack entry's back length does not match its length");
     }
     match item(&bytes[at..next]) {
         Some(element) => Ok((element, next)),

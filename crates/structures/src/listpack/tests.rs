@@ -240,7 +240,7 @@ fn strings_that_look_like_integers_are_found_in_foreign_bytes() {
 }
 
 #[test]
-fn malformed_bytes_are_refused() {
+fn malformed_bytes_are_rejected() {
     let good = of(&[b"1000", b"hello", &[b'x'; 200], b"-5"]).into_bytes();
     assert_eq!(validate(&good), Ok(()));
     for len in 0..good.len() {

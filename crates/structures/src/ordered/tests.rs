@@ -155,7 +155,7 @@ fn a_deep_tree_grows_and_shrinks() {
 }
 
 #[test]
-fn a_scan_sees_every_member_that_stays_whatever_happens_meanwhile() {
+fn a_scan_returns_every_member_that_is_never_removed() {
     let mut random = Random(5);
     let mut set = Ordered::new(KEY);
     let count = if cfg!(miri) { 300 } else { 5_000 };

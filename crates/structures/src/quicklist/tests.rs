@@ -161,7 +161,7 @@ fn only_inner_nodes_are_compressed() {
 }
 
 #[test]
-fn large_elements_have_nodes_of_their_own() {
+fn large_elements_have_separate_nodes() {
     let mut list = filled(Options { fill: -1, compress_depth: 0, plain_min: 0 }, 10);
     let large = vec![b'l'; 4097];
     list.insert(5, End::Front, &large);

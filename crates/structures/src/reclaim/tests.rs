@@ -82,7 +82,7 @@ fn one_boundary_frees_a_bounded_number() {
 }
 
 #[test]
-fn what_an_ending_thread_leaves_is_freed_by_others() {
+fn memory_retired_by_an_ending_thread_is_freed_by_others() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _participant = Participant::register().expect("few threads");
@@ -118,7 +118,7 @@ fn a_thread_that_waits_offline_holds_nothing_back() {
 }
 
 #[test]
-fn a_boundary_amid_a_command_frees_what_it_has_retired() {
+fn a_boundary_during_a_command_frees_retired_memory() {
     boundary();
     let participant = Participant::register().expect("few threads");
     retire_one();

@@ -249,7 +249,7 @@ fn a_prepared_map_works_like_any_other() {
 }
 
 #[test]
-fn a_map_whose_elements_expired_gives_all_back() {
+fn a_map_whose_elements_expired_frees_its_memory() {
     let mut map = Segments::new(HASH);
     let key = |i: u32| i.to_le_bytes();
     (0..3_000_u32).for_each(|i| assert!(map.insert(&key(i), None, Some(u64::from(i % 10)))));

@@ -46,7 +46,7 @@ fn threads_count_together_under_the_lock() {
 }
 
 #[test]
-fn prefetching_runs_beside_growth_and_shrinking() {
+fn prefetching_is_safe_during_growth_and_shrinking() {
     let slot: Slot<String, ()> = Slot::default();
     let key = HashKey { k0: 1, k1: 2 };
     let done = AtomicBool::new(false);

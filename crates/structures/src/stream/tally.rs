@@ -41,7 +41,7 @@ fn tally(block: StreamId, entries: &ListPack) -> Result<Tally, &'static str> {
         return Err("a stream block's first entry does not end with zero");
     }
     let (Ok(live), Ok(deleted)) = (u64::try_from(live), u64::try_from(deleted)) else {
-        return Err("a stream block counts fewer than no entries");
+        return Err("a stream block has a negative count of entries");
     };
 
     let mut seen = Tally { live: 0, deleted: 0, first_live: None, last: block };
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_blocks_are_refused() {
+    fn broken_blocks_are_rejected() {
         for bad in [
             "",
             "1 0 1 a",

@@ -91,7 +91,7 @@ fn entries_agree_with_a_tree_and_old_views_stay() {
 }
 
 #[test]
-fn approximate_trimming_takes_whole_blocks_and_heeds_its_limit() {
+fn approximate_trimming_removes_whole_blocks_within_its_limit() {
     let mut stream = Stream::new();
     for ms in 1..=70 {
         stream.append(StreamId::new(ms, 0), [&b"f"[..], b"v"].into_iter(), &LIMITS);
@@ -131,7 +131,7 @@ fn maps_of_ids_agree_with_a_tree() {
 }
 
 #[test]
-fn what_is_pending_belongs_to_one_consumer_each() {
+fn each_pending_entry_belongs_to_one_consumer() {
     let mut random = Random(5);
     let mut stream = Stream::new();
     assert!(
@@ -165,7 +165,7 @@ fn what_is_pending_belongs_to_one_consumer_each() {
 }
 
 #[test]
-fn a_stream_made_of_blocks_from_outside_is_as_the_one_they_came_from() {
+fn a_stream_built_from_loaded_blocks_equals_the_original() {
     let mut random = Random(11);
     let mut stream = Stream::new();
     for ms in 1..200 {

@@ -26,7 +26,7 @@ const RELEASED_CHUNK_BYTES: usize = 256 << 10;
 /// Arrays with fewer chunks are small enough to be freed as a whole.
 const RELEASED_CHUNKS_MIN: u64 = 4;
 
-/// Tells the system that the pages inside the chunk at `start` are no longer needed.
+/// Notifies the system that the pages inside the chunk at `start` are no longer needed.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn release_pages(start: *mut u8) {
     // Pages have at most 64 KiB. The parts of pages at the edges stay until the array is freed.

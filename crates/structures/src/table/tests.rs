@@ -208,7 +208,7 @@ fn a_table_does_not_grow_until_it_has_what_it_expects() {
 }
 
 #[test]
-fn a_cursor_from_nowhere_ends_the_scan_or_goes_on() {
+fn an_invalid_cursor_ends_the_scan_or_continues_it() {
     let mut table = Table::new();
     assert_eq!(table.view().scan(7, |_: super::EntryRef<'_, u64>| ()), 0);
     for key in 0..100 {

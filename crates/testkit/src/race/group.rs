@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Clients that still wait after this get something to take, or are told to stop.
+/// Clients that are still blocked after this time get an element, or are stopped.
 const RELEASE_AFTER: Duration = Duration::from_millis(2);
 /// Nodes of one round's search: some hundred times what the longest round needs.
 const NODES_MAX: usize = 2_000_000;
@@ -56,7 +56,7 @@ impl Run<'_> {
 /// Runs a group to the end of the run.
 ///
 /// # Errors
-/// A connection fails, or an operation is never answered.
+/// A connection fails, or an operation never gets a reply.
 pub(super) fn run(run: &Run<'_>, group: usize) -> Result<(Summary, Option<Found>)> {
     let clients = run.options.clients;
     let names = &Names::new(group);
@@ -97,7 +97,7 @@ struct Client<'a> {
     client: usize,
 }
 
-/// What a client has to tell of a round.
+/// The report of a client about a round.
 type Report = Result<Vec<Happened>, String>;
 
 impl Client<'_> {
@@ -130,7 +130,7 @@ impl Client<'_> {
     }
 }
 
-/// Who plans rounds, releases those that wait, and judges.
+/// Plans rounds, unblocks waiting clients, and judges.
 struct Keeper<'a> {
     run: &'a Run<'a>,
     names: &'a Names,
@@ -206,7 +206,7 @@ impl Keeper<'_> {
         Ok(history)
     }
 
-    /// Lets those go on that wait: a value for one of the lists, or an end to their waits.
+    /// Unblocks waiting clients: pushes a value to one of the lists, or ends their waits.
     fn release(&mut self) -> Result<Option<Happened>> {
         if self.planner.percent(50) {
             let (list, value) = (self.planner.list(), self.planner.fresh());

@@ -3,8 +3,8 @@
 //!
 //! The search is that of Wing and Gong with Lowe's memory of what was tried. At each step the next
 //! operation of every client is a candidate unless another one that is not placed yet had returned
-//! before it was invoked. What was reached is told by how far each client has come and by the
-//! state, so a pair that was met before is not entered again.
+//! before it was invoked. A position of the search is the progress of each client and the state, so
+//! a pair that was met before is not entered again.
 //!
 //! One reduction keeps the search short: a candidate that changes nothing in whatever state allows
 //! its answer may always be placed at once. Wherever else it stands in an order that works, moving
@@ -33,14 +33,14 @@ pub trait Model: Clone + Eq + Hash {
     /// The state after `op` of `client`, if the operation may give this answer here.
     fn step(&self, client: usize, op: &Self::Op, answer: &Self::Answer) -> Option<Self>;
 
-    /// Whether an operation with this answer leaves every state as it is that allows it.
+    /// Reports whether an operation with this reply leaves every state unchanged that allows it.
     fn only_looks(op: &Self::Op, answer: &Self::Answer) -> bool;
 }
 
 /// The events of a model's histories.
 pub type EventOf<M> = Event<<M as Model>::Op, <M as Model>::Answer>;
 
-/// What the search found.
+/// The result of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<M> {
     /// There is an order, and it ends in this state.
@@ -59,7 +59,7 @@ struct Node<M> {
 
 /// Searches for an order of `history` from the state `initial`, in at most `nodes_max` nodes.
 ///
-/// Costs O(events x clients) where the answers tell the order; exponential in the number of
+/// Costs O(events x clients) if the replies determine the order; exponential in the number of
 /// operations that overlap at worst.
 pub fn check<M: Model>(initial: &M, history: &[EventOf<M>], nodes_max: usize) -> Verdict<M> {
     let clients = history.iter().map(|event| event.client + 1).max().unwrap_or(0);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_operations_may_stand_in_any_order() {
+    fn overlapping_operations_can_have_any_order() {
         for seen in [0, 1] {
             let history = [event(0, 0, 10, Use::Write(1), 0), event(1, 1, 9, Use::Read, seen)];
             assert_eq!(verdict(&history), Verdict::Linearizable(Register(1)), "read {seen}");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_returned_before_must_be_seen() {
+    fn operations_that_returned_before_must_be_visible() {
         let history = [event(0, 0, 1, Use::Write(1), 0), event(1, 2, 3, Use::Read, 0)];
         assert_eq!(verdict(&history), Verdict::Violation(vec![1, 0]));
     }

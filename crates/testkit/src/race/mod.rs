@@ -5,8 +5,8 @@
 //! - [`plan`]: random operations: transactions with and without WATCH, scripts, pops that wait.
 //! - [`wire`]: operations as requests. `group`: rounds of real connections, each with a thread.
 //!
-//! A run has several groups of clients at once. Keys of one group are nobody else's, so a history
-//! is judged group by group; but they share slots and workers. What comes to be depends on the
+//! A run has several groups of clients at once. The keys of a group belong to it alone, so a
+//! history is judged group by group; but groups share slots and workers. The result depends on the
 //! machine's timing: a seed repeats the operations, not the race.
 
 mod group;
@@ -40,7 +40,7 @@ impl Default for Options {
     }
 }
 
-/// What was done, to show that there were races to lose.
+/// Counts that show that there were races to lose.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summary {
     pub operations: u64,
@@ -120,11 +120,11 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs clients against the server at `address`, which must be nobody else's; what was done, and
-/// the first finding.
+/// Runs clients against the server at `address`, which no other client may use; returns the counts,
+/// and the first finding.
 ///
 /// # Errors
-/// A connection fails, or an operation is never answered.
+/// A connection fails, or an operation never gets a reply.
 pub fn run(address: &str, options: &Options) -> Result<(Summary, Option<Found>)> {
     let run = &group::Run {
         address,

@@ -77,11 +77,12 @@ pub enum Op {
     Discard(Vec<Op>),
     /// A script that calls these and returns all answers.
     Script(Vec<Op>),
-    /// A script that sets a text to the last value if it holds the one before, and tells whether.
+    /// A script that sets a text to the last value if it holds the one before, and returns whether
+    /// it did.
     CompareAndSet(usize, i64, i64),
 }
 
-/// What a client watches.
+/// The keys that a client watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Watch {
     keys: u8,

@@ -1,4 +1,4 @@
-//! What the clients of a round do: random operations, cut into bursts that are sent at once.
+//! The operations of the clients of a round: random, and cut into bursts that are sent at once.
 
 use super::model::{End, Key, LISTS, Op, State, TEXTS};
 use crate::random::Random;
@@ -45,7 +45,7 @@ impl Planner {
         bursts
     }
 
-    /// One operation, or WATCH with what follows it up to its end.
+    /// One operation, or a WATCH with the operations up to its end.
     fn unit(&mut self, state: &State, ops: &mut Vec<Op>) {
         match self.random.below(100) {
             0..20 => {

@@ -7,7 +7,7 @@ use crate::words::encode_into;
 use std::fmt;
 use std::io;
 
-/// Calls the commands in ARGV, each behind its number of words, and returns all results.
+/// Calls the commands in ARGV, each after its number of arguments, and returns all results.
 const CALL_ALL: &str = "local all, at = {}, 1 \
     while at <= #ARGV do \
     local n = tonumber(ARGV[at]) \
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_answers_are_those_of_the_model() {
+    fn names_in_replies_are_those_of_the_model() {
         let name = Names::new(3).of(Key::Text(2));
         assert_eq!(plain(Reply::Bulk(name.into_bytes())), Reply::Bulk(b"t2".to_vec()));
     }

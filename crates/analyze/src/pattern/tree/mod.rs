@@ -18,11 +18,11 @@ pub const NODES_MAX: usize = 64 << 10;
 const WORDS_MAX: usize = 64;
 /// Of more words than that, those stay that have so small a part of the keys, or a larger one.
 const COMMON_PART: u64 = 50;
-/// In the end, so many words or more in one place are one branch if they have few keys each.
+/// At the end, this number of words or more in one position become one branch if they have few keys each.
 const FEW_WORDS_MIN: u64 = 8;
 const KEYS_PER_WORD_MIN: u64 = 4;
 
-/// How much is told apart.
+/// The bounds on the words that are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Words in one place.
@@ -46,7 +46,7 @@ struct Node {
     words: HashMap<Box<[u8]>, Node>,
     separators: BTreeMap<u8, Node>,
     marks: BTreeMap<Mark, Node>,
-    /// Words that are not told apart.
+    /// Words that are not distinguished.
     any: Option<Box<Node>>,
     groups: BTreeMap<GroupKey, Box<Group>>,
     keys: u64,
@@ -146,7 +146,7 @@ impl Tree {
         }
     }
 
-    /// How much is told apart by now.
+    /// The current bounds.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.bounds
@@ -158,7 +158,7 @@ impl Tree {
         self.root.count()
     }
 
-    /// All groups with their patterns; words that are rare in the end are not told apart either.
+    /// All groups with their patterns; words that are rare at the end are not distinguished either.
     #[must_use]
     pub fn into_groups(mut self) -> Vec<(Pattern, GroupKey, Group)> {
         self.root.merge_rare();
@@ -190,7 +190,7 @@ impl Node {
         (self.words.entry(word.into()).or_default(), false)
     }
 
-    /// Makes one branch of all words with fewer keys than that, and of what has no room besides.
+    /// Makes one branch of all words with fewer keys than that, and of those for which there is no room.
     fn merge_words(&mut self, keys_min: u64) {
         let mut any = self.any.take().map(|any| *any).unwrap_or_default();
         let rare = self.words.extract_if(|_, node| node.keys < keys_min);
@@ -275,7 +275,7 @@ impl Node {
         let keys: u64 = self.words.values().map(|node| node.keys).sum();
         let are_few = words >= FEW_WORDS_MIN && keys < words * KEYS_PER_WORD_MIN;
         if self.any.is_some() || are_few {
-            // Beside a branch for any word, only what is common is worth a line.
+            // Next to a branch for any word, only common words deserve a line.
             let common = self.keys.div_ceil(COMMON_PART);
             self.merge_words(if are_few { u64::MAX } else { common.min(KEYS_PER_WORD_MIN) });
         }

@@ -1,4 +1,4 @@
-//! What the tree makes of many keys, and that its memory stays bounded.
+//! The patterns of many keys, and the bound on the memory of the tree.
 
 use super::*;
 use crate::pattern::tokens;
@@ -40,7 +40,7 @@ fn name(number: usize) -> String {
 }
 
 #[test]
-fn words_that_are_all_different_become_any_word() {
+fn varying_words_become_a_wildcard() {
     let mut tree = Tree::default();
     for number in 0..10_000 {
         add(&mut tree, &format!("session:{}", name(number)));
@@ -51,7 +51,7 @@ fn words_that_are_all_different_become_any_word() {
 }
 
 #[test]
-fn a_few_words_with_a_key_each_become_any_word_in_the_end() {
+fn a_few_words_with_one_key_each_become_a_wildcard_at_the_end() {
     let mut tree = Tree::default();
     for number in 0..20 {
         add(&mut tree, &format!("feature:{}:on", name(number)));
@@ -64,7 +64,7 @@ fn a_few_words_with_a_key_each_become_any_word_in_the_end() {
 
 /// Names in every place, separators of every kind, and any number of parts.
 #[test]
-fn whatever_keys_come_the_tree_stays_bounded_and_loses_none() {
+fn the_tree_stays_bounded_and_loses_no_key() {
     let mut tree = Tree::default();
     let mut state = 1_u64;
     let mut random = move |below: u64| {

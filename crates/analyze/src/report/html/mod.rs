@@ -252,7 +252,7 @@ mod tests {
     use brisk_persist::rdb::value::StringValue;
 
     #[test]
-    fn names_of_keys_are_no_markup_and_nothing_is_loaded() {
+    fn key_names_are_escaped_and_the_page_loads_nothing() {
         let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
         let value = Value::String(StringValue::Bytes(vec![b'x'; 10_000]));
         for number in 0..100 {

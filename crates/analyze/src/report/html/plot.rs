@@ -1,4 +1,4 @@
-//! Plots as SVG: bars of two figures each, and columns of counts.
+//! Plots as SVG: bars of two numbers each, and columns of counts.
 
 use super::super::{count, size};
 use super::escaped;
@@ -20,7 +20,7 @@ const NAME_CHARS_MAX: usize = 44;
 pub(super) const STYLE: &str = "\
 svg text{font:11px system-ui,sans-serif;fill:currentColor}.a{fill:#c8553d}.b{fill:#2a7f9e}.c{fill:#5b8c5a}";
 
-/// A line of a plot: what it is about, and the figures of Redis and Brisk.
+/// A line of a plot: its label, and the numbers of Redis and Brisk.
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) values: [f64; 2],

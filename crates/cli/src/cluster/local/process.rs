@@ -20,7 +20,7 @@ const LOG_TAIL_BYTES: u64 = 4096;
 /// Lines of the log that an error shows.
 const LOG_TAIL_LINES: usize = 5;
 
-/// The server that is named, the one next to this program, or the first one in `PATH`.
+/// The named server, the one next to this program, or the first one in `PATH`.
 ///
 /// # Errors
 /// A text that says where it was looked for.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// The longest time until a further node is ready, else the start has failed. Loading of data may take any time.
 const STALLED_MAX: Duration = Duration::from_secs(60);
-/// How long nodes may take for their end if the start has failed.
+/// The time within which nodes must exit after a failed start.
 const END_MAX: Duration = Duration::from_secs(10);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {

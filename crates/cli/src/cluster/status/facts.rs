@@ -49,7 +49,7 @@ impl ClusterFacts {
             let report = reached.and_then(|mut node| report(&mut node));
             nodes.push(NodeFacts { line, report });
         }
-        // An order that does not depend on the node that was named.
+        // An order that does not depend on the node of the command line.
         nodes.sort_by_key(|node| {
             (node.line.slots.first().copied().unwrap_or(SLOTS), node.place_key())
         });

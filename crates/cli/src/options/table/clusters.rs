@@ -53,7 +53,7 @@ pub(super) const CLUSTERS: Section = Section {
                 Ok(())
             },
         ),
-        Row::value(&["--cluster-from-pass"], "<word>", "Password for that server.", |options, words| {
+        Row::value(&["--cluster-from-pass"], "<password>", "Password for that server.", |options, words| {
             options.cluster.from_password = Some(words.value());
             Ok(())
         }),
@@ -173,7 +173,7 @@ pub(super) const CLUSTERS: Section = Section {
     ],
 };
 
-/// Tells something about the program.
+/// An option that prints a text about the program.
 const fn tells(names: &'static [&'static str], text: &'static str, told: Told) -> Row {
     let (old_names, completed) = (&[], Completed::Nothing);
     Row { names, old_names, value: "", completed, text, does: Does::Tells(told) }

@@ -3,7 +3,7 @@
 //!
 //! | file | options |
 //! |---|---|
-//! | `server.rs` | where the server is, and who asks; TLS |
+//! | `server.rs` | the server, the user, and TLS |
 //! | `commands.rs` | what is sent, and how replies are shown |
 //! | `modes.rs` | keys and data, scripts, measuring |
 //! | `clusters.rs` | `--cluster` and what belongs to it; about the program |
@@ -16,28 +16,28 @@ mod server;
 use super::parse::Words;
 use super::{Options, Refusal};
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy)]
 pub(crate) enum Does {
     /// Stands alone.
     Flag(fn(&mut Options)),
     /// Takes the words behind it that it needs.
     Value(fn(&mut Options, &mut Words) -> Result<(), Refusal>),
-    /// The program tells about itself, and ends.
+    /// The program prints a text about itself, and exits.
     Tells(Told),
 }
 
-/// What the program tells about itself.
+/// The texts about the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Help,
     Version,
     Manual,
-    /// For the shell that the next word names.
+    /// Completions for the shell in the next argument.
     Completions,
 }
 
-/// What a shell may complete behind an option.
+/// The values that a shell may complete after an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completed {
     /// Nothing it could know.
@@ -54,7 +54,7 @@ pub(crate) enum Completed {
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) names: &'static [&'static str],
-    /// Names that are understood and not told.
+    /// Names that are accepted but not shown.
     pub(crate) old_names: &'static [&'static str],
     /// What follows it, such as `<host>`; empty for a flag.
     pub(crate) value: &'static str,
@@ -103,7 +103,7 @@ pub(crate) struct Section {
     pub(crate) rows: &'static [Row],
 }
 
-/// Everything, in the order in which it is told.
+/// All options, in the order of the help.
 pub(crate) const SECTIONS: &[Section] = &[
     server::SERVER,
     server::TLS,
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_stands_twice_and_every_option_is_explained() {
+    fn option_names_are_unique_and_every_option_is_explained() {
         let mut seen = std::collections::BTreeSet::new();
         for row in SECTIONS.iter().flat_map(|section| section.rows) {
             for name in row.names.iter().chain(row.old_names) {

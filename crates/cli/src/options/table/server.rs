@@ -1,4 +1,4 @@
-//! Options that say where the server is, and who asks.
+//! Options for the server and the user.
 
 use super::super::parse::{Words, seconds};
 use super::super::{Options, Protocol, Refusal, uri};
@@ -49,7 +49,7 @@ pub(super) const SERVER: Section = Section {
         ),
         Row::value(
             &["-a", "--pass"],
-            "<word>",
+            "<password>",
             "Password. Other users of this machine may see it; REDISCLI_AUTH is safer.",
             |options, words| {
                 options.password = Some(words.value());

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_role_is_an_error() {
+    fn an_invalid_role_is_an_error() {
         for text in [
             "*0|",
             ":1|",

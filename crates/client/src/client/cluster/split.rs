@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_one_slot_stays_whole_and_what_cannot_be_split_is_told() {
+    fn requests_for_one_slot_stay_whole_and_unsplittable_ones_are_reported() {
         let whole = |words: &[&str]| matches!(belongs(&request(words)), Belongs::Together(Some(_)));
         assert!(whole(&["MGET", "{a}1", "{a}2"]));
         assert!(whole(&["MSET", "a", "1", "b"]), "an error that the server knows better");

@@ -187,7 +187,7 @@ mod tests {
         *3|:0|:7999|*4|$-1|:7000|$1|a|*2|$8|hostname|$1|h|";
 
     #[test]
-    fn ranges_are_read_in_the_order_of_slots_with_zones_and_the_host_that_was_asked() {
+    fn ranges_are_read_in_slot_order_with_zones_and_the_host_that_was_queried() {
         let read = read(TWO, None).unwrap();
         let primaries: Vec<_> = read.shards.iter().map(|shard| &shard.primary.address).collect();
         assert_eq!(primaries, [&tcp("asked", 7000), &tcp("127.0.0.1", 7001)]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_an_error() {
+    fn an_invalid_topology_is_an_error() {
         for text in [
             "*0|",
             ":1|",

@@ -19,12 +19,12 @@ impl<C, T> Command<C, T, Bitcount> {
         })
     }
 
-    /// `BYTE`, since Redis 7.0.0. Only behind `range`.
+    /// `BYTE`, since Redis 7.0.0. Only after `range`.
     pub fn byte(self) -> Self {
         self.option(|request| request.arg("BYTE"))
     }
 
-    /// `BIT`, since Redis 7.0.0. Only behind `range`.
+    /// `BIT`, since Redis 7.0.0. Only after `range`.
     pub fn bit(self) -> Self {
         self.option(|request| request.arg("BIT"))
     }
@@ -98,17 +98,17 @@ impl<C, T> Command<C, T, Bitpos> {
         self.option(|request| request.arg(start))
     }
 
-    /// `end`. Only behind `start`.
+    /// `end`. Only after `start`.
     pub fn end(self, end: impl ToArg) -> Self {
         self.option(|request| request.arg(end))
     }
 
-    /// `BYTE`, since Redis 7.0.0. Only behind `end`.
+    /// `BYTE`, since Redis 7.0.0. Only after `end`.
     pub fn byte(self) -> Self {
         self.option(|request| request.arg("BYTE"))
     }
 
-    /// `BIT`, since Redis 7.0.0. Only behind `end`.
+    /// `BIT`, since Redis 7.0.0. Only after `end`.
     pub fn bit(self) -> Self {
         self.option(|request| request.arg("BIT"))
     }

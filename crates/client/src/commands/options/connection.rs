@@ -50,7 +50,7 @@ impl<C, T> Command<C, T, ClientDurability> {
         })
     }
 
-    /// `TIMEOUT milliseconds`. Only behind `replicas`.
+    /// `TIMEOUT milliseconds`. Only after `replicas`.
     pub fn within_ms(self, milliseconds: impl ToArg) -> Self {
         self.option(|request| {
             request.arg("TIMEOUT");
@@ -227,7 +227,7 @@ impl<C, T> Command<C, T, Hello> {
         self.option(|request| request.arg(protover))
     }
 
-    /// `AUTH username password`. Only behind `protover`.
+    /// `AUTH username password`. Only after `protover`.
     pub fn auth(self, username: impl ToArg, password: impl ToArg) -> Self {
         self.option(|request| {
             request.arg("AUTH");
@@ -236,7 +236,7 @@ impl<C, T> Command<C, T, Hello> {
         })
     }
 
-    /// `SETNAME clientname`. Only behind `protover`.
+    /// `SETNAME clientname`. Only after `protover`.
     pub fn set_name(self, clientname: impl ToArg) -> Self {
         self.option(|request| {
             request.arg("SETNAME");

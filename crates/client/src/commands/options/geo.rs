@@ -80,7 +80,7 @@ impl<C, T> Command<C, T, Georadius> {
         })
     }
 
-    /// `ANY`, since Redis 6.2.0. Only behind `count`.
+    /// `ANY`, since Redis 6.2.0. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -124,7 +124,7 @@ impl<C, T> Command<C, T, GeoradiusStore> {
         })
     }
 
-    /// `ANY`, since Redis 6.2.0. Only behind `count`.
+    /// `ANY`, since Redis 6.2.0. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -168,7 +168,7 @@ impl<C, T> Command<C, T, GeoradiusStoreDist> {
         })
     }
 
-    /// `ANY`, since Redis 6.2.0. Only behind `count`.
+    /// `ANY`, since Redis 6.2.0. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -212,7 +212,7 @@ impl<C, T> Command<C, T, GeoradiusRo> {
         })
     }
 
-    /// `ANY`, since Redis 6.2.0. Only behind `count`.
+    /// `ANY`, since Redis 6.2.0. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -256,7 +256,7 @@ impl<C, T> Command<C, T, Georadiusbymember> {
         })
     }
 
-    /// `ANY`. Only behind `count`.
+    /// `ANY`. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -300,7 +300,7 @@ impl<C, T> Command<C, T, GeoradiusbymemberStore> {
         })
     }
 
-    /// `ANY`. Only behind `count`.
+    /// `ANY`. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -345,7 +345,7 @@ impl<C, T> Command<C, T, GeoradiusbymemberStoreDist> {
         })
     }
 
-    /// `ANY`. Only behind `count`.
+    /// `ANY`. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -389,7 +389,7 @@ impl<C, T> Command<C, T, GeoradiusbymemberRo> {
         })
     }
 
-    /// `ANY`. Only behind `count`.
+    /// `ANY`. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -429,7 +429,7 @@ impl<C, T> Command<C, T, Geosearch> {
         })
     }
 
-    /// `ANY`. Only behind `count`.
+    /// `ANY`. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }
@@ -474,7 +474,7 @@ impl<C, T> Command<C, T, Geosearchstore> {
         })
     }
 
-    /// `ANY`. Only behind `count`.
+    /// `ANY`. Only after `count`.
     pub fn any(self) -> Self {
         self.option(|request| request.arg("ANY"))
     }

@@ -157,7 +157,7 @@ impl<C, T> Command<C, T, Hpexpireat> {
 pub struct Hrandfield(());
 
 impl<C, T> Command<C, T, Hrandfield> {
-    /// `WITHVALUES`. Only behind `count`.
+    /// `WITHVALUES`. Only after `count`.
     pub fn with_values(self) -> Self {
         self.option(|request| request.arg("WITHVALUES"))
     }

@@ -118,7 +118,7 @@ impl<C, T> Command<C, T, Failover> {
         })
     }
 
-    /// `FORCE`. Only behind `to`.
+    /// `FORCE`. Only after `to`.
     pub fn force(self) -> Self {
         self.option(|request| request.arg("FORCE"))
     }

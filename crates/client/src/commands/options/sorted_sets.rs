@@ -173,7 +173,7 @@ impl<C, T> Command<C, T, Zpopmin> {
 pub struct Zrandmember(());
 
 impl<C, T> Command<C, T, Zrandmember> {
-    /// `WITHSCORES`. Only behind `count`.
+    /// `WITHSCORES`. Only after `count`.
     pub fn with_scores(self) -> Self {
         self.option(|request| request.arg("WITHSCORES"))
     }

@@ -44,7 +44,7 @@ impl<C, T> Command<C, T, Xadd> {
         })
     }
 
-    /// `LIMIT count`, since Redis 6.2.0. Only behind `max_len`.
+    /// `LIMIT count`, since Redis 6.2.0. Only after `max_len`.
     pub fn limit(self, count: impl ToArg) -> Self {
         self.option(|request| {
             request.arg("LIMIT");
@@ -170,7 +170,7 @@ impl<C, T> Command<C, T, XinfoStream> {
         self.option(|request| request.arg("FULL"))
     }
 
-    /// `COUNT count`. Only behind `full`.
+    /// `COUNT count`. Only after `full`.
     pub fn count(self, count: impl ToArg) -> Self {
         self.option(|request| {
             request.arg("COUNT");

@@ -58,7 +58,7 @@ fn the_smallest_numbers_keep_fewer_bits() {
 }
 
 #[test]
-fn long_texts_are_refused_and_hostile_exponents_cost_nothing() {
+fn long_texts_are_rejected_and_hostile_exponents_cost_nothing() {
     let digits = "7".repeat(TEXT_BYTES_MAX);
     assert_eq!(LongDouble::parse(digits.as_bytes()), None); // 5,119 digits are more than 1.2e4932
     let fraction = format!(".{}", "7".repeat(TEXT_BYTES_MAX - 1));

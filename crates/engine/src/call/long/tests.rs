@@ -334,7 +334,7 @@ fn a_search_around_a_member_is_of_one_moment() {
 }
 
 #[test]
-fn a_range_is_stored_with_members_added_meanwhile() {
+fn a_stored_range_has_members_added_during_the_command() {
     let mut db = large();
     let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
     db.check("ZADD za -1 new", "(integer) 1");
@@ -403,7 +403,7 @@ fn a_payload_that_is_bad_changes_nothing() {
 }
 
 #[test]
-fn a_restore_happens_when_its_value_is_there() {
+fn a_restore_takes_effect_when_its_value_is_built() {
     let mut db = large();
     let line = with_payload(&mut db, "RESTORE d 700 $a");
     let Err(long) = db.begin(&line) else { panic!("it is long") };

@@ -29,7 +29,7 @@ fn a_string_that_only_grew_is_propagated() {
 }
 
 #[test]
-fn large_strings_are_changed_where_they_lie() {
+fn large_strings_are_changed_in_place() {
     let mut db = Db::new();
     db.check("SETBIT k 8388608 1", "(integer) 0").check("STRLEN k", "(integer) 1048577");
     db.check("SETBIT k 5 1", "(integer) 0").check("BITCOUNT k", "(integer) 2");

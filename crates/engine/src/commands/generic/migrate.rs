@@ -3,7 +3,7 @@
 //! ```text
 //!  keys watched, their slots frozen ── dumped and sent by another thread ── sent keys removed
 //!         ^                                                                        │
-//!         └────────────────── changed meanwhile, sent again ───────────────────────┘
+//!         └───────────────── changed since then, sent again ───────────────────────┘
 //! ```
 //!
 //! The client waits. Other clients wait only if they write to the keys' slots. Transactions

@@ -282,7 +282,7 @@ fn copy_copies_value_and_ttl() {
 }
 
 #[test]
-fn copy_refuses_in_redis_order() {
+fn copy_checks_errors_in_the_order_of_redis() {
     let mut db = with_keys(&["d"]);
     for (line, want) in [
         ("COPY d d", SAME),
@@ -314,7 +314,7 @@ fn copy_publishes_an_event_for_the_copy_only() {
 }
 
 #[test]
-fn a_copy_of_a_large_value_is_a_value_of_its_own() {
+fn a_copy_of_a_large_value_is_independent() {
     let mut db = Db::new();
     let large = "x".repeat(100_000);
     db.check(&format!("SET a {large}"), "OK");
@@ -538,7 +538,7 @@ fn object_help_lists_every_subcommand() {
 
 /// As in Redis during CLIENT PAUSE. A real server shows the same replies and counts.
 #[test]
-fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
+fn expired_keys_are_hidden_but_kept_while_the_dataset_is_frozen() {
     let mut db = Db::new();
     db.check("SET gone 1 PX 100", "OK");
     db.check("SET stays 2", "OK");

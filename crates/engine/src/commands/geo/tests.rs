@@ -31,7 +31,7 @@ fn places_are_members_with_numbers() {
 }
 
 #[test]
-fn searches_find_what_lies_within() {
+fn searches_find_the_members_within() {
     let mut db = sicily();
     db.check(
         "GEOSEARCH s FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST",
@@ -72,7 +72,7 @@ fn searches_find_the_same_in_both_encodings() {
 }
 
 #[test]
-fn a_stored_search_is_a_sorted_set_and_an_empty_one_deletes() {
+fn a_stored_search_is_a_sorted_set_and_an_empty_result_deletes_the_key() {
     let mut db = sicily();
     db.events("GEOSEARCHSTORE d s FROMLONLAT 15 37 BYRADIUS 150 km", &["geosearchstore d"]);
     db.check("ZRANGE d 0 -1", "1) \"Agrigento\"\n2) \"Catania\"");

@@ -65,7 +65,7 @@ const HDEL: Command = Command {
         group: Group::Hash,
         summary: "Removes fields of a hash. Deletes the hash if no fields are left.",
         since: "2.0.0",
-        complexity: "O(N) in the number of fields to be removed.",
+        complexity: "O(N) in the number of removed fields.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],

@@ -249,7 +249,7 @@ const LPOS: Command = Command {
         group: Group::List,
         summary: "Returns the indexes of elements that equal a value.",
         since: "6.0.6",
-        complexity: "O(N) in the number of elements looked at.",
+        complexity: "O(N) in the number of examined elements.",
         arity: -3,
         flags: Flags::READONLY,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],

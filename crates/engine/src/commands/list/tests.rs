@@ -124,7 +124,7 @@ fn lpos_counts_ranks_from_either_end() {
 }
 
 #[test]
-fn lmpop_takes_from_the_first_list_that_is_there() {
+fn lmpop_takes_from_the_first_existing_list() {
     let mut db = Db::new();
     for (line, want) in [
         ("LMPOP 0 k LEFT", "(error) ERR numkeys should be greater than 0"),
@@ -147,7 +147,7 @@ fn lmpop_takes_from_the_first_list_that_is_there() {
 }
 
 #[test]
-fn other_types_are_refused_before_anything_happens() {
+fn other_types_are_rejected_before_anything_happens() {
     let mut db = Db::new();
     let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
     db.run("SET s 1");

@@ -237,7 +237,7 @@ fn sets_are_combined() {
 }
 
 #[test]
-fn a_wrong_type_among_the_sets_is_an_error_whatever_the_others_are() {
+fn a_wrong_type_among_the_sets_is_an_error_even_if_another_is_missing() {
     let mut db = Db::new();
     db.run("SET str x");
     for line in [

@@ -188,7 +188,7 @@ fn algebra_weighs_and_aggregates_sorted_sets_and_plain_ones() {
 }
 
 #[test]
-fn members_are_the_same_in_whatever_form_the_sets_hold_them() {
+fn members_are_equal_across_encodings() {
     let mut db = Db::new();
     db.check("SADD ints 5 10 9", "(integer) 3").check("SADD strs 5 a 007", "(integer) 3");
     db.check("ZADD z 1 5 2 a 1 9", "(integer) 3");

@@ -102,7 +102,7 @@ pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
     reply.bulk(key);
 }
 
-/// An ID whose entry was deleted meanwhile.
+/// An ID whose entry has been deleted.
 pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
     reply.array(2);
     reply_id(reply, id);

@@ -1,6 +1,6 @@
 //! Streams compared with replies, effects and events recorded from a real server. Where 7.2 differs
 //! from the recording (consumers are created at their first read, an error names the command), the
-//! transcript contains the behaviour of 7.2.
+//! transcript contains the behavior of 7.2.
 
 use crate::testing::Db;
 

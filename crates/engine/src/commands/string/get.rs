@@ -124,7 +124,7 @@ const GETEX: Command = Command {
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1)
             .read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))
-            .noted("counts as an update for the sake of the deadline")],
+            .noted("counts as an update because it can change the TTL")],
         args: &[
             Arg::key("key"),
             Arg::one_of(

@@ -99,7 +99,8 @@ impl Waiter {
             match self.transit(WAITING, ENDED) {
                 Ok(_) => return true,
                 Err(ENDED) => return false,
-                // Another thread runs the command again, and does not wait for anything meanwhile.
+                // Another thread is running the command again, and does not wait for anything while
+                // it does.
                 Err(_) => std::thread::yield_now(),
             }
         }

@@ -115,7 +115,7 @@ pub struct CutOptions {
     pub compresses: bool,
     /// Maximum number of bytes that are encoded and not written. Beyond it the cut is given up.
     pub queue_bytes_max: u64,
-    /// Estimated size of the dataset, to estimate the size of tables that are flushed meanwhile.
+    /// Estimated size of the dataset, to estimate the size of tables that are flushed during the cut.
     pub dataset_bytes: u64,
 }
 

@@ -29,8 +29,9 @@ impl Hasher for IdentityHasher {
     }
 
     fn write_u64(&mut self, hash: u64) {
-        // A table's positions are the high bits of the hashes, and a walk leaves few different
-        // ones.
+        // The high bits of a hash are its position in the table. The keys that a walk has not reached
+        // differ little in these bits, so they are rotated away from the top bits, which `HashSet`
+        // uses as a tag.
         self.0 = hash.rotate_left(32);
     }
 }

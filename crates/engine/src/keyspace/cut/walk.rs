@@ -220,7 +220,7 @@ fn bite(
                 output.add(*origin, &EntryRef(entry), env, how);
             }
         });
-        // More than one step was handed over meanwhile.
+        // More than one step was handed over in the meantime.
         bytes += output.len().checked_sub(before).unwrap_or(BITE_BYTES);
         progress.cursor = if next == 0 { SCAN_END } else { next };
         if next == 0 {

@@ -1,4 +1,4 @@
-//! Waiting for a slot that another thread holds, and what the thread does meanwhile.
+//! Waiting for a slot that another thread holds, and the work that the thread does while it waits.
 
 use super::SPIN_ROUNDS;
 use crate::keyspace::{Database, SlotGuard, SlotId};

@@ -29,7 +29,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Up to `count` keys of a slot, which is locked meanwhile. Expired keys that were not removed are among
+    /// Up to `count` keys of a slot, which is locked during the call. Expired keys that were not removed are among
     /// them. O(keys returned).
     pub fn keys_of_slot(&self, db: DbIndex, slot: SlotId, count: usize) -> Vec<Vec<u8>> {
         self.assert_holds_nothing();
@@ -68,9 +68,9 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Visits at least `count` keys, in whole buckets, from `cursor` on, and returns the next
-    /// cursor: 0 at the end. Keys that exist throughout a full iteration are visited exactly once,
-    /// even if tables grow or shrink meanwhile. Expired keys are not visited.
+    /// Visits at least `count` keys, in whole buckets, from `cursor` on, and returns the next cursor: 0 at the end.
+    /// Keys that exist throughout a full iteration are visited exactly once, even if tables grow or shrink during it.
+    /// Expired keys are not visited.
     ///
     /// A cursor is `slot * 2^24 + position`, where a position is a point in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {

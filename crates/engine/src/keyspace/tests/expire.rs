@@ -34,7 +34,7 @@ fn sweepers_together_remove_exactly_the_expired_keys() {
 }
 
 #[test]
-fn a_slot_that_was_never_walked_does_not_rest_whatever_the_time() {
+fn a_slot_that_was_never_walked_does_not_rest_at_any_time() {
     // The end of a slot's rest is stored in 32 bits, which wrap every 50 days.
     for now in [1_u64 << 31, (1 << 31) + 5_000, (1 << 32) - 5_000, 1 << 32, 1_795_265_467_136] {
         let world = World::new();
@@ -97,7 +97,7 @@ fn finish(world: &World, sweeper: &mut Sweeper) {
 }
 
 #[test]
-fn a_ttl_set_behind_a_running_walk_is_kept() {
+fn a_ttl_set_after_a_running_walk_has_passed_is_kept() {
     let world = World::new();
     let mut sweeper = half_walked(&world);
     for n in 0..100 {
@@ -114,7 +114,7 @@ fn a_ttl_set_behind_a_running_walk_is_kept() {
 }
 
 #[test]
-fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
+fn a_walk_survives_swapdb_and_flush() {
     for swap in [true, false] {
         let world = World::new();
         let mut sweeper = half_walked(&world);
@@ -160,7 +160,7 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 }
 
 #[test]
-fn every_expired_or_evicted_key_is_a_transaction_of_its_own() {
+fn every_expired_or_evicted_key_is_a_separate_transaction() {
     use crate::env::effect::Hooks;
     use crate::testing::take_transactions;
     let world = World::new();

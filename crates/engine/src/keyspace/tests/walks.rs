@@ -193,7 +193,7 @@ fn commands_on_whole_databases_mark_the_slots_they_changed() {
 }
 
 #[test]
-fn the_contents_of_another_keyspace_take_the_place_of_all_there_are() {
+fn the_contents_of_another_keyspace_replace_all_databases() {
     let (ours, theirs) = (World::new(), World::new());
     for n in 0..500 {
         ours.set(&name(n), (n % 3 == 0).then_some(5000));

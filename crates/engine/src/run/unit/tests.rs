@@ -29,7 +29,7 @@ fn the_effects_of_a_unit_share_a_ticket() {
 }
 
 #[test]
-fn an_error_within_a_unit_leaves_the_others_as_they_are() {
+fn an_error_within_a_unit_does_not_affect_other_commands() {
     let mut db = Db::new();
     db.unit(
         &["SET a x", "LPUSH a 1", "INCR a", "SET b y"],
@@ -44,7 +44,7 @@ fn an_error_within_a_unit_leaves_the_others_as_they_are() {
 }
 
 #[test]
-fn a_key_that_has_expired_is_removed_in_its_place_among_the_effects() {
+fn an_expired_key_is_removed_at_its_position_among_the_effects() {
     let mut db = Db::new();
     db.check("SET a 1 PX 500", "OK");
     db.at(1500).unit(
@@ -55,7 +55,7 @@ fn a_key_that_has_expired_is_removed_in_its_place_among_the_effects() {
 }
 
 #[test]
-fn blocking_commands_within_a_unit_have_waited_in_vain() {
+fn blocking_commands_within_a_unit_reply_null_at_once() {
     let mut db = Db::new();
     db.unit(&["BLPOP none 0", "BLMOVE none other LEFT LEFT 0"], &["(nil)", "(nil)"], &[]);
 }
@@ -94,7 +94,7 @@ fn survives(before: &[&str], line: &str, wanted: bool) {
 }
 
 #[test]
-fn a_watch_sees_what_changes_the_key_and_nothing_else() {
+fn a_watch_sees_only_changes_of_the_key() {
     for line in ["SET k y", "APPEND k ''", "DEL k", "EXPIRE k 9", "RENAME k l", "RENAME l k"] {
         survives(&["SET k x", "SET l x"], line, false);
     }
@@ -117,7 +117,7 @@ fn a_watch_sees_what_changes_the_key_and_nothing_else() {
 }
 
 #[test]
-fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
+fn an_expired_key_breaks_its_watch_however_it_is_removed() {
     let removers: [fn(&mut Db); 3] = [
         |_| {},
         |db| _ = db.run("GET k"),
@@ -139,7 +139,7 @@ fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
 }
 
 #[test]
-fn removing_a_stale_key_is_no_change_and_later_changes_are() {
+fn removing_a_stale_key_is_not_a_change_but_later_changes_are() {
     for (line, wanted) in
         [("GET other", true), ("GET k", true), ("FLUSHALL", true), ("SET k y", false)]
     {
@@ -199,7 +199,7 @@ fn watching_a_key_twice_is_one_watch() {
 }
 
 #[test]
-fn what_a_transaction_changes_itself_does_not_break_it() {
+fn a_transaction_is_not_broken_by_its_own_changes() {
     let mut db = Db::new();
     let mut watches = watches();
     db.watch("k", &mut watches);

@@ -192,10 +192,9 @@ impl Hash {
         }
     }
 
-    /// Visits about `count` fields from `cursor` on, and returns the next cursor. 0 is the start
-    /// and the end. Fields that exist throughout an iteration are visited at least once, even if
-    /// the hash changes meanwhile, and exactly once if it does not. Compact encodings are visited
-    /// whole.
+    /// Visits about `count` fields from `cursor` on, and returns the next cursor. 0 is the start and the end. Fields
+    /// that exist throughout an iteration are visited at least once, even if the hash changes during it, and exactly
+    /// once if the hash does not change. Compact encodings are visited whole.
     pub fn scan(
         &self,
         mut cursor: u64,

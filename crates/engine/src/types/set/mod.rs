@@ -344,9 +344,9 @@ impl Set {
         }
     }
 
-    /// One step of an iteration: visits about `count` members from `cursor` on and returns the next
-    /// cursor, 0 at the end. Compact sets are visited whole. Members that exist throughout an
-    /// iteration are visited at least once, whatever is added and removed meanwhile.
+    /// One step of an iteration: visits about `count` members from `cursor` on and returns the next cursor, 0 at the
+    /// end. Compact sets are visited whole. Members that exist throughout an iteration are visited at least once,
+    /// whatever is added and removed during it.
     pub fn scan<'a>(&'a self, cursor: u64, count: u64, mut visit: impl FnMut(Member<'a>)) -> u64 {
         let Members::Table(table) = &self.0 else {
             self.each(visit);

@@ -75,7 +75,7 @@ impl<D: Disk> Handle<D> {
             self.has_failed.store(true, Ordering::SeqCst);
             return Err(error);
         }
-        // A sync that began earlier may have failed meanwhile.
+        // A sync that began earlier may have failed in the meantime.
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("what was written before is lost"));
         }

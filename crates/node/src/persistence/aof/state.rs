@@ -237,8 +237,8 @@ impl<D: Disk> Aof<D> {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// Locks the files in `home`, if this server has not locked them. If another server holds the
-    /// lock, waits at most `wait`; other threads need not wait meanwhile, see [`lock::acquire`].
+    /// Locks the files in `home`, if this server has not locked them. If another server holds the lock, waits at most
+    /// `wait`; other threads need not wait during that time, see [`lock::acquire`].
     ///
     /// # Errors
     /// Another server holds the lock, or the files cannot be locked.
@@ -255,8 +255,8 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// The base is complete, so the file is usable from now on. Has no effect if the file was
-    /// switched off meanwhile.
+    /// The base is complete, so the file is usable from now on. Has no effect if the file was switched off in the
+    /// meantime.
     pub(super) fn end_wait_for_base(&self) {
         let (waits, on) = (AofMode::WaitsForBase as u8, AofMode::On as u8);
         // It fails for any other mode, which must stay.

@@ -11,7 +11,7 @@ use brisk_engine::keyspace::Ticket;
 #[inline]
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.persistence.aof;
-    // Held output is sent first, also when the file was switched off meanwhile.
+    // Held output is sent first, even if the file was switched off in the meantime.
     !session.output.durability_queue().is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
         || (session.replication.durability().replicas().is_some()
@@ -24,7 +24,7 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
 }
 
 /// Reports whether the requested durability can no longer be reached. The stream is not the one
-/// that the session's replies show: this server was a replica meanwhile, or had no replica for a
+/// that the session's replies show: this server was a replica in between, or had no replica for a
 /// long time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();

@@ -6,7 +6,7 @@
 //! `always`, fdatasync follows each write while the next batch is collected. If the disk is fast,
 //! the worker calls it, since its clients wait for it anyway. Otherwise the thread calls it, so
 //! that the worker can serve clients that wait for nothing. With `everysec` another thread calls
-//! it, so that writing continues meanwhile.
+//! it, so that writing continues during the sync.
 
 use super::file::{File, Handle, Trouble};
 use super::state::{Aof, Level, Work};

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_queue_that_is_given_up() {
+    fn an_abandoned_queue_blocks_neither_side() {
         let queue = Queue::default();
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| while queue.put(part(0, BYTES_MAX / 4)) {});

@@ -87,8 +87,8 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
 }
 
 /// Loads the snapshot at the beginning of an append-only file at startup, including keys that have
-/// expired meanwhile: following commands may use them. Returns the end of the snapshot in the file,
-/// and the sources of its libraries. O(snapshot).
+/// expired since: following commands may use them. Returns the end of the snapshot in the file, and
+/// the sources of its libraries. O(snapshot).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -146,8 +146,8 @@ pub struct Lineage {
     pub db: Option<DbNumber>,
 }
 
-/// Loads a dataset that a primary has sent, including expired keys: the primary removes them. The
-/// gate rejects commands that access keys meanwhile. O(file).
+/// Loads a dataset that a primary has sent, including expired keys: the primary removes them.
+/// During the load, the gate rejects commands that access keys. O(file).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -194,7 +194,7 @@ struct LoadParameters<'k> {
 }
 
 impl LoadParameters<'_> {
-    /// Loads everything: later commands delete the keys that have expired meanwhile.
+    /// Loads everything: later commands delete the keys that have expired in the meantime.
     fn repeating(keyspace: &Keyspace, settings: Settings) -> LoadParameters<'_> {
         let (now, duplicate) = (UnixMs(0), Duplicate::Refuse);
         LoadParameters {

@@ -40,7 +40,7 @@ impl ReplayError {
                 "Unknown command '{name}' reading the append only file {file}, before byte {before}"
             ),
             Unreplayable::Database { number: u32::MAX, .. } => format!(
-                "The append only file {file} selects what is no database before byte {before}"
+                "The append only file {file} selects an invalid database before byte {before}"
             ),
             Unreplayable::Database { number, count } => format!(
                 "The append only file {file} selects database {number} before byte {before}, and this server \

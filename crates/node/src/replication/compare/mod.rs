@@ -170,7 +170,7 @@ impl Comparer {
     }
 }
 
-/// Ends the comparison; it starts again if a repair was requested meanwhile.
+/// Ends the comparison; it starts again if a repair was requested in the meantime.
 fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     let finding = Finding { ended_ms: brisk_reactor::unix_ms(), ..finding };
     if !core.shared.replication.comparison.end(finding, heals) {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_markers_can_be_parsed() {
         let lens = DigestContext { secret: HashKey { k0: 1, k1: u64::MAX }, now: UnixMs(77) };
         let (db, slot) = (DbNumber(3), SlotId::new(16_380));
         let digests = vec![Some(0), None, Some(u64::MAX), Some(5)];
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_not_taken_for_one() {
+    fn other_texts_are_not_parsed_as_markers() {
         for other in [
             "",
             "hello",

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_count_for_their_round_only_and_one_may_be_asked_to_heal_on_the_way() {
+    fn reports_count_only_for_their_round_and_healing_can_be_added() {
         let comparison = Comparison::default();
         assert!(!comparison.is_requested());
         assert_eq!((comparison.request(false), comparison.heals()), (1, false));

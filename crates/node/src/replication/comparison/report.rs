@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_understood() {
+    fn written_reports_can_be_parsed() {
         let mut report = ComparisonReport {
             round: u64::MAX,
             followers: 2,

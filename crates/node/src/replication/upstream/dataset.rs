@@ -248,7 +248,7 @@ fn leave_history(shared: &Shared) {
     shared.replication.forget_backlog();
 }
 
-/// Replaces the keyspace by the one that was loaded meanwhile.
+/// Replaces the keyspace with the newly loaded one.
 fn swap(
     thread: &UpstreamThread,
     loaded: Beside,

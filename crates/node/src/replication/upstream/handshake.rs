@@ -244,7 +244,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         }
         // Older servers reject options that they do not know. That is harmless.
         if denies(b"-NOAUTH") || denies(b"-NOPERM") {
-            let what = format!("{} refused to hear of this replica", primary.title);
+            let what = format!("{} rejected REPLCONF", primary.title);
             return Err(refused(&what, &reply));
         }
     }
@@ -286,8 +286,9 @@ fn parse_reply(reply: &[u8], primary: PrimaryWords) -> Result<PsyncReply, Failur
             let wrong = || refused(&what, reply);
             let offset = Offset::checked(number.ok_or_else(wrong)?).ok_or_else(|| {
                 let (title, most) = (primary.title, Offset::MAX);
-                let what =
-                    format!("{title} replied with an offset above {most}, it cannot be followed");
+                let what = format!(
+                    "{title} replied with an offset above {most}: cannot replicate from it"
+                );
                 refused(&what, reply)
             })?;
             Ok(PsyncReply::Full { id: String::from_utf8_lossy(id).into_owned(), offset })

@@ -493,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_whose_links_do_not_last_come_ever_more_rarely() {
+    fn copies_over_unstable_links_are_requested_at_growing_intervals() {
         let copies = Copies::default();
         let delays = |usual: Duration| {
             let delay = |_| {

@@ -117,8 +117,8 @@ impl TransactionSearch {
     }
 }
 
-/// Encodes the requests of `part` in the form of the append-only file. Bytes that are no request and requests
-/// for which `is_left_out` returns true are left out. O(bytes).
+/// Encodes the requests of `part` in the form of the append-only file. Bytes that are not a request and requests for
+/// which `is_left_out` returns true are left out. O(bytes).
 pub(super) fn encoded(
     mut part: &[u8],
     limits: &Limits,

@@ -104,7 +104,7 @@ fn damaged(file: &[u8]) -> Option<(u64, Option<u64>)> {
 }
 
 #[test]
-fn everything_that_may_stand_in_a_file_is_read() {
+fn everything_that_a_file_may_contain_is_read() {
     let file = [
         &b"#TS:1628217470\r\n# a remark\r\n"[..],
         &commands(&["SELECT 0", "MULTI", "SET k v", "EXEC"]),
@@ -139,7 +139,7 @@ fn everything_that_may_stand_in_a_file_is_read() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_whole_up_to_its_last_whole_command() {
+fn a_truncated_file_is_valid_up_to_its_last_complete_command() {
     let file = commands(&["SET k v", "DEL k", "PING"]);
     let ends: Vec<u64> = ["SET k v", "DEL k", "PING"]
         .iter()
@@ -156,7 +156,7 @@ fn a_file_cut_anywhere_is_whole_up_to_its_last_whole_command() {
 }
 
 #[test]
-fn a_file_cut_in_a_batch_or_its_line_is_whole_up_to_that_line() {
+fn a_file_truncated_in_a_batch_or_its_line_is_valid_up_to_that_line() {
     let first = batch(1, &["SET k v", "SET l w"]);
     let file =
         [first.clone(), b"#TS:1628217470\r\n".to_vec(), batch(2, &["DEL k", "DEL l"])].concat();
@@ -190,7 +190,7 @@ fn a_last_batch_cut_by_a_crash_is_torn() {
 }
 
 #[test]
-fn a_changed_batch_before_a_whole_one_is_damage() {
+fn a_changed_batch_before_a_complete_one_is_damage() {
     let first = batch(1, &["SET k v", "SET l w"]);
     let line = "#B:1:54:xxxxxxxx\r\n".len();
     let file = [&first[..], &batch(2, &["DEL k"])].concat();
@@ -344,7 +344,7 @@ fn an_announced_length_takes_no_memory() {
 }
 
 #[test]
-fn lines_that_claim_one_another_do_not_take_long() {
+fn nested_claims_of_lines_do_not_take_long() {
     let line = b"#B:1:99999999:00000000\r\n";
     let file = line.repeat(100_000);
     // The search gives up, so nothing may be truncated.
@@ -376,7 +376,7 @@ fn continuing_file(batches: &[(u64, &str)]) -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn a_whole_batch_after_a_bad_one_is_damage_only_if_the_bad_one_was_on_the_disk() {
+fn a_complete_batch_after_a_bad_one_is_damage_only_if_the_bad_one_was_synced() {
     const LEN: u64 = 67;
     let line = "SET k v";
     let (file, starts) = continuing_file(&[(0, line), (0, line), (0, line)]);

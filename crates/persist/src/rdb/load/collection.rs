@@ -25,7 +25,7 @@ const EXPIRE_TIME_MAX: u64 = i64::MAX as u64;
 const DUPLICATE_FIELD: &str = "a hash has a field twice";
 const DUPLICATE_MEMBER: &str = "a set has a member twice";
 const DUPLICATE_SCORED: &str = "a sorted set has a member twice";
-const NO_NUMBER: &str = "a score is no number";
+const NO_NUMBER: &str = "a score is not a number";
 
 impl<I: Input> Decoder<I> {
     pub(super) fn list(&mut self, kind: u8) -> Result<Vec<ListNode>, LoadError> {
@@ -254,7 +254,7 @@ impl<I: Input> Decoder<I> {
         if len.is_multiple_of(of) {
             Ok(())
         } else {
-            Err(self.malformed("a compact value's last element lacks what belongs to it"))
+            Err(self.malformed("a packed value ends with an incomplete group of elements"))
         }
     }
 }

@@ -18,7 +18,7 @@ impl<I: Input> Decoder<I> {
         let mut stream = StreamValue::default();
         let greatest = self.blocks(&mut stream)?;
         if self.length()? != stream.len {
-            return Err(self.malformed("a stream's length is not that of its entries"));
+            return Err(self.malformed("a stream's length does not match its entries"));
         }
         stream.last_id = self.id()?;
         if greatest.is_some_and(|id| id > stream.last_id) {
@@ -58,7 +58,7 @@ impl<I: Input> Decoder<I> {
         for _ in 0..self.length()? {
             let id = self.string()?;
             let Ok(id) = id.as_slice().try_into().map(StreamId::from_bytes) else {
-                return Err(self.malformed("a stream block's id has not 16 bytes"));
+                return Err(self.malformed("the ID of a stream block is not 16 bytes long"));
             };
             let entries = self.listpack(None)?;
             let tally = Tally::of(id, &entries).map_err(|error| self.malformed(error.what))?;
@@ -147,7 +147,9 @@ impl<I: Input> Decoder<I> {
             let id = self.raw_id()?;
             let pending = &mut stream.pending[pending_start..];
             let Ok(position) = pending.binary_search_by_key(&id, |entry| entry.id) else {
-                return Err(self.malformed("a consumer's pending entry is not the group's"));
+                return Err(
+                    self.malformed("a consumer has a pending entry that its group does not have")
+                );
             };
             if pending[position].consumer != NO_CONSUMER {
                 return Err(self.malformed("a pending entry has two owners"));
@@ -162,7 +164,7 @@ impl<I: Input> Decoder<I> {
             return Ok(());
         }
         let names: Strings = stream.groups().map(|group| group.name).collect();
-        self.require_unique(&names, 1, "a stream has two groups of one name")
+        self.require_unique(&names, 1, "a stream has two groups with the same name")
     }
 }
 

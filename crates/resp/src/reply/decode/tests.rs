@@ -53,7 +53,7 @@ fn attributes_stay_with_the_value_that_follows() {
 }
 
 #[test]
-fn what_is_no_reply_is_refused() {
+fn malformed_replies_are_rejected() {
     use ReplyError::*;
     for (input, error) in [
         (&b"\r\n"[..], UnknownType(b'\r')),

@@ -196,7 +196,7 @@ fn own_node(shared: &Shared, basis: &ChangeBasis<'_>) -> OwnNode {
     OwnNode { id: basis.own.id, has_keys: shared.keyspace.key_count(DbIndex::FIRST) > 0 }
 }
 
-/// The id of a node. Bytes that are no text are no id, and the error shows them replaced.
+/// The id of a node. Bytes that are not text are not an id, and the error shows them replaced.
 fn node_argument(args: &mut Args<'_>) -> Result<String> {
     Ok(String::from_utf8_lossy(args.bytes()?).into_owned())
 }

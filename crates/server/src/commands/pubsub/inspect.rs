@@ -132,8 +132,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "NUMSUB [<channel> ...]",
         "    Return the number of subscribers of each channel, without pattern subscribers.",
         "SHARDCHANNELS [<pattern>]",
-        "    List the shard channels that anybody listens to, those that fit <pattern> if it is \
-         given.",
+        "    List the shard channels with subscribers that match <pattern> (default: all).",
         "SHARDNUMSUB [<shardchannel> ...]",
         "    Return the number of subscribers of each shard channel.",
     ]))

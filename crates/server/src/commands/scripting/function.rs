@@ -20,8 +20,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "LOAD [REPLACE] <code>",
         "    Load a library; REPLACE replaces a library of the same name.",
         "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
-        "    Add the libraries of a payload: to those that are there (APPEND, the default), in place \
-         of those of the same names (REPLACE), or of all (FLUSH).",
+        "    Load the libraries of a payload. APPEND (the default) fails if a library of the same \
+         name exists, REPLACE replaces it, and FLUSH deletes all libraries first.",
         "STATS",
         "    Show the slow function that is running, and statistics of the engine.",
     ]))

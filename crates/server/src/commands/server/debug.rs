@@ -74,7 +74,7 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let work = move |core: &mut Core| sleep_until(core, until);
         shared.mailboxes.send(other, Message::Run(Work(Box::new(work))));
     }
-    // A transaction holds its keys meanwhile.
+    // A transaction holds its keys during the sleep.
     match call.in_exec() {
         true => std::thread::sleep(duration),
         false => sleep_until(call.core, until),
@@ -210,7 +210,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "    Create keys <prefix>:<number> (key:<number>) that do not exist yet, with values",
         "    of <size> bytes.",
         "PROTOCOL <type>",
-        "    Answer with a value of this type: string, integer, double, bignum, null, array,",
+        "    Reply with a value of this type: string, integer, double, bignum, null, array,",
         "    set, map, attrib, push, verbatim, true, false.",
         "QUICKLIST-PACKED-THRESHOLD <size>",
         "    Minimum size of list elements that get separate nodes; 0 for the default.",
@@ -219,8 +219,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "LOADAOF",
         "    Flush the append-only file, delete the dataset and load it again.",
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
-        "    Save the dataset to the snapshot file, forget it and load the file again; without",
-        "    saving first, or beside the keys that are there, whose values MERGE replaces.",
+        "    Save the dataset to the snapshot file, delete it from memory and load the file again.",
+        "    NOSAVE does not save first. NOFLUSH keeps the current keys; MERGE replaces their values.",
         "REPLICATE <command> [<argument> ...]",
         "    Send a command to the replicas without executing it here.",
         "REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>",

@@ -149,8 +149,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "RESET [<event> ...]",
         "    Delete the spikes of these events, or of all events.",
         "HISTOGRAM [<command> ...]",
-        "    Show how the durations of these commands are distributed, of all commands that have",
-        "    run if none is named: microseconds, and how many calls took no longer.",
+        "    Show the cumulative latency distribution of these commands (default: of all commands",
+        "    that have run): microseconds, and the number of calls that took at most that long.",
     ]))
 }
 

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_wider_than_its_columns_goes_on_below() {
+    fn a_graph_wider_than_its_columns_continues_below() {
         let many: Vec<(u64, u64)> = (0..100).map(|at| (at, at)).collect();
         let drawn = graph("command", &series(&many), 100);
         assert!(drawn.lines().all(|line| line.len() <= COLUMNS));

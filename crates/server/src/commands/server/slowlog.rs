@@ -52,7 +52,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
         "GET [<count>]",
         "    Show the latest <count> entries (10 unless given, -1 for all), the latest first:",
-        "    id, when it ended (Unix time), duration in microseconds, the words of the command,",
+        "    id, end (Unix time), duration in microseconds, arguments of the command,",
         "    the client's address, the client's name.",
         "LEN",
         "    Count the entries.",
@@ -78,7 +78,7 @@ const GET: Command = Command {
         arity: -2,
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
         args: &[Arg::integer("count").optional()],
-        history: &[("4.0.0", "Entries name the client's address and its name.")],
+        history: &[("4.0.0", "Entries have the address and the name of the client.")],
         ..SUBCOMMAND
     },
     run: get,

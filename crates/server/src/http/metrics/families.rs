@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_stand_together_and_both_formats_name_them_their_way() {
+    fn samples_of_a_family_are_adjacent_and_named_by_format() {
         let families = || {
             let mut families = Families::default();
             let calls = ("a_total", Kind::Counter, "Says \"a\" and \\.");

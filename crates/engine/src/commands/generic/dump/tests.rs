@@ -76,7 +76,7 @@ fn values_of_every_type_and_encoding_are_restored_as_they_were() {
 }
 
 #[test]
-fn what_is_restored_is_dumped_as_the_same_bytes() {
+fn a_restored_value_is_dumped_as_the_same_bytes() {
     let mut db = Db::new();
     // Compressed payloads differ, because compressors differ, and so do hash tables, which have no
     // order.
@@ -89,7 +89,7 @@ fn what_is_restored_is_dumped_as_the_same_bytes() {
 }
 
 #[test]
-fn what_is_dumped_is_restored_as_the_same_value() {
+fn a_dumped_value_is_restored_as_the_same_value() {
     let mut db = Db::new();
     for row in rows() {
         restore(&mut db, "k", &row.payload);
@@ -130,7 +130,7 @@ fn encodings_beyond_the_limits_are_converted() {
 }
 
 #[test]
-fn a_stream_keeps_its_groups_and_what_is_pending() {
+fn a_stream_keeps_its_groups_and_pending_entries() {
     let mut db = Db::new();
     restore(&mut db, "stream", &row("stream").payload);
     db.check("XLEN stream", "(integer) 4");
@@ -274,7 +274,7 @@ fn a_ttl_is_relative_or_absolute_and_in_the_past_deletes_the_key() {
 }
 
 #[test]
-fn what_is_propagated_has_an_absolute_time() {
+fn a_propagated_restore_has_an_absolute_time() {
     let mut db = Db::new();
     let quoted = r#""\x00\x05hello\n\x00cr\xdfve4 \n""#;
     let later = format!("restore k 11000 {quoted} REPLACE ABSTTL");

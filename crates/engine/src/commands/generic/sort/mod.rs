@@ -368,7 +368,7 @@ const SORT: Command = Command {
             KeySpec::unknown()
                 .overwrite(KeyFlags::UPDATE)
                 .found_by(destination)
-                .noted("STORE may stand anywhere."),
+                .noted("STORE may be at any position."),
         ],
         args: &[
             Arg::key("key"),

@@ -73,7 +73,7 @@ fn only_numbers_can_be_sorted_by_number() {
 }
 
 #[test]
-fn an_order_that_is_there_already_can_be_kept() {
+fn an_existing_order_can_be_kept() {
     let mut db = numbers();
     db.run("ZADD z 3 a 2 b 1 c");
     for (line, want) in [
@@ -181,7 +181,7 @@ fn arguments_are_checked_before_the_key() {
 }
 
 #[test]
-fn a_window_of_many_is_that_of_the_whole_order() {
+fn a_window_of_many_elements_equals_that_part_of_the_sorted_list() {
     let mut db = Db::new();
     let mut numbers: Vec<u64> = (0..2000).map(|i| i * 7919 % 5000).collect();
     for chunk in numbers.chunks(100) {
@@ -198,7 +198,7 @@ fn a_window_of_many_is_that_of_the_whole_order() {
 }
 
 #[test]
-fn the_key_of_store_is_found_among_the_words() {
+fn the_key_of_store_is_found_among_the_arguments() {
     for (line, want) in [
         ("SORT a", vec![1]),
         ("SORT a BY w_* GET x_* STORE d", vec![1, 7]),

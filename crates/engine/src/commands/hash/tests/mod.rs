@@ -34,7 +34,7 @@ fn a_rejected_change_creates_no_key() {
     db.check("EXISTS h", "(integer) 0");
 }
 
-/// Fields of a table, all of which a full iteration visits, whatever changes meanwhile.
+/// Fields of a table, all of which a full iteration visits, whatever changes during it.
 #[test]
 fn a_scan_shows_the_fields_that_stay_while_the_hash_grows_and_shrinks() {
     let mut db = Db::new();

@@ -274,8 +274,8 @@ impl Tracking {
         env.set_hooks(Hooks::INVALIDATE, true);
     }
 
-    /// Forgets all keys. No other thread runs a command on keys meanwhile, but other threads may
-    /// call [`Tracking::trim`].
+    /// Forgets all keys. During the call, no other thread runs a command on keys, but other threads may call
+    /// [`Tracking::trim`].
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
             let tables: Vec<TrackingTable> =
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_changes_often_is_noted_as_its_last_client_left_it() {
+    fn a_key_that_changes_often_is_recorded_in_its_last_state() {
         let name = |i: u64| KeyName::from_slice(&i.to_le_bytes());
         let mut all = Vec::new();
         (0..200_000).for_each(|i| note_changed(&mut all, (name(i % 100), i)));

@@ -172,7 +172,7 @@ fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static 
 }
 
 #[test]
-fn each_failure_is_told_loses_nothing_and_can_be_mended() {
+fn each_failure_is_reported_loses_nothing_and_a_later_attempt_succeeds() {
     let sizes = ["len_of", "len_of"];
     // History is removed, and a manifest that no longer names it is written.
     let tidied = ["remove", "remove", "create", "write", "sync", "rename", "sync_dir"];

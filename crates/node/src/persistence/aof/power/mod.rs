@@ -28,7 +28,7 @@ fn env_number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_was_promised_is_there_after_any_loss_of_power() {
+fn acknowledged_writes_survive_any_loss_of_power() {
     if let Some(seed) = env_number("BRISK_POWER_SEED") {
         run(seed);
         return;

@@ -27,12 +27,12 @@ pub(super) const KILL: Command = Command {
             ],
         )],
         history: &[
-            ("2.8.12", "Filters, in pairs of words."),
-            ("2.8.12", "The filter `ID`."),
-            ("3.2.0", "The type `master`."),
-            ("5.0.0", "The type `replica`; `slave` still works."),
-            ("6.2.0", "The filter `LADDR`."),
-            ("8.0.0", "The filter `MAXAGE`."),
+            ("2.8.12", "Accepts filters."),
+            ("2.8.12", "Accepts the filter `ID`."),
+            ("3.2.0", "Accepts the type `master`."),
+            ("5.0.0", "Accepts the type `replica`; `slave` is still accepted."),
+            ("6.2.0", "Accepts the filter `LADDR`."),
+            ("8.0.0", "Accepts the filter `MAXAGE`."),
         ],
         ..ROW
     },
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_and_an_address_look_at_nobody_else() {
+    fn filters_by_id_and_address_match_no_other_client() {
         let clients = crowd();
         let by_id = Filter { id: Some(77), ..Filter::ALL };
         assert_eq!(ids(&by_id, &clients), [77]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_looks_at_its_own_sessions_only() {
+    fn a_filter_by_user_matches_the_sessions_of_that_user_only() {
         let clients = crowd();
         let table = Box::leak(Box::new(crate::commands::table(&[]).unwrap().0));
         let vocabulary = Vocabulary { table, channels: Default::default() };
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_not_found_and_leaves_nothing() {
+    fn a_removed_client_is_not_found_and_leaves_nothing() {
         let clients = crowd();
         for id in 1..=CLIENTS {
             clients.remove(&clients.find(id).unwrap());

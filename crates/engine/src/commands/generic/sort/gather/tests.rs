@@ -155,7 +155,7 @@ fn the_reply_is_of_one_moment_although_keys_change() {
 }
 
 #[test]
-fn slots_that_change_without_another_result_are_no_reason_to_start_again() {
+fn changes_without_effect_on_the_result_do_not_restart_the_command() {
     let mut db = weighted();
     let want = db.run(FIRST);
     let Err(long) = db.begin(FIRST) else { panic!("it is long") };
@@ -235,7 +235,7 @@ fn keys_that_change_all_the_time_are_read_at_once_in_the_end() {
 }
 
 #[test]
-fn several_at_a_time_do_not_disturb_each_other() {
+fn several_long_commands_at_a_time_are_independent() {
     let mut db = weighted();
     let Err(first) = db.begin(FIRST) else { panic!("it is long") };
     let Err(second) = db.begin(FIRST) else { panic!("it is long") };
