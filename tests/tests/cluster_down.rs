@@ -116,8 +116,8 @@ fn a_failed_primary_takes_the_cluster_down_as_on_redis() {
     let survivor = Survivor::begin(cluster.node(own));
     cluster.kill(lost);
     let mut conn = survivor.observe(&mut seen);
-    let log = cluster.node(own).log();
-    assert!(log.contains("has failed: it has no lease; 5461 slots are not served"), "{log}");
+    let line = "has failed: it has no lease; 5461 slots are not served";
+    wait_until("the failure to be logged", || cluster.node(own).log().contains(line));
     cluster.restart(lost);
     observe_return(&mut conn, &mut seen);
     assert_eq!(seen, expected);

@@ -165,8 +165,8 @@ fn raised_limits_save_as_much_as_estimated() {
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
         // Tables of Brisk are little larger than listpacks, so this is a small difference of large numbers: it may also
-        // be off by two hundredths of the data.
-        let part = PART.max(0.02 * before.brisk / saved);
+        // be off by three hundredths of the data.
+        let part = PART.max(0.03 * before.brisk / saved);
         assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, part);
     }
 }

@@ -78,7 +78,8 @@ fn all_keys_are_found_in_both_servers() {
         // 5,000 seconds are more than an hour and less than a day.
         assert_eq!(pages.ttl.keys[2], 3000);
         assert_eq!(pages.idle.total(), 3000);
-        assert!(pages.detailed >= 200 && pages.detailed < 1000, "{}", pages.detailed);
+        // Not all, but at least all of one reply of SCAN, which has more keys if the server is slow.
+        assert!(pages.detailed >= 200 && pages.detailed < 3000, "{}", pages.detailed);
         assert!(findings.facts.used_memory.unwrap() > 0);
     }
 }
