@@ -16,6 +16,7 @@ mod outcome;
 mod package;
 mod race;
 mod readme;
+mod references;
 
 use options::Options;
 use outcome::Outcome;
@@ -32,6 +33,7 @@ checks instructions [--update] instructions per operation against those on recor
 checks package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
 checks documents               the command lines of the user documents, run in a clean Debian
 checks readme                  the README's first command starts a server
+checks references              writes the references for users, from the tables of the code
 checks bench <case|all> …      measurements next to a peer; `bench list` names the cases
 checks speed                   every data command next to the build of a recorded commit
 
@@ -98,6 +100,7 @@ fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<Out
         "hostile" => hostile::main(&options),
         "race" => race::main(&options),
         "readme" => readme::main(),
+        "references" => references::main(),
         "speed" => bench::recorded::compare_with_recorded(),
         _ => {
             println!("{HELP}");

@@ -67,8 +67,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .about("Whether clients may use MODULE, with the same values.")
         .immutable(),
     Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
-        .about("Payloads of RESTORE are always validated completely.")
-        .ignored(),
+        .about("Check values in depth when RESTORE or a file loads them.")
+        .ignored("Values are always checked in depth."),
     Directive::file_only("rename-command", rename_command)
         .about("Renames a command; an empty name disables it. May be repeated.")
         .immutable(),

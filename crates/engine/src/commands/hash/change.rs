@@ -58,7 +58,7 @@ const HSET: Command = Command {
         group: Group::Hash,
         summary: "Sets fields of a hash.",
         since: "2.0.0",
-        complexity: "O(1) for each field, so O(N) for N of them.",
+        complexity: "O(1) for each field.",
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],

@@ -162,7 +162,7 @@ const HMGET: Command = Command {
     spec: Spec {
         name: "hmget",
         summary: "Returns the values of several fields.",
-        complexity: "O(N) in the number of fields that are asked for.",
+        complexity: "O(N) in the number of requested fields.",
         arity: -3,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
         elements: ElementArgs::ALL,

@@ -121,7 +121,7 @@ const SADD: Command = Command {
         name: "sadd",
         group: Group::Set,
         summary: "Adds members to a set. Creates the key if it does not exist.",
-        complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+        complexity: "O(1) for each added member.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],

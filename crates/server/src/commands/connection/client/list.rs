@@ -36,7 +36,7 @@ pub(super) const LIST: Command = Command {
         name: "list",
         summary: "Describes connections, one per line.",
         since: "2.4.0",
-        complexity: "O(N) where N is the number of client connections",
+        complexity: "O(N) in the number of connections.",
         arity: -2,
         flags: ADMIN,
         tips: &["nondeterministic_output"],
