@@ -86,8 +86,11 @@ fn describe(out: &mut String, row: &Directive, defaults: &Config) {
         let default = match lines.as_slice() {
             [] => "none".to_owned(),
             lines => {
-                let lines: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
-                lines.join(", ")
+                let shown = |line: &String| match line.as_str() {
+                    "\"\"" => "empty".to_owned(),
+                    line => format!("`{line}`"),
+                };
+                lines.iter().map(shown).collect::<Vec<String>>().join(", ")
             }
         };
         _ = writeln!(out, "- **Default:** {default}");

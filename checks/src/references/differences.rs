@@ -1,6 +1,6 @@
 //! Intended differences from Redis 7, and from Redis 7 with `dialect valkey`.
 //!
-//! `docs/compatibility.md` lists all of them. The page of a command shows those that name it.
+//! `docs/compatibility.md` and `docs/cluster.md` list all of them. The page of a command shows those that name it.
 
 use super::text::wrapped;
 use std::fmt::Write as _;
@@ -316,6 +316,79 @@ const CONFIGURATION: &[Difference] = &[
     },
 ];
 
+/// Differences from Redis Cluster.
+const CLUSTER: &[Difference] = &[
+    Difference {
+        commands: &["cluster|nodes"],
+        text: "There is no cluster bus. CLUSTER NODES shows a bus port, but the server does not \
+               listen on it.",
+    },
+    Difference { commands: &["cluster|links"], text: "CLUSTER LINKS returns an empty array." },
+    Difference {
+        commands: &["cluster|set-config-epoch", "cluster|bumpepoch", "cluster|saveconfig"],
+        text: "One document contains all decisions. Nodes cannot disagree about slots, and there are \
+               no epochs to repair. SET-CONFIG-EPOCH, BUMPEPOCH and SAVECONFIG reply OK and change \
+               nothing.",
+    },
+    Difference {
+        commands: &[],
+        text: "A failover needs the coordinator, not a majority of primaries. So a cluster of one \
+               shard can fail over, too.",
+    },
+    Difference {
+        commands: &["cluster|meet"],
+        text: "A node that starts registers itself. CLUSTER MEET works between nodes of the same \
+               coordinator.",
+    },
+    Difference {
+        commands: &[],
+        text: "`nodes.conf` contains only the id of the node. `topology.json` next to it is a copy of \
+               the last topology.",
+    },
+    Difference {
+        commands: &[],
+        text: "A change of `cluster-node-timeout` needs a restart: `redis-cli --cluster set-timeout` \
+               is not supported.",
+    },
+    Difference {
+        commands: &[
+            "cluster|addslots",
+            "cluster|addslotsrange",
+            "cluster|delslots",
+            "cluster|delslotsrange",
+            "cluster|flushslots",
+            "cluster|failover",
+            "cluster|forget",
+            "cluster|meet",
+            "cluster|replicate",
+            "cluster|reset",
+            "cluster|setslot",
+        ],
+        text: "Commands that change the topology return after the change is committed, at most 10 s \
+               later. If the coordinator does not reply by then, the error is `ERR outcome unknown, \
+               see CLUSTER NODES`.",
+    },
+    Difference {
+        commands: &["cluster|setslot"],
+        text: "Moving slots with their keys is not supported: `redis-cli --cluster reshard`, \
+               `rebalance` and CLUSTER SETSLOT MIGRATING. Choose the number of shards when you create \
+               the cluster.",
+    },
+    Difference {
+        commands: &["cluster|failover"],
+        text: "CLUSTER FAILOVER FORCE and TAKEOVER do the same: the replica becomes the primary \
+               without the help of the old primary. It serves after `cluster-node-timeout`, when the \
+               old primary cannot serve any more. Writes that the replica does not have are lost. A \
+               replica whose dataset is not a full copy is rejected. Redis promotes such a replica, \
+               and the old primary then copies the empty dataset.",
+    },
+    Difference {
+        commands: &[],
+        text: "Other shards continue to serve during a failover that takes less than half of \
+               `cluster-node-timeout`.",
+    },
+];
+
 /// What `dialect valkey` changes, by area.
 const WITH_VALKEY: &[(&str, Difference)] = &[
     (
@@ -406,6 +479,16 @@ pub(super) fn sections() -> String {
     out
 }
 
+/// Returns the list of differences on the page about cluster mode.
+pub(super) fn from_redis_cluster() -> String {
+    let mut out = "\n".to_owned();
+    for difference in CLUSTER {
+        _ = writeln!(out, "{}", wrapped(&format!("- {}", difference.text), "  "));
+    }
+    out.push('\n');
+    out
+}
+
 /// Returns the table of the Valkey dialect on the page about compatibility.
 pub(super) fn with_valkey() -> String {
     let mut out = "\n| area | with `dialect valkey` |\n|---|---|\n".to_owned();
@@ -426,8 +509,13 @@ pub(super) fn of(command: &str) -> Vec<(&'static str, Vec<String>)> {
             .collect()
     };
     let in_both = texts(&mut SECTIONS.iter().flat_map(|section| section.differences));
+    let from_cluster = texts(&mut CLUSTER.iter());
     let with_valkey = texts(&mut WITH_VALKEY.iter().map(|(_, difference)| difference));
-    let all = [("Differences from Redis 7", in_both), ("With `dialect valkey`", with_valkey)];
+    let all = [
+        ("Differences from Redis 7", in_both),
+        ("Differences from Redis Cluster", from_cluster),
+        ("With `dialect valkey`", with_valkey),
+    ];
     all.into_iter().filter(|(_, texts)| !texts.is_empty()).collect()
 }
 
@@ -447,6 +535,7 @@ mod tests {
     fn every_named_command_exists() {
         let table = brisk_server::commands::table(&[]).unwrap().0;
         let all = SECTIONS.iter().flat_map(|section| section.differences);
+        let all = all.chain(CLUSTER);
         let all = all.chain(WITH_VALKEY.iter().map(|(_, difference)| difference));
         for name in all.flat_map(|difference| difference.commands) {
             assert!(table.find_full(name.as_bytes()).is_some(), "{name}");

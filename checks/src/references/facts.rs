@@ -1,7 +1,9 @@
 //! Facts of a command's row in words: versions, flags, categories, keys, tips.
 
 use super::text::code_list;
-use brisk_engine::command::{Begin, Categories, Deprecated, Find, Flags, KeyFlags, KeySpec, Spec};
+use brisk_engine::command::{
+    Arg, ArgKind, Begin, Categories, Deprecated, Find, Flags, KeyFlags, KeySpec, Spec,
+};
 
 /// Meanings of the flags, by the names that COMMAND INFO shows.
 pub(super) const FLAGS: &[(&str, &str)] = &[
@@ -63,25 +65,42 @@ pub(super) fn deprecated(spec: &Spec, deprecated: &Deprecated) -> String {
     }
 }
 
-/// Returns where a command's keys are and how it uses them, one text for each key specification.
+/// Returns how a command uses its keys, one text for each key specification.
 pub(super) fn keys(spec: &Spec) -> Vec<String> {
-    spec.keys.iter().map(key).collect()
+    let usage = |(index, key)| {
+        let mut names = Vec::new();
+        add_names(spec.args, index, &mut names);
+        usage_of(key, &names)
+    };
+    (0..).zip(spec.keys).map(usage).collect()
 }
 
-fn key(key: &KeySpec) -> String {
+/// Adds the arguments that a key specification finds, as the syntax shows them.
+fn add_names(args: &[Arg], index: u8, names: &mut Vec<String>) {
+    for arg in args {
+        match arg.kind {
+            ArgKind::OneOf(parts) | ArgKind::Block(parts) => add_names(parts, index, names),
+            _ if arg.key_spec != Some(index) => {}
+            _ if !arg.token.is_empty() => names.push(format!("`{} {}`", arg.token, arg.name)),
+            _ if arg.multiple => names.push(format!("each `{}`", arg.name)),
+            _ => names.push(format!("`{}`", arg.name)),
+        }
+    }
+}
+
+fn usage_of(key: &KeySpec, names: &[String]) -> String {
+    let keys = if names.is_empty() { place(key) } else { names.join(" and ") };
     if key.flags.contains(KeyFlags::NOT_KEY) {
-        return format!("{} (a channel, which is hashed like a key)", place(key));
+        return format!("hashes the channels in {keys} as if they were keys");
     }
-    let mut text = format!("{}: {}", place(key), usage(key.flags));
-    if key.flags.contains(KeyFlags::VARIABLE_FLAGS) {
-        text.push_str(", depending on the options");
-    }
-    text
+    let is_variable = key.flags.contains(KeyFlags::VARIABLE_FLAGS);
+    let condition = if is_variable { ", depending on the options" } else { "" };
+    format!("{} {keys}{condition}", verbs(key.flags))
 }
 
 fn place(key: &KeySpec) -> String {
     match (key.begin, key.find) {
-        (Begin::Unknown, _) | (_, Find::Unknown) => "depends on the options".to_owned(),
+        (Begin::Unknown, _) | (_, Find::Unknown) => "keys that the options name".to_owned(),
         (Begin::Keyword { keyword, .. }, Find::Range { limit, .. }) if limit > 1 => {
             format!("the first half of the arguments after `{keyword}`")
         }
@@ -109,22 +128,22 @@ fn place(key: &KeySpec) -> String {
 }
 
 /// Returns what a command does with a key.
-fn usage(flags: KeyFlags) -> String {
+fn verbs(flags: KeyFlags) -> String {
     let mut verbs = Vec::new();
     if flags.contains(KeyFlags::ACCESS) {
-        verbs.push("read");
+        verbs.push("reads");
     } else if flags.contains(KeyFlags::RO) {
-        return "only metadata is read".to_owned();
+        return "reads the metadata of".to_owned();
     }
     if flags.contains(KeyFlags::OW) {
-        verbs.push("overwritten");
+        verbs.push("overwrites");
     } else if flags.contains(KeyFlags::RM) {
-        verbs.push("deleted");
+        verbs.push("deletes");
     } else if flags.contains(KeyFlags::RW) {
         for (flag, verb) in [
-            (KeyFlags::UPDATE, "updated"),
-            (KeyFlags::INSERT, "added to"),
-            (KeyFlags::DELETE, "removed from"),
+            (KeyFlags::UPDATE, "updates"),
+            (KeyFlags::INSERT, "adds to"),
+            (KeyFlags::DELETE, "removes from"),
         ] {
             if flags.contains(flag) {
                 verbs.push(verb);
@@ -132,7 +151,7 @@ fn usage(flags: KeyFlags) -> String {
         }
     }
     match verbs.as_slice() {
-        [] => "metadata is read and updated".to_owned(),
+        [] => "updates the metadata of".to_owned(),
         verbs => verbs.join(" and "),
     }
 }
@@ -149,14 +168,34 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_described_by_place_and_use() {
+    fn keys_are_described_by_use_and_name_or_place() {
+        let shown = |key: KeySpec| usage_of(&key, &[]);
         let all = KeySpec::range(1, -1, 1).remove(KeyFlags::DELETE);
-        assert_eq!(key(&all), "arguments 1 to the last: deleted");
+        assert_eq!(shown(all), "deletes arguments 1 to the last");
         let pairs = KeySpec::range(1, -1, 2).overwrite(KeyFlags::UPDATE);
-        assert_eq!(key(&pairs), "every second argument from 1 to the last: overwritten");
+        assert_eq!(shown(pairs), "overwrites every second argument from 1 to the last");
         let counted = KeySpec::counted(2).read_only(KeyFlags::ACCESS);
-        assert_eq!(key(&counted), "the arguments after argument 2, which is their number: read");
-        let first = KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE));
-        assert_eq!(key(&first), "argument 1: read and removed from");
+        assert_eq!(shown(counted), "reads the arguments after argument 2, which is their number");
+        const SPEC: Spec = Spec {
+            keys: &[
+                KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE)),
+                KeySpec::at(2).read_only(KeyFlags::empty()),
+                KeySpec::at(3).overwrite(KeyFlags::UPDATE),
+            ],
+            args: &[
+                Arg::key("source"),
+                Arg::block("b", &[Arg::key("key").spec(1).multiple()]),
+                Arg::key("to").after("STORE").spec(2),
+            ],
+            ..Spec::EMPTY
+        };
+        assert_eq!(
+            keys(&SPEC),
+            [
+                "reads and removes from `source`",
+                "reads the metadata of each `key`",
+                "overwrites `STORE to`"
+            ]
+        );
     }
 }

@@ -46,16 +46,16 @@ const LEGEND: &str = "
 **Syntax.** Words in capital letters are typed as shown, in any case. Other words stand for values. `[x]` is optional,
 `<x | y>` is a choice, and `x [x ...]` may be repeated.
 
-**Since** is the version in which the command appeared, of the project that introduced it. Brisk has all of these
-commands since its first version, unless the page names a version of Brisk.
+**Since** is the version in which the command appeared, of the project that introduced it: Redis, Valkey or Brisk.
 
 **Complexity.** N and M are numbers of elements, keys or bytes, as the text says.
 
-**Reply.** The tables name the types of RESP2 and RESP3. Errors are not listed: every command replies with an error if
-its arguments are invalid, if a key holds a value of another type, or if the user lacks the permission.
+**Reply.** A table names the types of RESP2 and RESP3 if they differ. A flat array has names and values, or members and
+scores, in turn. Errors are not listed: every command replies with an error if its arguments are invalid, if a key holds
+a value of another type, or if the user lacks the permission.
 
-**Keys** are positions of arguments; the command's name is argument 0. Access control, cluster routing and slot locks
-use the same positions.
+**Keys** lists the keys among the arguments and their use. Access control, cluster routing and slot locks apply to
+exactly these keys.
 
 **Tips for clients** are hints for client libraries, in the form that COMMAND INFO returns. For example,
 `request_policy:all_shards` marks a command that a cluster client should send to all primaries, and
@@ -97,7 +97,7 @@ fn parts(row: &Row) -> impl Iterator<Item = &Row> {
 /// Returns the entries of the command pages in the book's table of contents: the list of all
 /// commands, and below it the pages by area.
 pub(super) fn contents(table: &CommandTable) -> String {
-    let mut out = "- [Command reference](commands.md)\n".to_owned();
+    let mut out = "- [Commands](commands.md)\n".to_owned();
     for (group, title) in AREAS {
         _ = writeln!(out, "  - [{title}]()");
         for row in table.rows().iter().filter(|row| row.spec.group == *group) {

@@ -5,7 +5,8 @@
 //! | `docs/commands.md`, `docs/commands/` | the command table, `replies`, `differences` |
 //! | `docs/configuration.md` | the directives |
 //! | `docs/metrics.md` | the metrics of `/metrics` |
-//! | the differences in `docs/compatibility.md` | `differences` |
+//! | the differences in `docs/compatibility.md` and `docs/cluster.md` | `differences` |
+//! | the commands in `docs/SUMMARY.md` | the command table |
 //!
 //! | file | about |
 //! |---|---|
@@ -39,8 +40,8 @@ use text::{Pages, between_markers};
 #[expect(clippy::print_stdout, reason = "the changed pages are the output of the command")]
 pub(crate) fn main() -> Result<bool> {
     let root = workspace_root();
-    let pages = pages(&root)?;
-    for path in differing(&root, &pages)? {
+    let pages = pages(root)?;
+    for path in differing(root, &pages)? {
         let file = root.join(&path);
         match pages.get(&path) {
             Some(text) => {
@@ -71,6 +72,14 @@ fn pages(root: &Path) -> Result<Pages> {
     let text = fs::read_to_string(root.join(path)).context(path)?;
     let text = between_markers(&text, "differences from Redis 7", &differences::sections())?;
     let text = between_markers(&text, "dialect valkey", &differences::with_valkey())?;
+    pages.insert(path.to_owned(), text);
+    let path = "docs/cluster.md";
+    let text = fs::read_to_string(root.join(path)).context(path)?;
+    let text = between_markers(
+        &text,
+        "differences from Redis Cluster",
+        &differences::from_redis_cluster(),
+    )?;
     pages.insert(path.to_owned(), text);
     let path = "docs/SUMMARY.md";
     if let Ok(text) = fs::read_to_string(root.join(path)) {
@@ -107,7 +116,7 @@ mod tests {
     #[test]
     fn the_pages_are_those_of_the_tables() {
         let root = workspace_root();
-        let differing = differing(&root, &pages(&root).unwrap()).unwrap();
+        let differing = differing(root, &pages(root).unwrap()).unwrap();
         assert!(
             differing.is_empty(),
             "these pages differ from the tables: {}. Run `cargo xtask references` and commit the result.",

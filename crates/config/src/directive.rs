@@ -150,7 +150,7 @@ impl Kind {
                     format!("memory, {min} to {max}")
                 }
             },
-            Kind::MemoryShare(_) => "memory, or a percentage such as 5%".to_owned(),
+            Kind::MemoryShare(_) => "memory, or a percentage, for example 5%".to_owned(),
             Kind::Mode(_) => "octal number, 0 to 777".to_owned(),
             Kind::Choice(choice) => format!("one of {}", (choice.list)()),
             Kind::Text { .. } => "text".to_owned(),

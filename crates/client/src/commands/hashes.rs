@@ -198,8 +198,8 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `HMGET key field …`
 ///
-/// O(N) in the number of fields that are asked for. Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of requested fields. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HMGET", READS);
     request.key(key);
@@ -332,7 +332,7 @@ pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 ///
 /// `HSET key field value …`
 ///
-/// O(1) for each field, so O(N) for N of them. Since Redis 2.0.0. Errors: those of the server.
+/// O(1) for each field. Since Redis 2.0.0. Errors: those of the server.
 pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HSET", PLAIN);
     request.key(key);

@@ -149,7 +149,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         choice!(cluster.cluster_etcd_loss),
     )
     .about(
-            "What a primary does if it cannot renew its lease: availability serves as long as \
+            "Action of a primary that cannot renew its lease: availability serves as long as \
              all of its replicas acknowledge, safe stops serving.",
         ),
     Directive::integer("cluster-port", "0", (0, 65535), field!(cluster.cluster_port))

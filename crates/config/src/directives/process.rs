@@ -141,7 +141,7 @@ pub(super) const SERVICE: &[Directive] = &[
         .about("Number of databases that SELECT can choose from.")
         .immutable(),
     Directive::choice("dialect", "redis", choice!(process.dialect))
-        .about("Whether to follow Redis 7 or Valkey 8 where their replies and rules differ.")
+        .about("Server to follow where the replies and rules of Redis 7 and Valkey 8 differ.")
         .fixed(),
     Directive::switch("daemonize", "no", field!(process.daemonize))
         .about("Run in the background.")
@@ -171,15 +171,15 @@ pub(super) const SERVICE: &[Directive] = &[
     .about("Template of the process title, with variables in braces.")
     .planned("Changing the process title is not supported."),
     Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)).about(
-        "What SIGINT does. default saves a snapshot if save points are configured; save, \
+        "Action on SIGINT. default saves a snapshot if save points are configured; save, \
              nosave, now and force can be combined as in SHUTDOWN.",
     ),
     Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
-        .about("What SIGTERM does. The values are those of shutdown-on-sigint."),
+        .about("Action on SIGTERM. The values are those of shutdown-on-sigint."),
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
         .about("Seconds that a clean shutdown waits for lagging replicas; 0 does not wait."),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).about(
-        "Whether the server sets its OOM score, by which the kernel selects processes to \
+        "Set the OOM score of the process, by which the kernel selects processes to \
              kill when memory is short. yes and relative add to the score at startup, \
              absolute sets it, no restores it.",
     ),

@@ -231,5 +231,5 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "ignore",
         choice!(replication.propagation_error_behavior),
     )
-    .about("What a replica does if a command from its primary fails."),
+    .about("Action of a replica if a command from its primary fails."),
 ];

@@ -56,15 +56,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .about("Channels that new users may use."),
     Directive::choice("enable-protected-configs", "no", choice!(security.enable_protected_configs))
         .about(
-            "Whether clients may change protected directives such as dir: no client, any \
-             client (yes), or clients of this machine (local).",
+            "Clients that may change protected directives, for example dir: none (no), all \
+             (yes), or those of this machine (local).",
         )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))
-        .about("Whether clients may use DEBUG, with the same values.")
+        .about("Clients that may use DEBUG, with the same values.")
         .immutable(),
     Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
-        .about("Whether clients may use MODULE, with the same values.")
+        .about("Clients that may use MODULE, with the same values.")
         .immutable(),
     Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
         .about("Check values in depth when RESTORE or a file loads them.")

@@ -84,7 +84,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites))
         .about("Cipher suites for TLS 1.3; empty uses all secure ones."),
     Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients))
-        .about("Whether clients must present a certificate from a trusted authority."),
+        .about("Require clients to present a certificate from a trusted authority."),
     Directive::switch("tls-replication", "no", field!(tls.replication))
         .about("Use TLS for the connection to the primary."),
     Directive::switch("tls-cluster", "no", field!(tls.cluster))

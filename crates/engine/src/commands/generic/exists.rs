@@ -47,7 +47,7 @@ const EXISTS: Command = Command {
         tips: &["request_policy:multi_shard", "response_policy:agg_sum"],
         keys: &[KeySpec::range(1, -1, 1).read_only(KeyFlags::empty())],
         args: &[Arg::key("key").multiple()],
-        history: &[("3.0.3", "More than one `key` may be given.")],
+        history: &[("3.0.3", "Accepts several keys.")],
         ..Spec::EMPTY
     },
     run: exists,

@@ -136,7 +136,7 @@ const SET_DEADLINE: Spec = Spec {
     flags: Flags::WRITE.union(Flags::FAST),
     categories: Categories::KEYSPACE,
     keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-    history: &[("7.0.0", "The conditions `NX`, `XX`, `GT` and `LT` are understood.")],
+    history: &[("7.0.0", "Accepts the options `NX`, `XX`, `GT` and `LT`.")],
     ..Spec::EMPTY
 };
 

@@ -84,7 +84,7 @@ const RENAMENX: Command = Command {
             KeySpec::at(2).overwrite(KeyFlags::INSERT),
         ],
         args: &[Arg::key("key"), Arg::key("newkey").spec(1)],
-        history: &[("3.2.0", "Naming the same key twice is no error any more.")],
+        history: &[("3.2.0", "The new name can be equal to the old one.")],
         ..Spec::EMPTY
     },
     run: renamenx,

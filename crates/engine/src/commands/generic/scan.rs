@@ -187,7 +187,7 @@ const SCAN: Command = Command {
             Arg::integer("count").after("COUNT").optional(),
             Arg::string("type").after("TYPE").since("6.0.0").optional(),
         ],
-        history: &[("6.0.0", "Keys can be chosen by `TYPE`.")],
+        history: &[("6.0.0", "Accepts the option `TYPE`.")],
         scope: Scope::EachSlot,
         ..Spec::EMPTY
     },

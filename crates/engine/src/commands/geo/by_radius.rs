@@ -69,8 +69,8 @@ const ORDER: Arg =
     Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")]).optional();
 const STORE: Arg = Arg::key("key").after("STORE").spec(1).optional();
 const STOREDIST: Arg = Arg::key("key").after("STOREDIST").spec(2).optional();
-const ANY_CAME: (&str, &str) = ("6.2.0", "`ANY` came, for `COUNT`.");
-const UPPER_CASE: (&str, &str) = ("7.0.0", "Units may be in upper case.");
+const ANY_CAME: (&str, &str) = ("6.2.0", "Accepts the option `ANY` after `COUNT`.");
+const UPPER_CASE: (&str, &str) = ("7.0.0", "Units can be in upper case.");
 
 /// The common part of all rows.
 const ROW: Spec = Spec {

@@ -44,7 +44,7 @@ const ROW: Spec = Spec {
     group: Group::Geo,
     since: "6.2.0",
     complexity: "O(N+log(M)) with N members in the rectangle around the shape, of M in all.",
-    history: &[("7.0.0", "Units may be in upper case.")],
+    history: &[("7.0.0", "Units can be in upper case.")],
     ..Spec::EMPTY
 };
 

@@ -137,7 +137,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 )
                 .multiple(),
             ],
-            history: &[("6.2.0", "`CH`, `NX` and `XX` came.")],
+            history: &[("6.2.0", "Accepts the options `CH`, `NX` and `XX`.")],
             ..Spec::EMPTY
         },
         run: geoadd,

@@ -64,7 +64,7 @@ const HSET: Command = Command {
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
         elements: ElementArgs { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
-        history: &[("4.0.0", "Several fields can be set at once.")],
+        history: &[("4.0.0", "Accepts several fields.")],
         ..Spec::EMPTY
     },
     run: hset,

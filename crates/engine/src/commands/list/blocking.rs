@@ -99,7 +99,7 @@ fn brpoplpush(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const TIMEOUT: Arg = Arg::double("timeout");
-const FRACTIONS: (&str, &str) = ("6.0.0", "`timeout` may have a fraction.");
+const FRACTIONS: (&str, &str) = ("6.0.0", "The timeout can be a fraction of a second.");
 
 /// The common part of BLPOP and BRPOP.
 const POP: Spec = Spec {

@@ -98,10 +98,7 @@ const FLUSH: Spec = Spec {
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
     args: &[FLUSH_MODE],
-    history: &[
-        ("4.0.0", "The mode `ASYNC` can be asked for."),
-        ("6.2.0", "The mode `SYNC` can be asked for."),
-    ],
+    history: &[("4.0.0", "Accepts the option `ASYNC`."), ("6.2.0", "Accepts the option `SYNC`.")],
     scope: Scope::Quiescent,
     ..Spec::EMPTY
 };

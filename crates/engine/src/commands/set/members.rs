@@ -127,7 +127,7 @@ const SADD: Command = Command {
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
         elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
-        history: &[("2.4.0", "Takes several members.")],
+        history: &[("2.4.0", "Accepts several members.")],
         ..Spec::EMPTY
     },
     run: sadd,
@@ -145,7 +145,7 @@ const SREM: Command = Command {
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
         elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
-        history: &[("2.4.0", "Takes several members.")],
+        history: &[("2.4.0", "Accepts several members.")],
         ..Spec::EMPTY
     },
     run: srem,

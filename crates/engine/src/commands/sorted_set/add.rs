@@ -133,9 +133,9 @@ const ZADD: Command = Command {
             Arg::block("score_member", &[Arg::double("score"), Arg::string("member")]).multiple(),
         ],
         history: &[
-            ("2.4.0", "Takes several members."),
-            ("3.0.2", "Has the options `XX`, `NX`, `CH` and `INCR`."),
-            ("6.2.0", "Has the options `GT` and `LT`."),
+            ("2.4.0", "Accepts several members."),
+            ("3.0.2", "Accepts the options `XX`, `NX`, `CH` and `INCR`."),
+            ("6.2.0", "Accepts the options `GT` and `LT`."),
         ],
         ..Spec::EMPTY
     },

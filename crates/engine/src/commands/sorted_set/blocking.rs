@@ -73,7 +73,7 @@ const POP: Spec = Spec {
     flags: Flags::WRITE.union(Flags::NOSCRIPT).union(Flags::FAST).union(Flags::BLOCKING),
     keys: &[KeySpec::range(1, -2, 1).read_write(USES)],
     args: &[Arg::key("key").multiple(), TIMEOUT],
-    history: &[("6.0.0", "`timeout` may have a fraction.")],
+    history: &[("6.0.0", "The timeout can be a fraction of a second.")],
     ..Spec::EMPTY
 };
 

@@ -210,7 +210,7 @@ const ZRANGE: Command = Command {
                 .optional(),
             Arg::token("withscores", "WITHSCORES").optional(),
         ],
-        history: &[("6.2.0", "Has the options `REV`, `BYSCORE`, `BYLEX` and `LIMIT`.")],
+        history: &[("6.2.0", "Accepts the options `REV`, `BYSCORE`, `BYLEX` and `LIMIT`.")],
         ..Spec::EMPTY
     },
     run: zrange,
@@ -296,7 +296,7 @@ const ZRANGEBYSCORE: Command = Command {
                 .after("LIMIT")
                 .optional(),
         ],
-        history: &[("2.0.0", "Has the option `WITHSCORES`.")],
+        history: &[("2.0.0", "Accepts the option `WITHSCORES`.")],
         deprecated: Some(Deprecated {
             since: "6.2.0",
             replaced_by: "`ZRANGE` with the `BYSCORE` argument",
@@ -326,7 +326,7 @@ const ZREVRANGEBYSCORE: Command = Command {
                 .after("LIMIT")
                 .optional(),
         ],
-        history: &[("2.1.6", "Bounds can be left out of the range.")],
+        history: &[("2.1.6", "Bounds can be exclusive.")],
         deprecated: Some(Deprecated {
             since: "6.2.0",
             replaced_by: "`ZRANGE` with the `REV` and `BYSCORE` arguments",

@@ -156,7 +156,7 @@ const ZRANK: Command = Command {
             Arg::string("member"),
             Arg::token("withscore", "WITHSCORE").optional(),
         ],
-        history: &[("7.2.0", "Can add the score: `WITHSCORE`.")],
+        history: &[("7.2.0", "Accepts the option `WITHSCORE`.")],
         ..Spec::EMPTY
     },
     run: zrank,
@@ -179,7 +179,7 @@ const ZREVRANK: Command = Command {
             Arg::string("member"),
             Arg::token("withscore", "WITHSCORE").optional(),
         ],
-        history: &[("7.2.0", "Can add the score: `WITHSCORE`.")],
+        history: &[("7.2.0", "Accepts the option `WITHSCORE`.")],
         ..Spec::EMPTY
     },
     run: zrevrank,

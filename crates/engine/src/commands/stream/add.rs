@@ -202,8 +202,8 @@ const XADD: Command = Command {
             Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
         ],
         history: &[
-            ("6.2.0", "Has the options `NOMKSTREAM`, `MINID` and `LIMIT`."),
-            ("7.0.0", "Takes IDs of the form `<ms>-*`."),
+            ("6.2.0", "Accepts the options `NOMKSTREAM`, `MINID` and `LIMIT`."),
+            ("7.0.0", "Accepts IDs of the form `<ms>-*`."),
         ],
         ..Spec::EMPTY
     },
@@ -244,7 +244,7 @@ const XSETID: Command = Command {
             Arg::integer("entries_added").after("ENTRIESADDED").optional().since("7.0.0"),
             Arg::string("max_deleted_entry_id").after("MAXDELETEDID").optional().since("7.0.0"),
         ],
-        history: &[("7.0.0", "Has the options `ENTRIESADDED` and `MAXDELETEDID`.")],
+        history: &[("7.0.0", "Accepts the options `ENTRIESADDED` and `MAXDELETEDID`.")],
         ..Spec::EMPTY
     },
     run: xsetid,

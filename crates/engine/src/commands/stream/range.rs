@@ -53,7 +53,7 @@ const XRANGE: Command = Command {
             Arg::string("end"),
             Arg::integer("count").after("COUNT").optional(),
         ],
-        history: &[("6.2.0", "Added exclusive ranges.")],
+        history: &[("6.2.0", "Accepts exclusive ranges.")],
         ..Spec::EMPTY
     },
     run: xrange,
@@ -76,7 +76,7 @@ const XREVRANGE: Command = Command {
             Arg::string("start"),
             Arg::integer("count").after("COUNT").optional(),
         ],
-        history: &[("6.2.0", "Added exclusive ranges.")],
+        history: &[("6.2.0", "Accepts exclusive ranges.")],
         ..Spec::EMPTY
     },
     run: xrevrange,

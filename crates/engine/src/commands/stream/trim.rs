@@ -191,7 +191,7 @@ const XTRIM: Command = Command {
                 ],
             ),
         ],
-        history: &[("6.2.0", "Has the options `MINID` and `LIMIT`.")],
+        history: &[("6.2.0", "Accepts the options `MINID` and `LIMIT`.")],
         ..Spec::EMPTY
     },
     run: xtrim,

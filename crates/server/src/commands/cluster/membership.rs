@@ -19,7 +19,7 @@ pub(super) const MEET: Command = Command {
         name: "meet",
         summary: "Adds another node to the cluster.",
         arity: -4,
-        history: &[("4.0.0", "Takes the port of the cluster bus.")],
+        history: &[("4.0.0", "Accepts the port of the cluster bus.")],
         args: &[
             Arg::string("ip"),
             Arg::integer("port"),

@@ -14,7 +14,7 @@ pub(super) const SLOTS: Command = Command {
         tips: &["nondeterministic_output"],
         deprecated: Some(Deprecated { since: "7.0.0", replaced_by: "`CLUSTER SHARDS`" }),
         history: &[
-            ("4.0.0", "Added node IDs."),
+            ("4.0.0", "Shows the IDs of nodes."),
             ("7.0.0", "Shows further names of each node's host."),
         ],
         ..BOOTSTRAP

@@ -48,7 +48,7 @@ const HELLO: Command = Command {
             ],
         )
         .optional()],
-        history: &[("6.2.0", "Without `protover` it only describes the connection.")],
+        history: &[("6.2.0", "The protocol version is optional.")],
         ..Spec::EMPTY
     },
     run: hello,
@@ -136,7 +136,7 @@ const AUTH: Command = Command {
         flags: AT_ANY_TIME,
         categories: Categories::CONNECTION,
         args: &[Arg::string("username").optional().since("6.0.0"), Arg::string("password")],
-        history: &[("6.0.0", "A user may be named before the password.")],
+        history: &[("6.0.0", "Accepts a user name before the password.")],
         ..Spec::EMPTY
     },
     run: auth,

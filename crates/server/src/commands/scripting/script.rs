@@ -119,7 +119,7 @@ const FLUSH: Command = Command {
         args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
             .since("6.2.0")
             .optional()],
-        history: &[("6.2.0", "Has the options `ASYNC` and `SYNC`.")],
+        history: &[("6.2.0", "Accepts the options `ASYNC` and `SYNC`.")],
         ..ROW
     },
     run: flush,

@@ -55,7 +55,7 @@ const BGSAVE: Command = Command {
         arity: -1,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
         args: &[Arg::token("schedule", "SCHEDULE").since("3.2.2").optional()],
-        history: &[("3.2.2", "The word `SCHEDULE` can be given.")],
+        history: &[("3.2.2", "Accepts the option `SCHEDULE`.")],
         ..Spec::EMPTY
     },
     run: bgsave,

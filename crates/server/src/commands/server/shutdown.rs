@@ -96,7 +96,7 @@ const SHUTDOWN: Command = Command {
             Arg::token("force", "FORCE").since("7.0.0").optional(),
             Arg::token("abort", "ABORT").since("7.0.0").optional(),
         ],
-        history: &[("7.0.0", "The words `NOW`, `FORCE` and `ABORT` exist.")],
+        history: &[("7.0.0", "Accepts the options `NOW`, `FORCE` and `ABORT`.")],
         ..Spec::EMPTY
     },
     run: shutdown,

@@ -78,7 +78,7 @@ const GET: Command = Command {
         arity: -2,
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
         args: &[Arg::integer("count").optional()],
-        history: &[("4.0.0", "Entries name the client's address and its name.")],
+        history: &[("4.0.0", "Entries have the address and the name of the client.")],
         ..SUBCOMMAND
     },
     run: get,

@@ -205,7 +205,7 @@ const CREATE: Command = Command {
             Arg::token("mkstream", "MKSTREAM").optional(),
             Arg::integer("entries_read").after("ENTRIESREAD").optional(),
         ],
-        history: &[("7.0.0", "Has the option `ENTRIESREAD`.")],
+        history: &[("7.0.0", "Accepts the option `ENTRIESREAD`.")],
         ..Spec::EMPTY
     },
     run: create,
@@ -282,7 +282,7 @@ const SETID: Command = Command {
             Arg::one_of("id", &[Arg::string("id"), Arg::token("new_id", "$")]),
             Arg::integer("entries_read").after("ENTRIESREAD").optional(),
         ],
-        history: &[("7.0.0", "Has the option `ENTRIESREAD`.")],
+        history: &[("7.0.0", "Accepts the option `ENTRIESREAD`.")],
         ..Spec::EMPTY
     },
     run: setid,

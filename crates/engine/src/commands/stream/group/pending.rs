@@ -183,7 +183,7 @@ const XPENDING: Command = Command {
             )
             .optional(),
         ],
-        history: &[("6.2.0", "Has the option `IDLE`, and takes exclusive ranges.")],
+        history: &[("6.2.0", "Accepts the option `IDLE`, and takes exclusive ranges.")],
         ..Spec::EMPTY
     },
     run: xpending,

@@ -185,7 +185,7 @@ const STREAM: Command = Command {
                 .optional(),
         ],
         history: &[
-            ("6.0.0", "Added the `FULL` modifier."),
+            ("6.0.0", "Accepts the option `FULL`."),
             (
                 "7.0.0",
                 "Shows `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag`.",

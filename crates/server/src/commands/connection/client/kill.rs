@@ -27,12 +27,12 @@ pub(super) const KILL: Command = Command {
             ],
         )],
         history: &[
-            ("2.8.12", "Filters, in pairs of words."),
-            ("2.8.12", "The filter `ID`."),
-            ("3.2.0", "The type `master`."),
-            ("5.0.0", "The type `replica`; `slave` still works."),
-            ("6.2.0", "The filter `LADDR`."),
-            ("8.0.0", "The filter `MAXAGE`."),
+            ("2.8.12", "Accepts filters."),
+            ("2.8.12", "Accepts the filter `ID`."),
+            ("3.2.0", "Accepts the type `master`."),
+            ("5.0.0", "Accepts the type `replica`; `slave` is still accepted."),
+            ("6.2.0", "Accepts the filter `LADDR`."),
+            ("8.0.0", "Accepts the filter `MAXAGE`."),
         ],
         ..ROW
     },

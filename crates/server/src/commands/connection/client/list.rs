@@ -59,15 +59,15 @@ pub(super) const LIST: Command = Command {
                 .since("6.2.0"),
         ],
         history: &[
-            ("2.8.12", "Each line has the client's `id`."),
-            ("5.0.0", "`TYPE` selects clients."),
-            ("6.0.0", "Each line has the `user`."),
+            ("2.8.12", "Lines have `id`."),
+            ("5.0.0", "Accepts the filter `TYPE`."),
+            ("6.0.0", "Lines have `user`."),
             (
                 "6.2.0",
-                "Each line has `argv-mem`, `tot-mem`, `laddr` and `redir`; `ID` selects clients.",
+                "Lines have `argv-mem`, `tot-mem`, `laddr` and `redir`. Accepts the filter `ID`.",
             ),
-            ("7.0.0", "Each line has `resp`, `multi-mem`, `rbs` and `rbp`."),
-            ("7.0.3", "Each line has `ssub`."),
+            ("7.0.0", "Lines have `resp`, `multi-mem`, `rbs` and `rbp`."),
+            ("7.0.3", "Lines have `ssub`."),
         ],
         ..ROW
     },

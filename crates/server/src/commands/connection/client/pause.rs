@@ -23,7 +23,7 @@ pub(super) const PAUSE: Command = Command {
                 .optional()
                 .since("6.2.0"),
         ],
-        history: &[("6.2.0", "A mode, so that only writing commands may be made to wait.")],
+        history: &[("6.2.0", "Accepts the modes `WRITE` and `ALL`.")],
         ..ROW
     },
     run: pause,

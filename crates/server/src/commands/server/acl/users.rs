@@ -20,8 +20,8 @@ pub(super) const SETUSER: Command = Command {
         flags: ADMIN,
         args: &[Arg::string("username"), Arg::string("rule").optional().multiple()],
         history: &[
-            ("6.2.0", "Patterns of channels."),
-            ("7.0.0", "Selectors, and keys that may only be read or only be written."),
+            ("6.2.0", "Supports patterns of channels."),
+            ("7.0.0", "Supports selectors, and keys that can only be read or only be written."),
         ],
         scope: Scope::Quiescent,
         ..ROW
@@ -105,8 +105,8 @@ pub(super) const GETUSER: Command = Command {
         flags: ADMIN,
         args: &[Arg::string("username")],
         history: &[
-            ("6.2.0", "Patterns of channels."),
-            ("7.0.0", "Selectors; keys and channels are shown as rules."),
+            ("6.2.0", "Supports patterns of channels."),
+            ("7.0.0", "Shows selectors, and keys and channels as rules."),
         ],
         ..ROW
     },

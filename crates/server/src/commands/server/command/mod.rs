@@ -66,7 +66,7 @@ const GETKEYS: Command = Command {
     spec: Spec {
         name: "getkeys",
         summary: "Returns the keys of a complete command.",
-        complexity: "O(N) with N words",
+        complexity: "O(N) in the number of arguments.",
         arity: -4,
         ..SPEC
     },
@@ -79,7 +79,7 @@ const GETKEYSANDFLAGS: Command = Command {
         name: "getkeysandflags",
         summary: "Returns the keys of a complete command, and the access flags of each.",
         since: "7.0.0",
-        complexity: "O(N) with N words",
+        complexity: "O(N) in the number of arguments.",
         arity: -4,
         ..SPEC
     },
@@ -95,7 +95,7 @@ const INFO: Command = Command {
         arity: -2,
         tips: UNORDERED,
         args: NAMES,
-        history: &[("7.0.0", "Without names it describes all commands.")],
+        history: &[("7.0.0", "The names are optional.")],
         ..SPEC
     },
     run: info::info,
