@@ -5,6 +5,7 @@
 
 mod access;
 mod bench;
+mod book;
 mod cargo;
 mod cluster;
 mod diff;
@@ -33,6 +34,7 @@ checks instructions [--update] instructions per operation against those on recor
 checks package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
 checks documents               the command lines of the user documents, run in a clean Debian
 checks readme                  the README's first command starts a server
+checks book                    the pages in docs as a book, and its links
 checks references              writes the references for users, from the tables of the code
 checks bench <case|all> …      measurements next to a peer; `bench list` names the cases
 checks speed                   every data command next to the build of a recorded commit
@@ -96,6 +98,7 @@ fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<Out
         "package" => return package::main(&options),
         "acl" => access::main(&options),
         "bench" => bench::main(&options),
+        "book" => book::main(),
         "diff" => diff::main(&options),
         "hostile" => hostile::main(&options),
         "race" => race::main(&options),

@@ -482,6 +482,8 @@ const CHECKS: Layers = Layers {
         &["cluster"],
         &["documents", "package"],
         &["readme"],
+        &["book/links"],
+        &["book"],
         &["references/text"],
         &["references/differences", "references/facts", "references/replies", "references/syntax"],
         &["references/commands"],
