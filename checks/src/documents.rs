@@ -14,8 +14,19 @@ use std::fs;
 use std::process::Stdio;
 
 /// The documents that are worked through.
-const DOCUMENTS: &[&str] =
-    &["docs/quick-start.md", "docs/moving-from-redis.md", "docs/operations.md"];
+const DOCUMENTS: &[&str] = &[
+    "docs/install.md",
+    "docs/quick-start.md",
+    "docs/moving-from-redis.md",
+    "docs/durability.md",
+    "docs/replication.md",
+    "docs/security.md",
+    "docs/monitoring.md",
+    "docs/backup.md",
+    "docs/upgrades.md",
+    "docs/capacity.md",
+    "docs/troubleshooting.md",
+];
 /// Seconds that a document may take.
 const LIMIT_S: &str = "300";
 /// Between what commands print; not a byte that text has.

@@ -24,49 +24,49 @@ use outcome::Outcome;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-checks diff [--seed N] …       the same commands to our server and to a real Redis
-checks acl [--pairs N] …       what random users may do, judged by both servers
-checks cluster failover …      kills of primaries: time without a primary, lost writes, digests
-checks cluster formation …     time until nodes form a cluster, and until all of them see a change
-checks race [--operations N] … many clients on shared keys: is every history linearizable?
-checks hostile [--minutes N] …  one server between a hostile primary, hostile replicas and clients
-checks instructions [--update] instructions per operation against those on record
-checks package [--check]       packages, archive, SBOM, checksums; tried in a clean Debian
-checks documents               the command lines of the user documents, run in a clean Debian
-checks readme                  the README's first command starts a server
-checks book                    the pages in docs as a book, and its links
-checks references              writes the references for users, from the tables of the code
-checks bench <case|all> …      measurements next to a peer; `bench list` names the cases
-checks speed                   every data command next to the build of a recorded commit
+checks diff [--seed N] …       sends the same commands to our server and to Redis, and compares the replies
+checks acl [--pairs N] …       compares the permissions of random users in both servers
+checks cluster failover …      kills primaries: time without a primary, lost writes, digests
+checks cluster formation …     time until nodes form a cluster, and until all nodes see a change
+checks race [--operations N] … checks that the histories of clients on shared keys are linearizable
+checks hostile [--minutes N] …  runs one server with a hostile primary, hostile replicas and hostile clients
+checks instructions [--update] compares instructions per operation with the recorded numbers
+checks package [--check]       builds packages, archive, SBOM and checksums; installs them in a clean Debian
+checks documents               runs the command lines of the user documents in a clean Debian
+checks readme                  checks that the README's first command starts a server
+checks book                    builds the book from the pages in docs and checks its links
+checks references              writes the references for users from the tables in the code
+checks bench <case|all> …      compares our server with a peer; `bench list` lists the cases
+checks speed                   compares every data command with the build of a recorded commit
 
 diff options:
   --seed N | --seeds A..B   random seeds (B excluded); default 1
   --commands M              commands per seed; default 100000
-  --sample                  the run of CI: 4 seeds, 20000 commands together
-  --resp 2|3|both           protocol; default both, in turn by episodes
+  --sample                  as in CI: 4 seeds, 20000 commands in total
+  --resp 2|3|both           protocol; default both, alternating by episode
   --pipeline N              commands sent before replies are read; default 100
-  --episode N               begin with this episode, to repeat a finding
+  --episode N               starts with this episode, to reproduce a failure
   --only a,b*               only these commands
   --without a,b*            all but these commands
   --ours  redis|brisk|PATH|HOST:PORT    default brisk
   --theirs …                            default redis
-  --table brisk|reference   command rows to draw from; default brisk
+  --table brisk|reference   table to draw commands from; default brisk
 acl options:
   --seed N (1)  --pairs M (100000)  --ours, --theirs, --only, --without as for diff
 cluster options:
   --rounds N (20; formation: 5)  --ttl SECONDS (5)  --coordinator local|etcd (local)
   --members N (3)           members of etcd
-  failover: --seed N (1)    --peer redis: in turn with a cluster of redis-server
+  failover: --seed N (1)    --peer redis: alternates with a cluster of redis-server
   formation: --changes N (200)
 race options:
   --operations N (100000)   a transaction or script counts as one
-  --workers W (2,4)         each number in turn
-  --seed N (1)  --groups G (3)  --clients C (5, of each group)  --ours redis|brisk
+  --workers W (2,4)         one run for each number
+  --seed N (1)  --groups G (3)  --clients C (5, per group)  --ours redis|brisk
 hostile options:
-  --minutes N (1)  --seed N (1): the first round; each has a seed of its own
+  --minutes N (1)  --seed N (1): of the first round; each round has its own seed
 bench options:
   --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
-  --part NAME, --only a,b*  a part of a case, where `bench list` says so
+  --part NAME, --only a,b*  selects a part of a case; see `bench list`
 ";
 
 fn main() -> ExitCode {
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     let task = words.next().unwrap_or_default();
     let words: Vec<String> = words.collect();
     let result = match task.as_str() {
-        // These two are called by the checks of packages and documents, within a clean Debian.
+        // The checks of packages and documents call these two in a clean Debian.
         "inside" => package::inside(&words).map(Outcome::from),
         "systemctl" => package::unit::systemctl(&words).map(Outcome::from),
         _ => chosen(&task, words.into_iter()),

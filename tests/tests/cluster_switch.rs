@@ -242,8 +242,12 @@ fn a_switch_does_not_wait_for_the_disk() {
     let files: Vec<PathBuf> =
         cluster.running().map(|at| cluster.node(at).dir().join("topology.json.new")).collect();
     // Nobody reads from the pipe, so that a thread that writes the file waits.
-    let make = |path: &PathBuf| Command::new("mkfifo").arg(path).status().unwrap().success();
-    assert!(files.iter().all(make));
+    for path in &files {
+        // The file exists while a node writes it.
+        wait_until("the pipe to be made", || {
+            Command::new("mkfifo").arg(path).output().unwrap().status.success()
+        });
+    }
     let clients = Clients::start(&cluster);
     let (primary, old) = switch(&cluster);
     clients.wait_for_writes();

@@ -106,9 +106,17 @@ const PACKAGE_INPUTS: &[&str] = &[
 
 /// The documents' commands run the programs of the packages and show what they print.
 const DOCUMENTS_INPUTS: &[&str] = &[
+    "docs/install.md",
     "docs/quick-start.md",
     "docs/moving-from-redis.md",
-    "docs/operations.md",
+    "docs/durability.md",
+    "docs/replication.md",
+    "docs/security.md",
+    "docs/monitoring.md",
+    "docs/backup.md",
+    "docs/upgrades.md",
+    "docs/capacity.md",
+    "docs/troubleshooting.md",
     "checks/src/documents.rs",
     "checks/src/package",
     "packaging",
@@ -126,7 +134,7 @@ const DOCUMENTS_INPUTS: &[&str] = &[
 ];
 
 /// The book consists of the pages, which a test compares with the tables that they are generated from.
-const BOOK_INPUTS: &[&str] = &["docs", "checks/src/book"];
+const BOOK_INPUTS: &[&str] = &["book.toml", "docs", "checks/src/book"];
 
 /// Instructions are counted from the bytes of a request to those of its reply.
 const INSTRUCTIONS_INPUTS: &[&str] = &[

@@ -1,5 +1,4 @@
-//! Many clients that wait: how fast items are handed out to them, and what it costs when all of
-//! them vanish at once.
+//! Blocking clients: how fast items are delivered to them, and the cost when all of them disconnect at once.
 
 use super::Setup;
 use super::report::{Limit, Report, Row};
@@ -11,15 +10,15 @@ use brisk_testkit::words::encode;
 use std::io::Write;
 use std::net::TcpStream;
 
-/// Clients that share the items.
+/// The clients that share the items.
 const CLIENTS: usize = 1000;
-/// Clients that vanish, few and many.
+/// The numbers of clients that disconnect, few and many.
 const FEW: usize = 1_000;
 const MANY: usize = 10_000;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Every item once and in order, or the case fails; items per second beside the peer, ours with two
-/// workers.
+/// Delivers every item once and in order, or the case fails. Items per second compared with the peer; our server has
+/// two workers.
 pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let items = setup.scaled(1_000_000) as usize;
     for way in [Way::BlPop, Way::BlMove, Way::XReadGroup] {
@@ -39,21 +38,21 @@ pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     vanish(setup, report)
 }
 
-/// What the server spends on each waiting client that vanishes with all others.
+/// The server's cost per blocked client when all of them disconnect.
 fn vanish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     for count in [FEW, MANY] {
         let costs = sides.all().into_iter().map(|server| cost_of_vanishing(server, count));
         let costs: Vec<(f64, f64)> = costs.collect::<Result<_>>()?;
         report.add(Row {
-            what: format!("each of {count} waiting clients that vanish"),
+            what: format!("per client, {count} blocked clients disconnect"),
             unit: "CPU µs",
             ours: costs[0].0,
             theirs: costs.last().map(|cost| cost.0),
             limit: Limit::None,
         });
         report.add(Row {
-            what: "RSS left by them".to_owned(),
+            what: "RSS growth after they are gone".to_owned(),
             unit: "MiB",
             ours: costs[0].1,
             theirs: costs.last().map(|cost| cost.1),
@@ -63,7 +62,7 @@ fn vanish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// CPU time per client in µs, and memory above what there was before they came, in MiB.
+/// CPU time per client in µs, and growth of memory since before they connected, in MiB.
 fn cost_of_vanishing(server: &Server, count: usize) -> Result<(f64, f64)> {
     let mut control = server.connect();
     let before = server.rss();

@@ -1,4 +1,4 @@
-//! Looking at ten thousand clients while fifty others work. (I1)
+//! CLIENT LIST with ten thousand clients while fifty others work. (I1)
 
 use super::Setup;
 use super::load::fill;
@@ -16,7 +16,7 @@ const IDLE: u64 = 10_000;
 const WORKING: usize = 50;
 const KEYS: u64 = 100_000;
 
-/// What the working clients saw.
+/// The results of the working clients.
 struct Seen {
     p50_ms: f64,
     p999_ms: f64,
@@ -36,8 +36,8 @@ impl Seen {
     }
 }
 
-/// GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop, in
-/// turn; the medians of the rounds.
+/// Alternating GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop; the medians
+/// of the rounds.
 pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let requests = setup.scaled(200_000) as usize / WORKING;
@@ -55,7 +55,7 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     };
     let ours = measure(&sides.ours[0].1).context("ours")?;
     let theirs = measure(&sides.theirs).context("peer")?;
-    for (at, when) in ["alone", "beside CLIENT LIST"].into_iter().enumerate() {
+    for (at, when) in ["alone", "during CLIENT LIST"].into_iter().enumerate() {
         let (ours, theirs) = (&ours[at], &theirs[at]);
         let figures = [
             ("median", ours.p50_ms, theirs.p50_ms, Limit::None),
@@ -82,10 +82,10 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Fifty clients that ask one GET after the other, each with a thread, and one that asks for lists.
+/// Fifty clients with one thread each that send one GET after the other, and one that calls CLIENT LIST.
 fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     let done = &AtomicBool::new(false);
-    // Nobody asks while others are still being moved to their processor.
+    // No thread starts until all have moved to their CPU.
     let ready = &Barrier::new(WORKING + usize::from(with_lists));
     let (mut times, lists_per_second) = std::thread::scope(|scope| -> Result<_> {
         let listing = scope.spawn(move || -> Result<f64> {

@@ -1,8 +1,8 @@
-//! Every data command of the table, measured once beside the peer on small, typical values. (M4)
+//! Every data command of the command table, measured once on small, typical values and compared with the peer. (M4)
 //!
-//! Which commands there are is taken from the rows: a command without a case here, and without a
-//! reason in [`UNMEASURED`], is an error. Collections have 100 elements, keys and values some ten
-//! bytes. What takes elements away finds new ones before each run.
+//! The commands are taken from the table: a command without a case here, and without a reason in [`UNMEASURED`], is an
+//! error. Collections have 100 elements; keys and values have about ten bytes. Commands that remove elements get new
+//! ones before each run.
 
 use super::Setup;
 use super::load::{Rate, Run, benchmark, tell};
@@ -12,18 +12,17 @@ use anyhow::{Result, bail};
 use brisk_differential::peer::Peer;
 use brisk_testkit::server::Server;
 
-/// A command that is measured.
+/// A command to measure.
 struct Case {
-    /// As redis-benchmark takes it; `__rand_int__` is drawn below the number of operations.
+    /// In redis-benchmark's format; `__rand_int__` is less than the number of operations.
     command: &'static str,
     operations: u64,
-    /// Run once per operation before each run, `{i}` being what `__rand_int__` will be and `{n}` a
-    /// number from one on.
+    /// Run once per operation before each run. `{i}` takes the values of `__rand_int__`, and `{n}` counts from 1.
     before: Option<&'static str>,
 }
 
-/// What is taken away by looking whether a command is known, and by redis-benchmark, which may send
-/// a pipeline more than it was told to.
+/// The elements removed by testing whether a command is known, and by redis-benchmark, which may send one pipeline more
+/// than requested.
 const SPARE: u64 = 200;
 
 const QUICK: u64 = 40_000;
@@ -46,7 +45,7 @@ const fn taking(command: &'static str, before: &'static str) -> Case {
     Case { command, operations: QUICK, before: Some(before) }
 }
 
-/// Commands without a figure, and why.
+/// Commands that are not measured, and why.
 const UNMEASURED: &[(&str, &str)] = &[
     ("flushall", "costs what the keys cost that it deletes; the others need the keys"),
     ("flushdb", "as FLUSHALL"),
@@ -64,7 +63,7 @@ const UNMEASURED: &[(&str, &str)] = &[
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
-    // Of all keys, while there are few.
+    // Keyspace commands, while there are few keys.
     middling("KEYS str*"), quick("DBSIZE"), quick("RANDOMKEY"), middling("SCAN 0 COUNT 10"),
     quick("SWAPDB 8 9"),
     // Strings.
@@ -156,7 +155,7 @@ const CASES: &[Case] = &[
     slow("ZDIFF 2 zset zset:b"), slow("ZUNIONSTORE zset:to 2 zset zset:b"),
     slow("ZINTERSTORE zset:to 2 zset zset:b"), slow("ZDIFFSTORE zset:to 2 zset zset:b"),
     slow("ZINTERCARD 2 zset zset:b"),
-    // Places.
+    // Geo.
     quick("GEOADD geo 13.361389 38.115556 place:000000000050"),
     quick("GEODIST geo place:000000000001 place:000000000002"),
     quick("GEOHASH geo place:000000000001"), quick("GEOPOS geo place:000000000001"),
@@ -180,7 +179,7 @@ const CASES: &[Case] = &[
     quick("XINFO GROUPS stream"), quick("XINFO CONSUMERS stream group"),
 ];
 
-/// What the commands find.
+/// The keys that the commands use.
 fn fixtures(server: &Server) -> Result<()> {
     let split = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let hundred = |template: &'static str| (0..100).map(move |i| split(&fill_in(template, i)));
@@ -235,7 +234,7 @@ fn fill_in(template: &str, i: u64) -> String {
     template.replace("{i}", &format!("{i:012}")).replace("{n}", &(i + 1).to_string())
 }
 
-/// The command or subcommand that the words call, as the table names it.
+/// The name of a command or subcommand in the command table.
 fn name_of(command: &str) -> String {
     let mut words = command.split(' ').map(str::to_ascii_lowercase);
     let first = words.next().unwrap_or_default();
@@ -252,7 +251,7 @@ fn shown(command: &str) -> String {
     format!("`{}`", command.replace("__rand_int__", "N"))
 }
 
-/// Names of data commands that have neither a case nor a reason to have none.
+/// Data commands with neither a case nor a reason to have none.
 fn missing() -> Vec<String> {
     let names = brisk_engine::commands::all().flat_map(|command| {
         let name = command.spec.name;
@@ -267,7 +266,7 @@ fn missing() -> Vec<String> {
     names.filter(|name| !known(name)).collect()
 }
 
-/// Whether the server knows the command. An error of another kind is one of the case.
+/// Whether the server knows the command. Other errors are errors of the case.
 fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     let mut peer = Peer::connect(&server.address())?;
     let words: Vec<String> =
@@ -282,12 +281,12 @@ fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
-/// Compares every data command with the peer, which no command may exceed.
+/// Compares every data command with the peer; no command may cost more.
 pub(crate) fn every(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     measure(setup, report, Limit::Ratio(1.0), &|_| true)
 }
 
-/// Measures the cases whose command `wanted` accepts; each must stay within `limit`.
+/// Measures the cases whose command `wanted` accepts; each must be within `limit`.
 pub(crate) fn measure(
     setup: &Setup<'_>,
     report: &mut Report,
@@ -326,7 +325,7 @@ pub(crate) fn measure(
                 let i = (i + round) % servers.len();
                 if let Some(template) = case.before {
                     let words = |i| fill_in(template, i).split(' ').map(str::to_owned).collect();
-                    // What the peer does not know it need not be given either.
+                    // If the peer does not know the command, it needs no elements for it.
                     tell(servers[i], (0..operations + SPARE).map(words))?;
                 }
                 if is_known(servers[i], &command)? {

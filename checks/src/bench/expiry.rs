@@ -1,4 +1,4 @@
-//! Keys that all die at one instant: when they are gone, and what others wait meanwhile.
+//! Keys that all expire at the same time: when they are removed, and how long other clients wait meanwhile.
 
 use super::Setup;
 use super::huge::{pass, watch};
@@ -14,16 +14,16 @@ use brisk_testkit::words::encode_into;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const KEYS: u64 = 1_000_000;
-/// Keys per second that any server takes, so that all are there before the deadline.
+/// The lowest insertion rate of any server, so that all keys exist before their expiry time.
 const KEYS_PER_SECOND_MIN: u64 = 100_000;
 const BATCH: u64 = 500;
-/// What is owed after the deadline, in ms.
+/// The limit for removing all keys after their expiry time, in ms.
 const GONE_MS_MAX: f64 = 1000.0;
-/// What others may wait, in ms.
+/// The limit for the waits of other clients, in ms.
 const WAIT_MS_MAX: f64 = 1.0;
-/// Others are watched from so long before the deadline on.
+/// Other clients are measured from this time before the expiry time.
 const BEFORE: Duration = Duration::from_millis(300);
-/// For so long before that they are watched while nothing expires.
+/// Before that, they are measured for this time while no key expires.
 const CALM: Duration = Duration::from_millis(1000);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -49,16 +49,16 @@ fn fill(peer: &mut Peer, count: u64, deadline: Duration) -> Result<()> {
     Ok(())
 }
 
-/// What one run shows, in ms.
+/// The results of one run, in ms.
 struct Found {
-    /// From the deadline until all keys are gone.
+    /// From the expiry time until all keys are removed.
     gone: f64,
-    /// The longest round trip of a GET meanwhile.
+    /// The longest GET of another client meanwhile.
     wait: f64,
-    /// The same while nothing expires: what the machine does.
+    /// The same while no key expires: the noise of the machine.
     calm: f64,
-    /// The longest round of the event loop while keys expire, if the server tells: how long others
-    /// may have had to wait for it.
+    /// The longest round of the event loop while keys expire, if the server reports it: the longest time that other
+    /// clients may have waited for it.
     round: f64,
 }
 
@@ -91,7 +91,7 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     let calm = watch(server, || pass(until(BEFORE)))?.0;
     server.connect().cmd("CONFIG RESETSTAT");
     let (times, gone) = watch(server, || {
-        // The key of the watcher stays.
+        // The other client's own key remains.
         let gone = holds_within(PATIENCE, || {
             peer.ask(&["DBSIZE"]).is_ok_and(|reply| reply == b":1\r\n" || reply == b":0\r\n")
         });
@@ -106,8 +106,8 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     })
 }
 
-/// A million keys with one deadline. What one run gives is spoiled by whatever else the machine
-/// does, so the least of several is shown: what expiry itself takes, it takes each time.
+/// A million keys with one expiry time. The machine disturbs single runs, so the minimum of several is reported: the
+/// cost of expiry itself occurs in each of them.
 pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(KEYS);
     let sides = Sides::start(setup)?;
@@ -119,16 +119,17 @@ pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     }
     type Of = fn(&Found) -> f64;
     let rows: [(&str, Limit, Of); 4] = [
-        ("gone after their deadline", Limit::Most(GONE_MS_MAX), |found| found.gone),
-        ("longest round of the event loop meanwhile", Limit::Most(WAIT_MS_MAX), |found| {
-            found.round
-        }),
-        ("longest GET meanwhile", Limit::None, |found| found.wait),
-        ("longest GET in a calm second before", Limit::None, |found| found.calm),
+        ("removed after the expiry time", Limit::Most(GONE_MS_MAX), |found| found.gone),
+        ("longest round of the event loop", Limit::Most(WAIT_MS_MAX), |found| found.round),
+        ("longest GET of another client", Limit::None, |found| found.wait),
+        ("longest GET in the idle second before", Limit::None, |found| found.calm),
     ];
     for (what, limit, of) in rows {
         report.add(Row {
-            what: format!("{count} keys of one deadline: {what} (least of {})", setup.rounds),
+            what: format!(
+                "{count} keys with one expiry time: {what} (minimum of {})",
+                setup.rounds
+            ),
             unit: "ms",
             ours: of(&found[0]),
             theirs: found.last().map(of).filter(|figure| figure.is_finite()),

@@ -1,7 +1,7 @@
-//! What a load generator itself costs: brisk-benchmark beside redis-benchmark, against one server.
+//! The cost of a load generator: brisk-benchmark and redis-benchmark against one server.
 //!
-//! Here "ours" and "peer" are the generators. Each run is a process of its own on the processor of
-//! the load, and all its processor time counts, user and system: starting, connecting, printing.
+//! Here "ours" and "peer" are the generators. Each run is a separate process on the CPU of the load. All of its CPU
+//! time counts, user and system, including starting, connecting and printing.
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
@@ -10,12 +10,11 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::process::Command;
 
-/// A generator that costs more hides the server.
+/// A generator that costs more would hide the server.
 const LIMIT: Limit = Limit::Ratio(0.5);
 const CLIENTS: &str = "50";
 const KEYS: &str = "100000";
-/// Depths with so many requests that a run takes a second of processor time or more, beside which
-/// the 20 ms of starting do not matter.
+/// Pipeline depths, with enough requests for a second of CPU time or more. The 20 ms of starting are then negligible.
 const DEPTHS: [(u32, u64); 3] = [(1, 200_000), (16, 3_200_000), (100, 12_000_000)];
 const TESTS: [&str; 3] = ["ping_mbulk", "set", "get"];
 
@@ -25,8 +24,7 @@ struct Spent {
     per_second: f64,
 }
 
-/// Processor time per request of both generators, in alternating rounds; the medians,
-/// and their ratio.
+/// CPU time per request of both generators in alternating rounds: the medians and their ratio.
 pub(crate) fn generator(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let ours = release_program("brisk-benchmark")?.display().to_string();
     let programs = [ours.as_str(), "redis-benchmark"];
@@ -69,10 +67,10 @@ fn run(program: &str, port: u16, test: &str, pipeline: u32, operations: u64) -> 
         .args(["-P", &pipeline.to_string(), "-n", &operations.to_string()])
         .output()
         .with_context(|| program.to_owned())?;
-    // The process has been waited for, so its time is among that of our children.
+    // The process has ended and was waited for, so its time is included in that of the children.
     let cpu_us = (children_cpu_us()? - before) / operations as f64;
     let text = String::from_utf8_lossy(&output.stdout);
-    // The head and one row; after the title comes the rate.
+    // The header and one row; the rate follows the title.
     let rate = text.lines().last().and_then(|row| row.split("\",\"").nth(1)?.parse().ok());
     match rate {
         Some(per_second) if output.status.success() => Ok(Spent { cpu_us, per_second }),
@@ -80,11 +78,10 @@ fn run(program: &str, port: u16, test: &str, pipeline: u32, operations: u64) -> 
     }
 }
 
-/// Processor time of all children that have been waited for, in µs,
-/// told by the kernel in ticks of 10 ms.
+/// CPU time of all terminated children that were waited for, in µs. The kernel's resolution is 10 ms.
 fn children_cpu_us() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name in parentheses may contain anything; fields are counted after it.
+    // The name in parentheses may contain any characters, so count the fields after it.
     let (_, fields) = stat.rsplit_once(") ").context("/proc/self/stat")?;
     let ticks = fields.split(' ').skip(13).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? * 10_000.0)

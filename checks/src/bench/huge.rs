@@ -1,7 +1,7 @@
-//! Huge values: what others wait while one is deleted, read slowly, or made of others.
+//! Huge values: how long other clients wait while one is deleted, read slowly, or created from others.
 //!
-//! Every figure is the longest round trip of a GET on a connection of its own, from before the
-//! command until the server has been done with it for a while: freeing goes on behind the reply.
+//! Every result is the longest round trip of a GET on a separate connection, from before the command until some time
+//! after its reply, since memory is freed after the reply.
 
 use super::Setup;
 use super::load::percentile_ms;
@@ -17,17 +17,17 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Elements in one command, and commands in one send, while values are built.
+/// Elements per command; the next constant is the number of commands per write while values are built.
 const ELEMENTS_PER_COMMAND: u64 = 500;
 const COMMANDS_PER_SEND: u64 = 8;
-/// Others are watched for so long before a command and after it.
+/// Other clients are measured for this time before and after a command.
 const CALM: Duration = Duration::from_millis(100);
-/// What others may wait, in ms.
+/// The limit for the waits of other clients, in ms.
 const WAIT_MS_MAX: f64 = 5.0;
-/// `$5`, `value`, and their line ends.
+/// The bytes of `$5`, `value`, and their line ends.
 const GET_REPLY_BYTES: usize = 11;
 const MIB: f64 = 1024.0 * 1024.0;
-/// A slow reader takes so much at a time, so often.
+/// A slow reader reads this many bytes at a time; the next constants are how often and the pause.
 const SIP_BYTES: usize = 32 * 1024;
 const SIPS: u32 = 300;
 const BETWEEN_SIPS: Duration = Duration::from_millis(10);
@@ -36,7 +36,7 @@ const BETWEEN_SIPS: Duration = Duration::from_millis(10);
 struct Kind {
     name: &'static str,
     command: &'static str,
-    /// Adds the words of element `i`.
+    /// Appends the arguments of element `i`.
     element: fn(&mut Vec<String>, u64),
 }
 
@@ -89,7 +89,7 @@ pub(super) fn watch<R: Send>(
     act: impl FnOnce() -> Result<R> + Send,
 ) -> Result<(Vec<Duration>, R)> {
     Peer::connect(&server.address())?.ask(&["SET", "small", "value"])?;
-    // Without a deadline: a server may be away for many seconds, which is what is measured.
+    // Without a timeout: a server may stall for many seconds, which is measured.
     let mut socket = TcpStream::connect(server.address())?;
     let request = encode(&["GET", "small"]);
     let done = AtomicBool::new(false);
@@ -99,7 +99,7 @@ pub(super) fn watch<R: Send>(
             while !done.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 socket.write_all(&request)?;
-                // FLUSHALL may have taken the key.
+                // FLUSHALL may have deleted the key.
                 socket.read_exact(&mut reply[..5])?;
                 if !reply.starts_with(b"$-1\r\n") {
                     socket.read_exact(&mut reply[5..])?;
@@ -118,13 +118,13 @@ pub(super) fn watch<R: Send>(
     })
 }
 
-/// Lets time pass: the span itself is part of what is measured.
+/// Waits for this time, which is part of the measurement.
 pub(super) fn pass(span: Duration) -> Result<()> {
     ensure!(!holds_within(span, || false));
     Ok(())
 }
 
-/// The server has freed all that was deleted.
+/// Waits until the server has freed all deleted values.
 fn wait_until_freed(server: &Server) {
     server.wait_for_info("lazyfree_pending_objects", |pending| pending == "0");
 }
@@ -133,13 +133,13 @@ fn ask(server: &Server, words: &[&str]) -> Result<()> {
     let mut socket = TcpStream::connect(server.address())?;
     socket.write_all(&encode(words))?;
     let mut byte = [0];
-    // However long it takes; what else stands in the reply goes with the connection.
+    // No time limit; the rest of the reply is dropped with the connection.
     socket.read_exact(&mut byte)?;
     ensure!(byte[0] != b'-', "{} failed", words.join(" "));
     Ok(())
 }
 
-/// A way to lose a huge value. `big` is it, `other` a small one.
+/// A way to remove a huge value. `big` is the huge value, `other` a small one.
 struct Loss {
     name: &'static str,
     words: &'static [&'static str],
@@ -149,20 +149,20 @@ const LOSSES: &[Loss] = &[
     Loss { name: "DEL", words: &["DEL", "big"] },
     Loss { name: "UNLINK", words: &["UNLINK", "big"] },
     Loss { name: "expiry", words: &["PEXPIRE", "big", "20"] },
-    Loss { name: "RENAME over it", words: &["RENAME", "other", "big"] },
-    Loss { name: "SET over it", words: &["SET", "big", "value"] },
-    Loss { name: "SUNIONSTORE over it", words: &["SUNIONSTORE", "big", "members"] },
+    Loss { name: "RENAME replacing it", words: &["RENAME", "other", "big"] },
+    Loss { name: "SET replacing it", words: &["SET", "big", "value"] },
+    Loss { name: "SUNIONSTORE replacing it", words: &["SUNIONSTORE", "big", "members"] },
     Loss { name: "FLUSHALL", words: &["FLUSHALL"] },
 ];
 
-/// The longest wait of others while each kind of value goes in each way.
+/// The longest wait of other clients while each kind of value is removed in each way.
 fn losses(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(10_000_000);
     let only = setup.options.text("only").map(str::to_ascii_lowercase);
     for kind in &KINDS {
         let sides = Sides::start(setup)?;
         for loss in LOSSES {
-            let what = format!("longest GET, {} of a {} of {count}", loss.name, kind.name);
+            let what = format!("longest GET, {} of a {} of {count} elements", loss.name, kind.name);
             if only.as_ref().is_some_and(|only| !what.to_ascii_lowercase().contains(only)) {
                 continue;
             }
@@ -193,14 +193,14 @@ fn losses(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// HGETALL by a client that reads slowly: what it costs in memory, and what others wait, those who
-/// write to the same hash included.
+/// HGETALL by a client that reads slowly: its memory, and the waits of other clients, including those that write to the
+/// same hash.
 fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;
     let server = &sides.ours[0].1;
     build(server, &KINDS[2], "big", 0..count)?;
-    // The request's own buffers shall not count as growth.
+    // The buffers of this connection must not count as growth.
     let mut control = server.connect();
     control.cmd("HGET big nothing");
     let quiet = watch(server, || pass(CALM * 10))?.0;
@@ -225,17 +225,17 @@ fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let hash = format!("HGETALL of {count} read slowly");
     let megabytes = |bytes: u64| bytes as f64 / MIB;
     report.ours(format!("RSS growth, {hash}"), "MiB", megabytes(grown), Limit::Most(4.0));
-    report.ours("p99 GET without it", "ms", percentile_ms(&quiet, 99), Limit::None);
-    report.ours("p99 GET meanwhile", "ms", percentile_ms(&times, 99), Limit::None);
+    report.ours("p99 GET before it", "ms", percentile_ms(&quiet, 99), Limit::None);
+    report.ours("p99 GET during it", "ms", percentile_ms(&times, 99), Limit::None);
     report.ours(
-        "longest GET meanwhile",
+        "longest GET during it",
         "ms",
         percentile_ms(&times, 100),
         Limit::Most(WAIT_MS_MAX),
     );
-    let what = format!("RSS growth, the same and {SIPS} fields of it written");
+    let what = format!("RSS growth, the same while {SIPS} of its fields are written");
     report.ours(what, "MiB", megabytes(copied), Limit::None);
-    report.ours("longest GET meanwhile", "ms", percentile_ms(&busy, 100), Limit::Most(WAIT_MS_MAX));
+    report.ours("longest GET during it", "ms", percentile_ms(&busy, 100), Limit::Most(WAIT_MS_MAX));
     Ok(())
 }
 
@@ -260,7 +260,7 @@ const LONG: &[&[&str]] = &[
     &["KEYS", "*"],
 ];
 
-/// Gives each element a key of its own with a weight.
+/// Creates a key with a weight for each element.
 fn weigh(server: &Server, count: u64) -> Result<()> {
     for start in (0..count).step_by(ELEMENTS_PER_COMMAND as usize) {
         let end = (start + ELEMENTS_PER_COMMAND).min(count);
@@ -272,7 +272,7 @@ fn weigh(server: &Server, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// What others wait while these run, and how long they take.
+/// The waits of other clients during these commands, and the duration of the commands.
 fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;
@@ -286,7 +286,7 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         weigh(server, count)?;
     }
     let quiet = watch(&sides.ours[0].1, || pass(CALM * 20))?.0;
-    report.ours("longest GET in two quiet seconds", "ms", percentile_ms(&quiet, 100), Limit::None);
+    report.ours("longest GET in two idle seconds", "ms", percentile_ms(&quiet, 100), Limit::None);
     for words in LONG {
         let name = words[0];
         let (mut waits, mut took) = (Vec::new(), Vec::new());
@@ -303,14 +303,14 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         }
         let line = words.join(" ");
         report.add(Row {
-            what: format!("longest GET while {line}"),
+            what: format!("longest GET during {line}"),
             unit: "ms",
             ours: waits[0],
             theirs: waits.last().copied(),
             limit: Limit::Most(WAIT_MS_MAX),
         });
         report.add(Row {
-            what: format!("{name} itself"),
+            what: format!("duration of {name}"),
             unit: "ms",
             ours: took[0],
             theirs: took.last().copied(),
@@ -320,7 +320,7 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// All of it; `--part losses`, `hgetall` or `long` for one.
+/// Runs all parts, or one with `--part losses`, `hgetall` or `long`.
 pub(crate) fn huge(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let part = setup.options.text("part");
     let wanted = |name: &str| part.is_none_or(|part| part == name);

@@ -1,8 +1,8 @@
-//! What commands cost on values of 10,000 elements, beside the peer.
+//! The cost of commands on values of 10,000 elements, compared with the peer.
 //!
-//! `every` measures all commands on values of 100. Here are those whose cost may depend on how much
-//! there is, each in a form that leaves the value as it is. No bound is promised but that of
-//! `every`: to cost no more than in the peer.
+//! `every` measures all commands on values of 100 elements. This case has the commands whose cost may depend on the
+//! size, each in a form that does not change the value. The limit is that of `every`: no command may cost more than in
+//! the peer.
 
 use super::Setup;
 use super::load::{Run, benchmark, tell};
@@ -13,9 +13,9 @@ use brisk_testkit::server::Server;
 
 const ELEMENTS: u64 = 10_000;
 
-/// What a run is to take of the server's processor time, µs.
+/// The server's CPU time per run, in µs.
 const RUN_US: f64 = 150_000.0;
-/// Operations of the run that shows how many that are, and the most of any run.
+/// The number of operations of the run that measures this, and the maximum of any run.
 const OPERATIONS_MIN: u64 = 50;
 const OPERATIONS_MAX: u64 = 200_000;
 
@@ -70,10 +70,10 @@ fn split(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-/// What the commands find.
+/// The keys that the commands use.
 fn fixtures(server: &Server) -> Result<()> {
     let element = |i: u64| format!("element:{i:012}");
-    // Half of what the second of two has is in the first, too.
+    // The second of two collections shares half of its elements with the first one.
     let other = |i: u64| element(i + ELEMENTS / 2);
     let makes: [&dyn Fn(u64) -> String; 18] = [
         &|i| format!("RPUSH list {}", element(i)),

@@ -1,4 +1,4 @@
-//! Load: redis-benchmark where it suffices, connections of our own where it does not.
+//! Load: redis-benchmark where it is sufficient, otherwise our own connections.
 
 use super::Setup;
 use super::report::median;
@@ -17,11 +17,11 @@ pub(crate) struct Run<'a> {
     pub(crate) clients: u32,
     pub(crate) pipeline: u32,
     pub(crate) keep_alive: bool,
-    /// Keys are drawn from so many; 0 leaves the command as it is.
+    /// The number of keys to draw from; 0 sends the command unchanged.
     pub(crate) keys: u64,
 }
 
-/// What a run gave.
+/// The results of a run.
 pub(crate) struct Rate {
     pub(crate) per_second: f64,
     /// CPU time of the server per operation, µs.
@@ -29,12 +29,12 @@ pub(crate) struct Rate {
     pub(crate) p99_ms: f64,
 }
 
-/// Runs redis-benchmark against `server` and watches the server's CPU time.
+/// Runs redis-benchmark against `server` and measures the server's CPU time.
 pub(crate) fn benchmark(server: &Server, run: &Run<'_>) -> Result<Rate> {
     benchmark_at(server.port(), server.pid(), run)
 }
 
-/// Runs redis-benchmark against whatever process `pid` serves on `port`.
+/// Runs redis-benchmark against the process `pid`, which listens on `port`.
 pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
     let before = cpu_ns(pid);
     let mut command = Command::new("taskset");
@@ -46,7 +46,7 @@ pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
         command.args(["-r", &run.keys.to_string()]);
     }
     let output = command.args(run.command).output().context("redis-benchmark")?;
-    // A thread that ended meanwhile takes its account with it.
+    // A thread that ended in the meantime no longer has CPU time.
     let cpu_us = cpu_ns(pid).saturating_sub(before) as f64 / 1000.0 / run.operations as f64;
     let text = String::from_utf8_lossy(&output.stdout);
     // Header and one row: name, requests per second, then latencies: avg min p50 p95 p99 max.
@@ -54,13 +54,13 @@ pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
     let Some(row) = row.filter(|_| output.status.success()) else {
         bail!("redis-benchmark: {text} {}", String::from_utf8_lossy(&output.stderr));
     };
-    // The name may hold commas, figures do not: count from the end.
+    // The name may contain commas, numbers do not, so count from the end.
     let fields: Vec<&str> = row.rsplit(',').map(|field| field.trim_matches('"')).collect();
     let number = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(f64::NAN);
     Ok(Rate { per_second: number(6), cpu_us, p99_ms: number(1) })
 }
 
-/// Servers by turns under the same load: the medians of each.
+/// The medians of servers that get the same load in alternating rounds.
 pub(crate) fn by_turns(
     setup: &Setup<'_>,
     servers: &[&Server],
@@ -77,7 +77,7 @@ pub(crate) fn by_turns(
     Ok(rates.iter().map(|rates| Medians::of(rates)).collect())
 }
 
-/// What the runs against one server gave.
+/// The medians of the runs against one server.
 pub(crate) struct Medians {
     pub(crate) per_second: f64,
     pub(crate) cpu_us: f64,
@@ -95,8 +95,7 @@ impl Medians {
     }
 }
 
-/// Sets keys `key:000000000000` and so on, as redis-benchmark names them, to values of `len` bytes.
-/// `first..first + count`.
+/// Sets keys `first..first + count`, named as in redis-benchmark (`key:000000000000`), to values of `len` bytes.
 pub(crate) fn fill(server: &Server, first: u64, count: u64, len: usize) -> Result<()> {
     const BATCH: u64 = 500;
     let mut peer = Peer::connect(&server.address())?;
@@ -121,7 +120,7 @@ pub(crate) fn fill(server: &Server, first: u64, count: u64, len: usize) -> Resul
     Ok(())
 }
 
-/// Requests or replies of one length, one behind the other: made ahead, so that the load is quick.
+/// Requests or replies of equal length, encoded in advance, so that the load is fast.
 pub(crate) struct Lines {
     bytes: Vec<u8>,
     len: usize,
@@ -137,18 +136,18 @@ impl Lines {
         Ok(Lines { bytes: lines.concat(), len })
     }
 
-    /// How many there are.
+    /// The number of lines.
     pub(crate) fn count(&self) -> usize {
         self.bytes.len() / self.len
     }
 
-    /// `count` of them from the one of this number on.
+    /// `count` lines, starting with this number.
     pub(crate) fn some(&self, first: usize, count: usize) -> &[u8] {
         &self.bytes[first * self.len..][..count * self.len]
     }
 }
 
-/// Sends commands whose replies only must not be errors.
+/// Sends commands and checks that no reply is an error.
 pub(crate) fn tell(server: &Server, commands: impl Iterator<Item = Vec<String>>) -> Result<()> {
     const BATCH: usize = 500;
     let mut peer = Peer::connect(&server.address())?;
@@ -171,12 +170,12 @@ pub(crate) fn tell(server: &Server, commands: impl Iterator<Item = Vec<String>>)
     Ok(())
 }
 
-/// Round-trip times of one PING after the other, until `stop` says so.
+/// The round-trip times of consecutive PINGs until `stop` returns true.
 pub(crate) fn round_trips(server: &Server, stop: impl FnMut() -> bool) -> Result<Vec<Duration>> {
     round_trips_on(&mut Peer::connect(&server.address())?, stop)
 }
 
-/// The same on a connection that is there already.
+/// The same on an existing connection.
 pub(crate) fn round_trips_on(
     peer: &mut Peer,
     mut stop: impl FnMut() -> bool,
@@ -191,7 +190,7 @@ pub(crate) fn round_trips_on(
     Ok(times)
 }
 
-/// The value below which `percent` of the sorted `times` lie, in ms.
+/// The percentile of sorted `times`, in ms.
 pub(crate) fn percentile_ms(times: &[Duration], percent: usize) -> f64 {
     let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
     times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)

@@ -1,4 +1,4 @@
-//! What the append-only file costs: CPU beside no file, rates with `always`, and what clients wait for
+//! The cost of the append-only file: CPU time compared with no file, rates with `always`, and the waits of clients
 //! while the disk is slow. (D2, D4)
 
 use super::Setup;
@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const KEYS: u64 = 100_000;
 const SET: &[&str] = &["SET", "key:__rand_int__", VALUE];
 const VALUE: &str = "0123456789012345678901234567890123456789012345678901234567890123";
-/// CPU per SET with `everysec` over that without a file, at most.
+/// The largest ratio of the CPU time per SET with `everysec` to that without a file.
 const COST_MAX: f64 = 1.2;
-/// What keeps the disk busy is written and synchronised in pieces of this size.
+/// The load that keeps the disk busy writes and syncs pieces of this size.
 const BUSY_BYTES: usize = 64 << 20;
 
 /// A server with an append-only file that is never rewritten.
@@ -40,7 +40,7 @@ pub(crate) fn log(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     slow_disk(setup, report)
 }
 
-/// `everysec` beside no file.
+/// `everysec` compared with no file.
 fn cost(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let start = |launch: Launch| launch.try_start().map_err(anyhow::Error::msg);
     let servers = [
@@ -62,7 +62,7 @@ fn cost(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             limit: Limit::None,
         });
         report.add(Row {
-            what: format!("SET P{pipeline}, everysec over no file"),
+            what: format!("SET P{pipeline}, everysec, ratio to no file"),
             unit: "CPU, times",
             ours: cost(0),
             theirs: Some(cost(2)),
@@ -91,7 +91,7 @@ fn always(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// `everysec`, while something else keeps the same disk busy.
+/// `everysec`, while another process keeps the same disk busy.
 fn slow_disk(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let servers =
         [with_file(ours(setup, 2)?, "everysec")?, with_file(unpinned_peer(setup), "everysec")?];

@@ -1,24 +1,23 @@
-//! `cargo xtask bench`: our server beside a peer, on one machine, in one run.
+//! `cargo xtask bench`: compares our server with a peer on one machine, in one run.
 //!
-//! Both servers run at once, pinned to CPU 0 with one worker and no persistence, but for the cases
-//! `persistence`, `log`, `replication` and `start`; load comes from CPU 1. Rounds alternate between them, so
-//! slow drifts of the machine hit both alike, and medians are reported. The figure to trust is the server's CPU
-//! time per operation (all threads, user and system); requests per second swing with whatever else
-//! the machine does.
+//! Both servers run at the same time, pinned to CPU 0, with one worker and without persistence, except in the cases
+//! `persistence`, `log`, `replication` and `start`. The load runs on CPU 1. Rounds alternate between the servers, so
+//! slow drifts of the machine affect both, and medians are reported. The reliable result is the server's CPU time per
+//! operation (all threads, user and system). Requests per second depend on the other load of the machine.
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
-//! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
-//! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
-//! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
-//! - [`expiry`]: keys that die at one instant.
-//! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
-//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
+//! - [`throughput`]: rates with redis-benchmark. [`resources`]: memory, stalls, slow readers.
+//! - [`blocking`]: blocking clients. [`pubsub`]: messages to many subscribers.
+//! - [`types`]: commands on collections, and the memory of collections. [`huge`]: values of millions of elements.
+//! - [`expiry`]: keys that expire at the same time.
+//! - [`clients`]: CLIENT LIST with ten thousand clients. [`tracking`]: client-side caching.
+//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
-//! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
-//! - [`every`]: all data commands. [`recorded`]: these next to an earlier build. [`large`]: those whose
-//!   cost may depend on how much there is.
+//! - [`strings`]: strings of 256 MB. [`start`]: loading a file at startup.
+//! - [`every`]: all data commands. [`recorded`]: these compared with an earlier build. [`large`]: those whose
+//!   cost may depend on the size.
 //! - [`routing`]: the cost of cluster mode per command.
-//! - [`generator`]: what brisk-benchmark itself costs.
+//! - [`generator`]: the cost of brisk-benchmark itself.
 
 mod blocking;
 mod clients;
@@ -49,22 +48,22 @@ use anyhow::{Result, bail};
 use report::Report;
 use sides::Sides;
 
-/// What every case is given.
+/// The options of every case.
 pub(crate) struct Setup<'a> {
     pub(crate) options: &'a Options,
     pub(crate) rounds: usize,
-    /// Multiplies the number of operations: below 1 for a quick look.
+    /// A factor for the number of operations: below 1 for a quick run.
     pub(crate) scale: f64,
 }
 
 impl Setup<'_> {
-    /// `operations`, scaled, at least 1000.
+    /// `operations` multiplied by the scale, at least 1000.
     pub(crate) fn scaled(&self, operations: u64) -> u64 {
         ((operations as f64 * self.scale) as u64).max(1000)
     }
 }
 
-/// A measurement with a name.
+/// A named measurement.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -83,8 +82,8 @@ const CASES: &[Case] = &[
         about: "MULTI of ten SETs, 50 clients",
         run: transactions::transactions,
     },
-    Case { name: "bare", about: "PING beside the bare event loop", run: throughput::bare },
-    Case { name: "kept", about: "GET with 8,000 clients kept alive", run: throughput::kept },
+    Case { name: "bare", about: "PING compared with the bare event loop", run: throughput::bare },
+    Case { name: "kept", about: "GET with 8,000 connected clients", run: throughput::kept },
     Case {
         name: "reconnect",
         about: "one connection per request, 50, 1,000, 8,000 clients",
@@ -95,15 +94,15 @@ const CASES: &[Case] = &[
         about: "INFO in a loop, alone and with 9,999 idle clients",
         run: throughput::info,
     },
-    Case { name: "workers", about: "two workers against one", run: throughput::workers },
+    Case { name: "workers", about: "two workers compared with one", run: throughput::workers },
     Case {
         name: "keys",
-        about: "10 M keys: bytes per key, longest pause while they come",
+        about: "10 M keys: bytes per key, longest pause during insertion",
         run: resources::keys,
     },
     Case {
         name: "slow-reader",
-        about: "a million GETs of 1 KiB never read, then read",
+        about: "a million GETs of 1 KiB whose replies are read late",
         run: resources::slow_reader,
     },
     Case {
@@ -113,37 +112,37 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "commands",
-        about: "commands on all types, pipelined; --only picks some by name",
+        about: "commands on all types, pipelined; --only selects by name",
         run: types::commands,
     },
     Case {
         name: "blocking",
-        about: "1,000 clients share 1,000,000 items, exactly; 10,000 that wait vanish at once",
+        about: "1,000 clients share 1,000,000 items; 10,000 blocked clients disconnect at once",
         run: blocking::blocking,
     },
     Case {
         name: "huge",
-        about: "what others wait while values of millions go, are read or made; --part, --only",
+        about: "waits of other clients while huge values are removed, read or created; --part, --only",
         run: huge::huge,
     },
     Case {
         name: "strings",
-        about: "changes of and looks at strings of 256 MB, what others wait; --only",
+        about: "changing and reading strings of 256 MB, waits of other clients; --only",
         run: strings::strings,
     },
     Case {
         name: "routing",
-        about: "GET and SET at P1 and P100 with cluster mode on, beside the same with it off",
+        about: "GET and SET at P1 and P100 with cluster mode on, compared with off",
         run: routing::routing,
     },
     Case {
         name: "persistence",
-        about: "BGSAVE beside 50 writers: what others wait, what it takes; --part, --scale",
+        about: "BGSAVE during writes of 50 clients: waits of clients, duration; --part, --scale",
         run: persistence::persistence,
     },
     Case {
         name: "log",
-        about: "the append-only file: CPU beside none, rates with always, a busy disk",
+        about: "the append-only file: CPU compared with no file, rates with always, a busy disk",
         run: log::log,
     },
     Case {
@@ -153,37 +152,37 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "expiry",
-        about: "a million keys with one deadline: when they are gone, what others wait",
+        about: "a million keys with one expiry time: when they are removed, waits of other clients",
         run: expiry::expiry,
     },
     Case {
         name: "start",
-        about: "a start with 10 M strings (snapshot, append-only file) and 100,000 hashes; --only",
+        about: "loading 10 M strings (snapshot, append-only file) and 100,000 hashes; --only",
         run: start::start_with_a_file,
     },
     Case {
         name: "pubsub",
-        about: "PUBLISH to 1,000 subscribers, with all deliveries",
+        about: "PUBLISH to 1,000 subscribers, including all deliveries",
         run: pubsub::publish,
     },
     Case {
         name: "tracking",
-        about: "GET and SET with client-side caching on, beside the same without",
+        about: "GET and SET with client-side caching on, compared with off",
         run: tracking::tracking,
     },
     Case {
         name: "every",
-        about: "every data command on small values; --only picks one by name",
+        about: "every data command on small values; --only selects by name",
         run: every::every,
     },
     Case {
         name: "large",
-        about: "commands on values of 10,000 elements; --only picks by a word",
+        about: "commands on values of 10,000 elements; --only selects by text",
         run: large::large,
     },
     Case {
         name: "generator",
-        about: "CPU per request of brisk-benchmark beside redis-benchmark at P1, P16, P100",
+        about: "CPU per request of brisk-benchmark and redis-benchmark at P1, P16, P100",
         run: generator::generator,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
@@ -202,7 +201,9 @@ const CASES: &[Case] = &[
 /// Runs the cases named on the command line.
 #[expect(clippy::print_stdout, reason = "the tables are the output of the command")]
 pub(crate) fn main(options: &Options) -> Result<bool> {
-    let Some(wanted) = options.words.first() else { bail!("bench wants a case, or all, or list") };
+    let Some(wanted) = options.words.first() else {
+        bail!("bench needs the name of a case, `all` or `list`")
+    };
     if wanted == "list" {
         CASES.iter().for_each(|case| println!("{:<14}{}", case.name, case.about));
         return Ok(true);
@@ -212,7 +213,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         .filter(|case| wanted == "all" || options.words.iter().any(|w| w == case.name))
         .collect();
     if cases.is_empty() {
-        bail!("no case {wanted}; `cargo xtask bench list` names them");
+        bail!("unknown case {wanted}; `cargo xtask bench list` lists the cases");
     }
     let setup = Setup {
         options,

@@ -1,8 +1,8 @@
-//! BGSAVE beside fifty writers: what others wait, what it takes, and what the same is without.
+//! BGSAVE while fifty clients write: the waits of clients, the duration, and the same without a snapshot.
 //!
-//! Server, child and writing thread share one CPU, so that a snapshot takes time from the writers
-//! on either side: where it takes more than a share of the CPU that nobody else wanted, the rate
-//! beside it cannot be that without. A prober of its own sends a GET or a SET every two ms.
+//! Server, child process and writer thread share one CPU, so a snapshot takes time from the writers of either server.
+//! If a snapshot uses more CPU time than is idle, the write rate must drop. A separate prober sends a GET or a SET
+//! every two ms.
 
 use super::Setup;
 use super::huge::pass;
@@ -17,33 +17,33 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Data at a scale of 1: a half in strings, the rest in small collections.
+/// Size of the data at scale 1: one half in strings, the rest in small collections.
 const DATA_BYTES: u64 = 1 << 30;
 const STRING_BYTES: usize = 400;
-/// What a string and a collection take with all that belongs to them, estimated.
+/// The estimated memory of a string, including overhead. The next constant is that of a collection.
 const STRING_TAKES: u64 = 500;
 const COLLECTION_TAKES: u64 = 1000;
 const COLLECTION_ELEMENTS: u64 = 20;
-/// Elements of the huge values at a scale of 1.
+/// Elements of the huge values at scale 1.
 const HUGE_ELEMENTS: u64 = 1_000_000;
 const ELEMENTS_PER_COMMAND: u64 = 500;
 
 const WRITERS: &str = "50";
 const PROBE_EVERY: Duration = Duration::from_millis(2);
-/// How long others are watched without a snapshot.
+/// How long the server is measured without a snapshot.
 const WITHOUT: Duration = Duration::from_secs(5);
-/// After so long INFO shows what was done before.
+/// INFO is up to date after this time.
 const SAMPLED_WITHIN: Duration = Duration::from_millis(250);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// No snapshot takes longer.
+/// The time limit of a snapshot.
 const SAVED_WITHIN: Duration = Duration::from_secs(600);
 
-/// What is promised.
+/// The promised limits.
 const LONGER_MS_MAX: f64 = 1.0;
 const RATE_MIN: f64 = 0.85;
 const MEMORY_PERCENT_MAX: f64 = 15.0;
 
-/// The load that never ends.
+/// The write load, which runs until it is dropped.
 struct Writers(Child);
 
 impl Writers {
@@ -64,13 +64,13 @@ impl Drop for Writers {
     }
 }
 
-/// What was seen during a while.
+/// The results of a measurement.
 struct Seen {
-    /// Of the prober, sorted.
+    /// Round trips of the prober, sorted.
     times: Vec<Duration>,
     per_second: f64,
     lasted: f64,
-    /// RSS above that of the beginning, at most.
+    /// The largest increase of RSS since the start.
     grown: u64,
 }
 
@@ -79,14 +79,14 @@ impl Seen {
         percentile_ms(&self.times, 100)
     }
 
-    /// 99.9 of a hundred are below.
+    /// The 99.9th percentile, in ms.
     fn p999_ms(&self) -> f64 {
         let index = self.times.len() * 999 / 1000;
         self.times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
     }
 }
 
-/// Probes until `ends`, which is asked now and then.
+/// Probes until `ends` returns true, which is checked from time to time.
 fn watch(
     server: &Server,
     conn: &mut Conn,
@@ -128,7 +128,7 @@ fn commands(conn: &mut Conn) -> f64 {
 
 /// CPU seconds of the server and its children.
 fn cpu_s(conn: &mut Conn) -> Result<f64> {
-    // Ours samples it ten times a second.
+    // Our server samples it ten times a second.
     pass(SAMPLED_WITHIN)?;
     let parts =
         ["used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"]
@@ -146,20 +146,20 @@ fn is_over(conn: &mut Conn) -> bool {
     conn.info("rdb_bgsave_in_progress") == "0"
 }
 
-/// Figures of one server and round, in the order of [`NAMES`].
+/// The results of one server and round, in the order of [`NAMES`].
 type Figures = [f64; 10];
 
 const NAMES: [(&str, &str); 10] = [
     ("longest request without a snapshot", "ms"),
-    ("longest request beside it", "ms"),
+    ("longest request during it", "ms"),
     ("p99.9 without a snapshot", "ms"),
-    ("p99.9 beside it", "ms"),
+    ("p99.9 during it", "ms"),
     ("commands per second without a snapshot", "1/s"),
-    ("commands per second beside it", "1/s"),
-    ("BGSAVE beside writers", "s"),
+    ("commands per second during it", "1/s"),
+    ("BGSAVE during writes", "s"),
     ("BGSAVE of an idle server", "s"),
-    ("CPU of that", "s"),
-    ("extra memory, of the dataset", "%"),
+    ("CPU time of BGSAVE on an idle server", "s"),
+    ("extra memory, relative to the dataset", "%"),
 ];
 
 fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
@@ -171,37 +171,37 @@ fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
     let cpu = cpu_s(&mut conn)? - cpu;
 
     let _writers = Writers::start(server, command, keys)?;
-    // They connect, and the first of them find what they write to in no cache.
+    // They connect, and their first writes find cold caches.
     let warm = Instant::now();
     watch(server, &mut conn, |_| warm.elapsed() > WITHOUT / 5)?;
     let begun = Instant::now();
     let without = watch(server, &mut conn, |_| begun.elapsed() > WITHOUT)?;
     let data: f64 = conn.info("used_memory_dataset").parse().unwrap_or(f64::NAN);
     let mut started = false;
-    let beside = watch(server, &mut conn, |conn| {
-        // Within, so that what BGSAVE itself takes from others is seen.
+    let during = watch(server, &mut conn, |conn| {
+        // Within the measurement, so that the cost of BGSAVE itself is included.
         started |= !started && begin(conn).is_ok();
         started && is_over(conn)
     })?;
     ensure!(conn.info("rdb_last_bgsave_status") == "ok", "the snapshot failed:\n{}", server.log());
-    // A child's pages are not in the server's own RSS.
+    // The pages of a child process are not in the server's RSS.
     let copied: f64 = conn.info("rdb_last_cow_size").parse().unwrap_or(f64::NAN);
-    let copied = copied.max(beside.grown as f64);
+    let copied = copied.max(during.grown as f64);
     Ok([
         without.longest_ms(),
-        beside.longest_ms(),
+        during.longest_ms(),
         without.p999_ms(),
-        beside.p999_ms(),
+        during.p999_ms(),
         without.per_second,
-        beside.per_second,
-        beside.lasted,
+        during.per_second,
+        during.lasted,
         idle,
         cpu,
         copied * 100.0 / data,
     ])
 }
 
-/// Seconds since `begun` when the snapshot has ended.
+/// Returns the seconds from `begun` to the end of the snapshot.
 fn watch_end(conn: &mut Conn, begun: Instant) -> Result<f64> {
     while !is_over(conn) {
         ensure!(begun.elapsed() < SAVED_WITHIN, "a snapshot takes too long");
@@ -232,7 +232,7 @@ fn fill_mixed(server: &Server, bytes: u64) -> Result<u64> {
     Ok(strings)
 }
 
-/// A sorted set and a hash that the writers change.
+/// Creates a sorted set and a hash, which the writers change.
 fn fill_huge(server: &Server, elements: u64) -> Result<()> {
     for (command, key) in [("ZADD", "zset"), ("HSET", "hash")] {
         let chunks = (0..elements).step_by(ELEMENTS_PER_COMMAND as usize);
@@ -250,7 +250,7 @@ fn fill_huge(server: &Server, elements: u64) -> Result<()> {
     Ok(())
 }
 
-/// All of it; `--part mixed`, `zset` or `hash` for one.
+/// Runs all parts, or one with `--part mixed`, `zset` or `hash`.
 pub(crate) fn persistence(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
     let part = setup.options.text("part");
@@ -301,7 +301,7 @@ fn tell_figures(report: &mut Report, name: &str, figures: &[Vec<Figures>; 2]) {
     }
     let longer = |side| middle(side, 1) - middle(side, 0);
     report.add(Row {
-        what: format!("{name}: the longest is longer by"),
+        what: format!("{name}: increase of the longest request"),
         unit: "ms",
         ours: longer(0),
         theirs: Some(longer(1)),
@@ -311,7 +311,7 @@ fn tell_figures(report: &mut Report, name: &str, figures: &[Vec<Figures>; 2]) {
         [(0, "our", Limit::RatioAtLeast(RATE_MIN)), (1, "the peer's", Limit::None)]
     {
         report.add(Row {
-            what: format!("{name}: {whose} rate beside a snapshot, over that without"),
+            what: format!("{name}: {whose} rate during a snapshot (peer column: without)"),
             unit: "1/s",
             ours: middle(side, 5),
             theirs: Some(middle(side, 4)),

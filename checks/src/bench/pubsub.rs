@@ -1,4 +1,4 @@
-//! PUBLISH to many subscribers: CPU time per message, deliveries included.
+//! PUBLISH to many subscribers: CPU time per message, including deliveries.
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
@@ -12,11 +12,11 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 const SUBSCRIBERS: usize = 1000;
-/// The longest a message of this case is, encoded.
+/// The length of the longest encoded message of this case.
 const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 const CHANNEL: &str = "news";
 
-/// The subscribers of one server, and who publishes there.
+/// The subscribers of one server, and the publisher.
 struct Audience {
     pid: u32,
     subscribers: Vec<TcpStream>,
@@ -24,7 +24,7 @@ struct Audience {
 }
 
 impl Audience {
-    /// At the server at `address`, which is the process `pid`.
+    /// Connects to the server at `address`, which is the process `pid`.
     fn gather(address: &str, pid: u32) -> Result<Audience> {
         let mut subscribers = Vec::with_capacity(SUBSCRIBERS);
         for _ in 0..SUBSCRIBERS {
@@ -38,8 +38,8 @@ impl Audience {
         Ok(Audience { pid, subscribers, publisher })
     }
 
-    /// Publishes `messages` messages, `at_once` of them in one request, every subscriber having
-    /// read before the next request. CPU time of the server and time on the clock per message, µs.
+    /// Publishes `messages` messages, `at_once` in one request. Every subscriber has read them before the next request.
+    /// Returns the server's CPU time and the elapsed time per message, in µs.
     fn hear(&mut self, messages: u64, at_once: usize, len: usize) -> Result<(f64, f64)> {
         let payload = "x".repeat(len);
         let mut request = Vec::new();
@@ -70,11 +70,11 @@ impl Audience {
     }
 }
 
-/// One of the two figures of a round: CPU and time per message, in µs.
+/// One of the two results of a round: CPU time or elapsed time per message, in µs.
 type Figure = fn(&(f64, f64)) -> f64;
 
-/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. Beside them
-/// what the writes alone cost, below which no server comes that writes to each subscriber.
+/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. The bare fan-out shows the cost of
+/// the writes alone, the minimum for a server that writes to each subscriber.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     let sides = Sides::start_each_backend(setup)?;

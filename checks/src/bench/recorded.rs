@@ -1,9 +1,8 @@
 //! Compares every data command of this tree with the build of a recorded commit.
 //!
-//! Instruction counts do not show everything: a store that must leave the processor's buffer before it
-//! can be read, or a branch that became a dependency, costs time without costing instructions. So the
-//! recorded build and the present one run in turns on the same CPU, and each command's CPU time is
-//! compared.
+//! Instruction counts do not show everything: a store that must leave the CPU's store buffer before it can be read, or
+//! a branch that became a dependency, costs time without costing instructions. So the recorded build and the current
+//! one run in alternating rounds on the same CPU, and each command's CPU time is compared.
 //!
 //! `benches/recorded-commit` names the commit. A change that makes a command slower for a good reason
 //! updates that file, and the commit message gives the reason.

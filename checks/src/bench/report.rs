@@ -2,26 +2,26 @@
 
 use serde_json::json;
 
-/// One measured figure, ours beside the peer's.
+/// One result of ours, with that of the peer.
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) unit: &'static str,
     pub(crate) ours: f64,
     pub(crate) theirs: Option<f64>,
-    /// What we owe.
+    /// The limit for our result.
     pub(crate) limit: Limit,
 }
 
-/// What is owed for a figure.
+/// The limit for a result.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Limit {
-    /// Nothing; shown for orientation.
+    /// None; shown for information.
     None,
-    /// Ours over theirs at most this.
+    /// The largest ratio of ours to the peer's.
     Ratio(f64),
-    /// Ours over theirs at least this.
+    /// The smallest ratio of ours to the peer's.
     RatioAtLeast(f64),
-    /// Ours at most this, in the row's unit.
+    /// The largest value of ours, in the row's unit.
     Most(f64),
 }
 
@@ -66,7 +66,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// A row of our own figure alone.
+    /// Adds a row without a peer.
     pub(crate) fn ours(
         &mut self,
         what: impl Into<String>,
@@ -130,7 +130,7 @@ fn figure(n: f64) -> String {
     }
 }
 
-/// The middle of `values`, or the mean of the two in the middle.
+/// The middle of `values`, or the mean of the two middle ones.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

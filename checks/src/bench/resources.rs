@@ -1,4 +1,4 @@
-//! Memory per key, stalls, and clients that read late, never, or hardly stay. (M4, P4, S3)
+//! Memory per key, stalls, and clients that read late, never read, or connect and disconnect quickly. (M4, P4, S3)
 
 use super::Setup;
 use super::load::{Run, benchmark, fill, percentile_ms, round_trips, round_trips_on};
@@ -12,16 +12,16 @@ use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Time for ten thousand clients to get a megabyte each, on a machine that hands out memory slowly.
+/// Time for ten thousand clients to receive a megabyte each, on a machine that provides memory slowly.
 const SLOW_READERS_MAX: Duration = Duration::from_secs(90);
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Parts of an insertion whose pauses are told apart.
+/// The number of parts of an insertion whose pauses are measured separately.
 const INSERTION_PARTS: u64 = 50;
 
-/// Adds one row per figure that `measure` returns for each server.
-fn beside(
+/// Adds one row for each result that `measure` returns.
+fn add_rows(
     sides: &Sides,
     report: &mut Report,
     rows: &[(&str, &'static str, Limit)],
@@ -41,19 +41,19 @@ fn beside(
     Ok(())
 }
 
-/// The longest round of the event loop since CONFIG RESETSTAT, in ms, if the server tells.
+/// The longest round of the event loop since CONFIG RESETSTAT, in ms, if the server reports it.
 pub(super) fn longest_round_ms(server: &Server) -> Option<f64> {
     let debug = server.connect().cmd("INFO debug").text();
     let us = debug.split("eventloop_duration_max:").nth(1)?.lines().next()?;
     Some(us.parse::<f64>().ok()? / 1000.0)
 }
 
-/// What a server by itself does to its clients while keys are inserted, in ms: the longest round of
-/// the worst part of the keys, where each part counts with the best of several insertions.
+/// The pause that the server itself causes while keys are inserted, in ms: the longest round of the worst part of the
+/// keys, where each part counts with the best of several insertions.
 ///
-/// What the server does at some number of keys it does each time. What else takes time does not hit
-/// the same part each time: other programs, other virtual machines, and a host that backs memory as
-/// it is touched (2 MiB were met that took 5 to 20 ms the first time, 0.2 ms later).
+/// A pause that the server causes at some number of keys occurs each time. Other pauses do not hit the same part each
+/// time: other programs, other virtual machines, and a host that provides memory on first use (2 MiB took 5 to 20 ms
+/// the first time, and 0.2 ms later).
 fn own_pause_ms(server: &Server, count: u64, insertions: usize) -> Result<f64> {
     let part = count.div_ceil(INSERTION_PARTS);
     let mut best = vec![f64::INFINITY; INSERTION_PARTS as usize];
@@ -70,7 +70,7 @@ fn own_pause_ms(server: &Server, count: u64, insertions: usize) -> Result<f64> {
     Ok(best.into_iter().fold(0.0, f64::max))
 }
 
-/// Many small keys: what each costs, and how long others wait while they are inserted.
+/// Many small keys: the memory of each, and how long other clients wait while they are inserted.
 pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(10_000_000);
     let sides = Sides::start(setup)?;
@@ -80,7 +80,7 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ("longest round while inserting", "ms", Limit::None),
         ("insertion", "µs/key", Limit::None),
     ];
-    beside(&sides, report, &rows, |server| {
+    add_rows(&sides, report, &rows, |server| {
         let before = server.rss();
         server.connect().cmd("CONFIG RESETSTAT");
         let begun = Instant::now();
@@ -92,7 +92,7 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         })?;
         let took = begun.elapsed().as_secs_f64() * 1e6 / count as f64;
         let per_key = (server.rss() - before) as f64 / count as f64;
-        // The peer does not tell.
+        // The peer does not report it.
         let round = longest_round_ms(server).unwrap_or(f64::NAN);
         Ok(vec![per_key, percentile_ms(&times, 100), round, took])
     })?;
@@ -106,17 +106,17 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One client asks a million times and reads only later. Memory must not follow, others must not
-/// wait, and in the end every reply comes in order.
+/// One client sends a million requests and reads the replies later. Memory must not grow, other clients must not wait,
+/// and in the end every reply arrives in order.
 pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let asked = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;
     let rows = [
         ("RSS growth by one slow reader", "MiB", Limit::Most(4.0)),
-        ("PING p99 meanwhile", "ms", Limit::Ratio(1.5)),
+        ("PING p99 of another client", "ms", Limit::Ratio(1.5)),
         ("replies read in order", "count", Limit::None),
     ];
-    beside(&sides, report, &rows, |server| {
+    add_rows(&sides, report, &rows, |server| {
         fill(server, 0, 1_000, 1024)?;
         let before = server.rss();
         let socket = TcpStream::connect(server.address())?;
@@ -130,7 +130,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
                 }
                 Ok(())
             });
-            // Long enough for a server without back-pressure to take everything.
+            // Long enough for a server without back-pressure to accept everything.
             let begun = Instant::now();
             let times = round_trips(server, || {
                 begun.elapsed() > Duration::from_secs(8) || sending.is_finished()
@@ -149,7 +149,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
     })
 }
 
-/// Ten thousand clients that ask and never read. Only ours: the peer would take all memory.
+/// Ten thousand clients that send requests and never read. Only our server: the peer would use all memory.
 pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let clients = setup.scaled(10_000) as usize;
     let sides = Sides::start(setup)?;
@@ -157,8 +157,7 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     fill(server, 0, 1, 1024)?;
     let before = server.rss();
     let batch = encode(&["GET", "key:000000000000"]).repeat(2_000); // 2 MB of replies each
-    // There before them, as those are who must not wait: new clients queue
-    // behind ten thousand others.
+    // Connected before them, like clients that must not wait: new connections queue after the ten thousand others.
     let mut working = Peer::connect(&server.address())?;
     let begun = Instant::now();
     let mut deaf = Vec::with_capacity(clients);
@@ -172,7 +171,7 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
         }
         deaf.push(socket);
     }
-    // All have got what they are going to get when the server has stopped for each of them.
+    // All replies have been sent when the server has stalled each of the clients.
     let mut stalled = 0;
     let mut times = Vec::new();
     while stalled < clients && begun.elapsed() < SLOW_READERS_MAX {
@@ -187,12 +186,12 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     report.ours(format!("RSS growth by {clients} slow readers"), "MiB", grown / MIB, Limit::None);
     report.ours("of it for each", "KiB", grown / 1024.0 / clients as f64, Limit::Most(1_100.0));
     report.ours("of them stopped", "count", stalled as f64, Limit::None);
-    report.ours("PING p99 meanwhile", "ms", percentile_ms(&times, 99), Limit::None);
-    report.ours("longest PING meanwhile", "ms", percentile_ms(&times, 100), Limit::None);
+    report.ours("PING p99 of another client", "ms", percentile_ms(&times, 99), Limit::None);
+    report.ours("longest PING of another client", "ms", percentile_ms(&times, 100), Limit::None);
     Ok(())
 }
 
-/// Connections opened and closed as fast as possible while fifty clients work.
+/// Connections that are opened and closed as fast as possible while fifty clients work.
 pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let connections = setup.scaled(10_000);
     let sides = Sides::start(setup)?;
@@ -202,7 +201,7 @@ pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ("GET req/s of 50 clients, churn", "req/s", Limit::None),
         ("connections opened and closed", "per s", Limit::None),
     ];
-    beside(&sides, report, &rows, |server| {
+    add_rows(&sides, report, &rows, |server| {
         fill(server, 0, 100_000, 3)?;
         let run = Run {
             command: &["GET", "key:__rand_int__"],

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 const KEYS: u64 = 1_000_000;
 const KEY: &str = "key:__rand_int__";
-/// CPU time with cluster mode on, at most.
+/// The largest ratio of the CPU time with cluster mode on to that with it off.
 const LIMIT: Limit = Limit::Ratio(1.02);
-/// One node forms its cluster within this.
+/// The time limit for one node to form its cluster.
 const FORMED_WITHIN: Duration = Duration::from_secs(30);
 
 /// SET and GET, pipelined and one at a time.

@@ -1,4 +1,4 @@
-//! The servers of a measurement: ours (on one or both I/O back ends) and the peer.
+//! The servers of a measurement: ours (with one or both I/O back ends) and the peer.
 
 use super::Setup;
 use anyhow::{Context, Result, bail};
@@ -8,28 +8,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// CPU of the servers; the load runs on the next one.
+/// The CPU of the servers; the load runs on the next one.
 pub(crate) const SERVER_CPU: usize = 0;
 pub(crate) const LOAD_CPU: usize = 1;
 
-/// Descriptors the largest cases need, with room to spare.
+/// File descriptors that the largest cases need, with a margin.
 const DESCRIPTORS_MIN: u64 = 12_000;
 
-/// Ours and theirs, running.
+/// The running servers.
 pub(crate) struct Sides {
-    /// Our servers with what tells them apart (empty if there is one only).
+    /// Our servers with their labels (empty if there is only one).
     pub(crate) ours: Vec<(String, Server)>,
     pub(crate) theirs: Server,
 }
 
 impl Sides {
-    /// Starts our server as it starts by default, and the peer.
+    /// Starts our server with its default back end, and the peer.
     pub(crate) fn start(setup: &Setup<'_>) -> Result<Sides> {
         let ours = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
         Ok(Sides { ours: vec![(String::new(), ours)], theirs: peer(setup)? })
     }
 
-    /// Starts our server once per I/O back end, and the peer.
+    /// Starts our server once for each I/O back end, and the peer.
     pub(crate) fn start_each_backend(setup: &Setup<'_>) -> Result<Sides> {
         if setup.options.text("ours").is_some_and(|ours| ours.contains("redis")) {
             return Sides::start(setup);
@@ -42,7 +42,7 @@ impl Sides {
             }
         }
         if servers.is_empty() {
-            bail!("our server starts on no back end");
+            bail!("our server starts with none of the back ends");
         }
         Ok(Sides { ours: servers, theirs: peer(setup)? })
     }
@@ -52,12 +52,14 @@ impl Sides {
         self.ours.iter().map(|(_, server)| server).chain([&self.theirs]).collect()
     }
 
-    /// Says what of this machine limits the measurements, and widens what may be widened until the
-    /// returned value goes.
+    /// Prints what limits the measurements on this machine, and widens limits where possible until the returned value
+    /// is dropped.
     pub(crate) fn check_machine() -> Result<Option<Widened>> {
         let cpus = std::thread::available_parallelism()?.get();
         if cpus < 2 {
-            eprintln!("bench: one CPU only: server and load share it, the rates mean little");
+            eprintln!(
+                "bench: only one CPU: server and load share it, so the rates are not meaningful"
+            );
         }
         let limits = fs::read_to_string("/proc/self/limits")?;
         let files = limits.lines().find(|l| l.starts_with("Max open files")).unwrap_or("");
@@ -71,7 +73,10 @@ impl Sides {
             // Above the ports of the servers themselves.
             match fs::write(PORT_RANGE, "31000 65535") {
                 Ok(()) => {
-                    eprintln!("bench: {PORT_RANGE} is 31000 65535 for now, else {}", before.trim());
+                    eprintln!(
+                        "bench: {PORT_RANGE} is set to 31000 65535 for this run; it was {}",
+                        before.trim()
+                    );
                     return Ok(Some(Widened { before }));
                 }
                 Err(error) => eprintln!("bench: {PORT_RANGE} stays {}: {error}", before.trim()),
@@ -81,21 +86,21 @@ impl Sides {
     }
 }
 
-/// Moves the calling thread to the CPU of the load, as redis-benchmark is: beside the server it
-/// would take time from it, the more the less the server itself needs.
+/// Moves the calling thread to the CPU of the load, where redis-benchmark runs. On the server's CPU it would take time
+/// from the server, and more so the faster the server is.
 pub(crate) fn load_from_here() -> Result<()> {
     let cpu = LOAD_CPU.to_string();
     change_thread("taskset", &["-c", "-p", &cpu])
 }
 
-/// Lets the other threads of the load go first: what this one does with its replies is nothing that
-/// they should wait for.
+/// Lowers the priority of the calling thread: the other threads of the load should not wait while it processes its
+/// replies.
 pub(crate) fn stand_back() -> Result<()> {
     change_thread("renice", &["-n", "19", "-p"])
 }
 
-/// Has the calling thread go before all others of its CPU: what it measures is how long a server takes,
-/// not how long this machine takes to let it look.
+/// Raises the priority of the calling thread above all others of its CPU, so that it measures the server and not the
+/// scheduling delay of this machine.
 pub(crate) fn step_forward() -> Result<()> {
     change_thread("chrt", &["-f", "-p", "1"])
 }
@@ -110,10 +115,10 @@ fn change_thread(program: &str, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ports of outgoing connections: one per short connection, kept for a while after its end.
+/// The port range of outgoing connections. Each short connection uses a port, also for a while after it is closed.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// The range of ports as it was; written back at the end.
+/// The original port range, which is restored on drop.
 pub(crate) struct Widened {
     before: String,
 }
@@ -121,7 +126,7 @@ pub(crate) struct Widened {
 impl Drop for Widened {
     fn drop(&mut self) {
         if let Err(error) = fs::write(PORT_RANGE, &self.before) {
-            eprintln!("bench: {PORT_RANGE} could not be set back: {error}");
+            eprintln!("bench: {PORT_RANGE} could not be restored: {error}");
         }
     }
 }
@@ -156,7 +161,7 @@ pub(crate) fn unpinned_peer(setup: &Setup<'_>) -> Launch {
     quiet(Program::At(setup.options.text("peer").unwrap_or("redis-server").into()))
 }
 
-/// Our server, built for release.
+/// The path of our server's release build.
 pub(crate) fn release_binary() -> Result<PathBuf> {
     match std::env::var_os(SERVER_BIN) {
         Some(path) => Ok(path.into()),
@@ -165,7 +170,7 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
     }
 }
 
-/// A program of the package of the same name, built for release.
+/// The release build of the program in the package of the same name.
 pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -180,19 +185,19 @@ pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
-/// Part of a server's work without the server: an example of the reactor's, pinned like a server.
+/// Part of a server's work without the server: an example program of the reactor, pinned like a server.
 pub(crate) struct Bare {
     process: Child,
     pub(crate) port: u16,
 }
 
 impl Bare {
-    /// The event loop that answers PING, on the back end that `beside` runs on.
-    pub(crate) fn ping_loop(beside: &Server) -> Result<Bare> {
-        Bare::start("ping_loop", &["--backend", &beside.info("multiplexing_api")])
+    /// The event loop that replies to PING, with the back end that `server` uses.
+    pub(crate) fn ping_loop(server: &Server) -> Result<Bare> {
+        Bare::start("ping_loop", &["--backend", &server.info("multiplexing_api")])
     }
 
-    /// Messages passed on with one write per subscriber.
+    /// Messages that are forwarded with one write per subscriber.
     pub(crate) fn fan_out() -> Result<Bare> {
         Bare::start("fan_out", &[])
     }
@@ -229,7 +234,7 @@ impl Bare {
         Ok(bare)
     }
 
-    /// `taskset` becomes the program it starts, so its id is the loop's.
+    /// `taskset` executes the program in its own process, so its id is that of the loop.
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }

@@ -1,4 +1,4 @@
-//! How long a start takes with files: both servers load the same ones, by turns, on all CPUs.
+//! The duration of a start with files: both servers load the same files in alternating rounds, on all CPUs.
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
@@ -14,25 +14,25 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const STRINGS: u64 = 10_000_000;
-/// Keys that DEBUG POPULATE makes at a time, which nobody waits for too long.
+/// The number of keys that one DEBUG POPULATE creates, so that no call takes too long.
 const STRINGS_AT_ONCE: u64 = 200_000;
 const HASHES: u64 = 100_000;
 const FIELDS: u64 = 100;
 const BATCH: u64 = 100;
-/// Of so many keys in the base of an append-only file one is set again in what follows: by default the
-/// file is rewritten when it has doubled, and this is about half of that.
+/// One of this many keys in the base of an append-only file is set again after it. By default the file is rewritten
+/// when its size has doubled; this is about half of that.
 const KEYS_PER_CHANGE: u64 = 4;
-/// Our time over the peer's, at most, for the strings in all forms and for the hashes.
+/// The largest ratio of our time to the peer's, for the strings in all forms. The next constant is that for the hashes.
 const STRINGS_RATIO_MAX: f64 = 0.4;
 const HASHES_RATIO_MAX: f64 = 0.6;
-/// Longer than any server takes.
+/// The time limit of a start.
 const START_MAX: Duration = Duration::from_secs(300);
 
-/// What is started with.
+/// The data to load.
 struct Kind {
     what: &'static str,
     keys: u64,
-    /// Puts the files where a server looks for them.
+    /// Writes the files to the server's directory.
     write: fn(&Setup<'_>, &Home, u64) -> Result<()>,
     is_aof: bool,
     ratio: f64,
@@ -50,7 +50,7 @@ impl Home {
         self.0.path("dump.rdb")
     }
 
-    /// The files of an append-only file, which the manifest names: its base, and what follows.
+    /// The files of an append-only file, named by the manifest: its base, and the increment.
     fn append_only(&self, base_ending: &str) -> Result<[PathBuf; 2]> {
         let dir = self.0.path("appendonlydir");
         fs::create_dir(&dir)?;
@@ -98,13 +98,13 @@ fn snapshot_of_hashes(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> 
     })
 }
 
-/// Has the peer save what `fill` puts into it.
+/// Makes the peer save the data that `fill` creates.
 fn saved(setup: &Setup<'_>, home: &Home, fill: impl FnOnce(&mut Peer) -> Result<()>) -> Result<()> {
     let writer = home.launch(unpinned_peer(setup)).try_start().map_err(anyhow::Error::msg)?;
     let mut peer = Peer::connect(&writer.address())?;
     fill(&mut peer)?;
     drop(peer);
-    // Waits longer for a reply.
+    // A connection with a longer timeout.
     ensure!(writer.connect().cmd("SAVE").text() == "OK", "SAVE failed");
     writer.kill();
     Ok(())
@@ -122,7 +122,7 @@ fn base_and_changes(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
     write_sets(changes, keys)
 }
 
-/// Nothing but commands, as they are without `aof-use-rdb-preamble`.
+/// Commands only, as without `aof-use-rdb-preamble`.
 fn commands(_: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
     let [base, changes] = home.append_only("aof")?;
     File::create(changes)?;
@@ -143,7 +143,7 @@ fn write_sets(path: PathBuf, keys: impl Iterator<Item = (String, u64)>) -> Resul
     Ok(file.write_all(&bytes)?)
 }
 
-/// Seconds until the server serves keys, and of all CPUs.
+/// Seconds until the server serves keys, and CPU seconds of all threads.
 fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
     let launch = match kind.is_aof {
         true => launch.set("appendonly", "yes").set("auto-aof-rewrite-percentage", "0"),
@@ -155,7 +155,7 @@ fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
     let served = || peer.ask(&["PING"]).is_ok_and(|reply| reply == b"+PONG\r\n");
     ensure!(holds_within(START_MAX, served), "not loaded within {START_MAX:?}");
     let seconds = began.elapsed().as_secs_f64();
-    // Of threads that have ended too.
+    // Includes threads that have ended.
     let cpu = server.cpu_ticks() as f64 / 100.0;
     let size = peer.ask(&["DBSIZE"]).map_err(anyhow::Error::msg)?;
     ensure!(size == format!(":{}\r\n", kind.keys).as_bytes(), "not all keys were loaded");
@@ -164,8 +164,8 @@ fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
     Ok([seconds, cpu])
 }
 
-/// Starts with ten million small strings in a snapshot and in an append-only file, and with a hundred
-/// thousand hashes; `--only` picks by a word.
+/// Starts with ten million small strings in a snapshot and in an append-only file, and with a hundred thousand hashes;
+/// `--only` selects by text.
 pub(crate) fn start_with_a_file(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let (strings, hashes) = (setup.scaled(STRINGS), setup.scaled(HASHES));
     let aof =
@@ -186,7 +186,7 @@ pub(crate) fn start_with_a_file(setup: &Setup<'_>, report: &mut Report) -> Resul
             ratio: HASHES_RATIO_MAX,
         },
         aof(
-            "small strings as base of an append-only file, a quarter of them set again in it",
+            "small strings as base of an append-only file, a quarter of them set again",
             base_and_changes,
         ),
         aof("small strings as commands of an append-only file", commands),
@@ -205,7 +205,7 @@ pub(crate) fn start_with_a_file(setup: &Setup<'_>, report: &mut Report) -> Resul
             }
         }
         let limits =
-            [("until keys are served", Limit::Ratio(kind.ratio)), ("of CPU time", Limit::None)];
+            [("until keys are served", Limit::Ratio(kind.ratio)), ("CPU time", Limit::None)];
         let Kind { what, keys, .. } = kind;
         for (number, (figure, limit)) in limits.into_iter().enumerate() {
             report.add(Row {

@@ -1,5 +1,4 @@
-//! Strings of 256 MB: what a change of a byte costs, what a look at all of them costs, and what
-//! others wait meanwhile.
+//! Strings of 256 MB: the cost of changing a byte, the cost of reading all bytes, and the waits of other clients.
 
 use super::Setup;
 use super::huge::{pass, watch};
@@ -15,20 +14,20 @@ use std::time::{Duration, Instant};
 
 /// The length of the strings in bytes, at a scale of 1.
 const LENGTH: u64 = 256_000_000;
-/// The server has been done with the command before for so long.
+/// The server has been idle for this time before a command.
 const CALM: Duration = Duration::from_millis(50);
-/// What is read of a reply at once.
+/// The size of one read of a reply.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A command on a long string. `a` and `b` are long, `copy` is a fresh copy of `a`.
 struct Call {
     words: &'static [&'static str],
-    /// What is owed for its CPU time, beside the peer's.
+    /// The limit for its CPU time, compared with the peer's.
     limit: Limit,
 }
 
-/// No ratio is owed for those that change a byte: both servers take microseconds, but for those
-/// that a string of one piece makes slow.
+/// Commands that change a byte have no ratio limit, because both servers take microseconds, except those that are slow
+/// with a contiguous string.
 const CALLS: &[Call] = &[
     Call { words: &["APPEND", "copy", "y"], limit: Limit::None },
     Call { words: &["SETBIT", "copy", "1000000000", "0"], limit: Limit::None },
@@ -41,7 +40,7 @@ const CALLS: &[Call] = &[
     Call { words: &["BITOP", "AND", "result", "a", "b"], limit: Limit::Ratio(1.0) },
 ];
 
-/// Asks and reads the whole reply, which is one line or a bulk string.
+/// Sends a request and reads the whole reply, which is one line or a bulk string.
 fn ask(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
     let mut socket = TcpStream::connect(server.address())?;
     socket.write_all(&encode(words))?;
@@ -59,10 +58,10 @@ fn ask(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// What one call cost on one server.
+/// The cost of one call on one server.
 #[derive(Default)]
 struct Cost {
-    /// CPU time of the server, from the request until it is at rest again.
+    /// CPU time of the server, from the request until it is idle again.
     cpu_ms: Vec<f64>,
     /// From the request to the end of its reply.
     took_ms: Vec<f64>,
@@ -70,10 +69,10 @@ struct Cost {
     wait_ms: Vec<f64>,
 }
 
-/// One of the three of a call's costs, round by round.
+/// One of the three costs of a call, for each round.
 type Figure = fn(&Cost) -> &Vec<f64>;
 
-/// Builds the strings: written, not only long.
+/// Creates the strings with written bytes, not only with a length.
 fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
     let last = (length - 1).to_string();
     for (key, from) in [("a", "zeros"), ("b", "a")] {
@@ -83,7 +82,7 @@ fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
     ask(server, &["DEL", "zeros"], buffer)
 }
 
-/// Each call alternating between the servers; medians.
+/// Each call in alternating rounds on the servers; medians.
 pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let length = setup.scaled(LENGTH);
     let only = setup.options.text("only").map(str::to_ascii_uppercase);
@@ -122,7 +121,7 @@ pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let figures: [(&str, Figure, Limit); 3] = [
             ("CPU ms", |cost| &cost.cpu_ms, call.limit),
             ("ms", |cost| &cost.took_ms, Limit::None),
-            ("ms, longest GET of others", |cost| &cost.wait_ms, Limit::None),
+            ("ms, longest GET of another client", |cost| &cost.wait_ms, Limit::None),
         ];
         for (unit, figure, limit) in figures {
             report.add(Row {

@@ -1,4 +1,4 @@
-//! Rates and CPU time per operation under redis-benchmark. (P2, P3, S1, S2, I1)
+//! Rates and CPU time per operation with redis-benchmark. (P2, P3, S1, S2, I1)
 
 use super::Setup;
 use super::load::{Rate, Run, benchmark, benchmark_at, fill};
@@ -11,7 +11,7 @@ use brisk_testkit::server::{Launch, Server};
 const KEYS: u64 = 1_000_000;
 const KEY: &str = "key:__rand_int__";
 
-/// One of the figures of a rate.
+/// Selects one result of a rate.
 type Figure = fn(&Rate) -> f64;
 
 /// Runs `run` on every server in turn, `setup.rounds` times; adds the medians to the report.
@@ -26,7 +26,7 @@ pub(super) fn compare(
     compare_each(setup, sides, what, run, |_| limit, report)
 }
 
-/// Like [`compare`], with a limit that depends on which of our servers it is.
+/// Like [`compare`], with a limit that depends on the server's back end.
 fn compare_each(
     setup: &Setup<'_>,
     sides: &Sides,
@@ -85,7 +85,7 @@ pub(crate) fn matrix(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 &sides,
                 &format!("{name} P{pipeline}"),
                 &run,
-                // PING touches no data: it is measured against the bare loop.
+                // PING reads no data: it is compared with the bare loop.
                 if name == "PING" { Limit::None } else { Limit::Ratio(limit) },
                 report,
             )?;
@@ -120,7 +120,7 @@ pub(crate) fn script(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     compare(setup, &sides, "EVALSHA of GET and SET P16", &run, Limit::Ratio(0.7), report)
 }
 
-/// PING beside the event loop that does nothing else: what parsing and dispatch cost.
+/// PING compared with an event loop that does nothing else: the cost of parsing and dispatch.
 pub(crate) fn bare(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let server = &sides.ours[0].1;
@@ -189,8 +189,8 @@ pub(crate) fn reconnect(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// INFO in a loop, of 50 clients as everything else, and of one, of which most is the waking up of
-/// an idle server; idle connections must not make it dearer.
+/// INFO in a loop, by 50 clients as in the other cases, and by one client, where most of the cost is waking up an idle
+/// server. Idle connections must not make it more expensive.
 pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     const IDLE: usize = 9_999;
     let sides = Sides::start(setup)?;
@@ -206,48 +206,46 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         for _ in 0..setup.rounds {
             for (server, rounds) in servers.iter().zip(&mut rounds) {
                 rounds[0].push(rate(server, clients)?);
-                // One server's at a time: more would be more descriptors than a process may have.
+                // For one server at a time: together they would exceed the process's limit of descriptors.
                 let idle: Vec<Conn> = (0..IDLE).map(|_| server.connect()).collect();
                 rounds[1].push(rate(server, clients)?);
                 drop(idle);
             }
         }
         let [ours, theirs] = rounds.map(|both| both.map(|rounds| median(&rounds)));
-        let (alone, beside) = ([ours[0], theirs[0]], [ours[1], theirs[1]]);
+        let (alone, with_idle) = ([ours[0], theirs[0]], [ours[1], theirs[1]]);
         let mut row = |what: &str, unit, [ours, theirs]: [f64; 2], limit| {
-            let what = format!("INFO of {clients}{what}");
+            let what = format!("INFO by {clients} clients{what}");
             report.add(Row { what, unit, ours, theirs: Some(theirs), limit });
         };
         row("", "CPU µs/op", alone, limit);
-        row(" beside 9,999 idle", "CPU µs/op", beside, limit);
-        let dearer = [ours[1] / ours[0], theirs[1] / theirs[0]];
-        row(": dearer by idle clients", "times", dearer, Limit::Most(1.05));
+        row(" with 9,999 idle clients", "CPU µs/op", with_idle, limit);
+        let increase = [ours[1] / ours[0], theirs[1] / theirs[0]];
+        row(", ratio with to without idle clients", "times", increase, Limit::Most(1.05));
     }
     Ok(())
 }
 
-/// Starts a server under a policy of the kernel's that wakes it without taking the CPU from who
-/// runs there.
+/// Starts a server with a scheduling policy that wakes it up without preempting the running thread.
 const GIVING_WAY: [&str; 3] = ["chrt", "--batch", "0"];
 
-/// The directive that says for how long requests gather before the loop waits for them.
+/// The directive for how long the loop collects requests before it sleeps.
 const COALESCING: &str = "wake-coalescing-us";
 
-/// Our server with two workers beside our server with one.
+/// Our server with two workers compared with one.
 ///
-/// Two workers and the load share two CPUs here, so that a worker that is woken takes the CPU from
-/// the very generator that feeds it and finds one request where it could have found ten. The second
-/// pair of rows shows what is left when it does not ([`GIVING_WAY`]), which is nearer to clients on
-/// a machine of their own. The third has one and two workers that sleep for no more requests to
-/// come: one worker gains more by that than each of two, which sees half of the clients, so that it
-/// is no cost of sharing.
+/// Two workers and the load share two CPUs here. A worker that wakes up preempts the generator that feeds it, and finds
+/// one request instead of ten. The second pair of rows shows the result without this preemption ([`GIVING_WAY`]), which
+/// is closer to clients on another machine. In the third pair, workers do not wait for further requests before they
+/// sleep. One worker gains more from that wait than each of two, which serves half of the clients, so this is not a
+/// cost of sharing.
 pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let lcs: &[&str] = &["LCS", "{__rand_int__}a", "{__rand_int__}a"];
     let start = |launch: Launch| -> Result<Server> {
         let server = launch.try_start().map_err(anyhow::Error::msg)?;
         fill(&server, 0, 100_000, 3)?;
         let mut conn = server.connect();
-        // Long enough that the server works ten times as hard as the generator.
+        // Long enough that the server does ten times as much work as the generator.
         let value = "abcdefghij".repeat(400);
         for chunk in (0..1_000u32).collect::<Vec<_>>().chunks(100) {
             let lines: Vec<String> =

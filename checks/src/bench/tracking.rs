@@ -1,4 +1,4 @@
-//! Client-side caching: what it costs beside our own server without it.
+//! The cost of client-side caching, compared with our own server without it.
 
 use super::Setup;
 use super::load::{Lines, fill};
@@ -11,13 +11,13 @@ use brisk_testkit::words::encode;
 
 const KEYS: usize = 100_000;
 const VALUE_LEN: usize = 16;
-/// Keys of which the tracking client is never told, in the cases where others write.
+/// The number of keys that only the other connection has read, in the cases where others track.
 const OTHERS: u64 = 10_000;
 
-/// How a connection tracks, and what it sends.
-struct Way {
+/// How a connection tracks, and the command that it sends.
+struct TrackingCase {
     what: &'static str,
-    /// Of the connection that works.
+    /// The options of the working connection.
     options: Option<&'static str>,
     /// Another connection has read [`OTHERS`] other keys.
     others_track: bool,
@@ -25,29 +25,29 @@ struct Way {
     limit: Limit,
 }
 
-const WAYS: &[Way] = &[
-    Way {
-        what: "GET of what is tracked",
+const CASES: &[TrackingCase] = &[
+    TrackingCase {
+        what: "GET of tracked keys",
         options: Some("NOLOOP"),
         others_track: false,
         word: "GET",
         limit: Limit::Ratio(1.15),
     },
-    Way {
-        what: "SET of what nobody tracks",
+    TrackingCase {
+        what: "SET of untracked keys",
         options: None,
         others_track: true,
         word: "SET",
         limit: Limit::Ratio(1.15),
     },
-    Way {
+    TrackingCase {
         what: "SET by a client that tracks",
         options: Some("NOLOOP"),
         others_track: false,
         word: "SET",
         limit: Limit::Ratio(1.15),
     },
-    Way {
+    TrackingCase {
         what: "SET with OPTIN, others track",
         options: Some("OPTIN"),
         others_track: true,
@@ -56,12 +56,12 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// GET and SET with tracking on, beside the same server without.
+/// GET and SET with tracking on, compared with the same server with tracking off.
 pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     for (pipeline, operations) in [(1, 100_000), (100, 2_000_000)] {
         let operations = setup.scaled(operations) as usize;
-        for way in WAYS {
+        for way in CASES {
             let with = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
             let without = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
             let mut track = Load::new(&with, way, true)?;
@@ -83,20 +83,20 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One connection and its server, with all requests and replies at hand: what the load takes for
-/// itself only makes the case longer.
+/// One connection and its server, with all requests and replies in memory. The load's own cost only makes the case
+/// longer.
 struct Load<'s> {
     server: &'s Server,
     peer: Peer,
-    /// For each key one, in an order that does not repeat soon.
+    /// One request for each key, in an order with a long period.
     requests: Lines,
     replies: Lines,
-    /// Held open: a client that is gone is not told.
+    /// Kept open: a closed client gets no invalidations.
     _other: Option<Peer>,
 }
 
 impl<'s> Load<'s> {
-    fn new(server: &'s Server, way: &Way, tracks: bool) -> Result<Load<'s>> {
+    fn new(server: &'s Server, way: &TrackingCase, tracks: bool) -> Result<Load<'s>> {
         fill(server, 0, KEYS as u64, VALUE_LEN)?;
         let mut peer = Peer::connect(&server.address())?;
         let mut other = None;
@@ -126,13 +126,13 @@ impl<'s> Load<'s> {
             _ => b"+OK\r\n".to_vec(),
         }))?;
         let mut load = Load { server, peer, requests, replies, _other: other };
-        // What is tracked from now on is no part of the figure.
+        // Tracks all keys first, which is not measured.
         load.run(way, 100, KEYS)?;
         Ok(load)
     }
 
     /// CPU time of the server per request, µs.
-    fn run(&mut self, way: &Way, pipeline: usize, operations: usize) -> Result<f64> {
+    fn run(&mut self, way: &TrackingCase, pipeline: usize, operations: usize) -> Result<f64> {
         let before = cpu_ns(self.server.pid());
         for at in (0..operations).step_by(pipeline) {
             let first = at % KEYS;

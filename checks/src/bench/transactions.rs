@@ -12,7 +12,7 @@ use brisk_testkit::words::encode_into;
 const KEYS: usize = 100_000;
 const SETS: usize = 10;
 const CLIENTS: usize = 50;
-/// Transactions whose requests are at hand; they set all keys once.
+/// The number of encoded transactions; together they set all keys once.
 const AT_HAND: usize = KEYS / SETS;
 
 /// Fifty clients of one server.
@@ -29,8 +29,8 @@ impl<'s> Load<'s> {
         Ok(Load { server, peers })
     }
 
-    /// Runs `transactions`, each client `at_once` before it reads. CPU time of the server for each,
-    /// µs.
+    /// Runs `transactions`; each client sends `at_once` before it reads. Returns the server's CPU time per transaction,
+    /// in µs.
     fn run(&mut self, requests: &Lines, at_once: usize, transactions: usize) -> Result<f64> {
         let mut reply = b"+OK\r\n".to_vec();
         reply.extend(b"+QUEUED\r\n".repeat(SETS));

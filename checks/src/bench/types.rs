@@ -7,11 +7,11 @@ use super::sides::Sides;
 use anyhow::Result;
 use brisk_testkit::server::Server;
 
-/// A command that is measured, after what it finds was put there.
+/// A command to measure, with the preparation of its keys.
 struct Measured {
     name: &'static str,
     prepare: fn(&Server) -> Result<()>,
-    /// As redis-benchmark takes it; `__rand_int__` is drawn below [`NUMBERS`].
+    /// In redis-benchmark's format; `__rand_int__` is less than [`NUMBERS`].
     command: &'static str,
     operations: u64,
     limit: f64,
@@ -72,7 +72,7 @@ fn nothing(_: &Server) -> Result<()> {
     Ok(())
 }
 
-/// What RPOP and LPOP take away.
+/// A list for RPOP and LPOP to consume.
 fn long_list(server: &Server) -> Result<()> {
     let batch = |_| {
         let mut words = vec!["RPUSH".to_owned(), "mylist".to_owned()];
@@ -128,13 +128,13 @@ const fn row(
     Measured { name, prepare, command, operations, limit }
 }
 
-/// Every command of the table, pipelined, beside the peer.
+/// Every command of the table, pipelined, compared with the peer.
 pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let servers = sides.all();
     let only = setup.options.text("only").map(str::to_ascii_lowercase);
     for measured in COMMANDS {
-        // Also for what is left out: what it puts there may be what a later one finds.
+        // Also for commands that are not selected: later ones may need their keys.
         servers.iter().try_for_each(|server| (measured.prepare)(server))?;
         if only.as_ref().is_some_and(|only| !measured.name.to_ascii_lowercase().contains(only)) {
             continue;
@@ -167,12 +167,12 @@ pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Elements of a kind: many keys of so many elements each.
+/// Elements of one kind: many keys with this many elements each.
 struct Kept {
     name: &'static str,
     keys: u64,
     elements: u64,
-    /// The words of one element.
+    /// The arguments of one element.
     words: fn(key: u64, element: u64) -> Vec<String>,
     limit: Limit,
 }
@@ -185,7 +185,7 @@ const ELEMENTS: &[Kept] = &[
         words: |k, i| vec!["HSET".into(), format!("h:{k}"), format!("field:{i}"), format!("v{i}")],
         limit: Limit::Ratio(1.0),
     },
-    // Ten times as many: what the first key of each of the 16,384 slots costs is spread over them.
+    // Ten times as many keys: the cost of the first key of each of the 16,384 slots is spread over them.
     Kept {
         name: "100,000 hashes of 100 fields",
         keys: 100_000,
@@ -240,8 +240,8 @@ const ELEMENTS: &[Kept] = &[
     },
 ];
 
-/// Elements of a collection that is there before memory is measured: what a server maps and
-/// allocates with its first commands is not the elements'.
+/// Elements of a collection that exists before memory is measured: memory that a server maps and allocates for its
+/// first commands does not belong to the elements.
 const WARM_UP_ELEMENTS: u64 = 1_000;
 
 /// RSS per element of many collections.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures what the README's table shows, and writes JMH's JSON files, the table and the writes per command.
+# Measures the README's tables. Writes JMH's JSON files, the table, and the writes per command.
 #
-#   bench/run.sh --quick [FOLDER]   what the promises need, in under 12 minutes on 2 cores
-#   bench/run.sh --smoke [FOLDER]   seconds; shows that it works, its figures mean nothing
-#   bench/run.sh [FOLDER]           every row, 50, 100 and 200 threads, 0, 1 and 12 ms, both servers; takes hours
+#   bench/run.sh --quick [DIR]   the README's main rows, in less than 12 minutes on 2 cores
+#   bench/run.sh --smoke [DIR]   a few seconds; shows that the script works, its results mean nothing
+#   bench/run.sh [DIR]           every row, 50, 100 and 200 threads, 0, 1 and 12 ms, both servers; takes hours
 #
-# Needs redis-server, and Brisk's program in BRISK_SERVER_BIN (without it Redis alone is measured, and that is said).
-# With brisk-benchmark beside it, that is the delay proxy: it adds 0.6 ms to a round trip, DelayProxy here 1 to 4.
+# Needs redis-server. BRISK_SERVER_BIN names Brisk's program; without it, only Redis is measured.
+# If brisk-benchmark is in the same directory, it is the delay proxy: it adds 0.6 ms to a round trip, DelayProxy 1 to 4.
 # Build first: mvn -B -q package -DskipTests. The machine must be quiet.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -34,7 +34,7 @@ end() {
 trap end EXIT
 
 free_port() {
-    # The kernel picks one; it is free again when the listener is gone.
+    # The kernel selects a port, which is free again when the listener is closed.
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
@@ -79,7 +79,7 @@ else
     echo "Brisk is not measured: BRISK_SERVER_BIN is not set"
 fi
 
-# LABEL, where it is set, stands for the server in the table.
+# LABEL, if set, replaces the server's name in the table.
 # measure SERVER RTT_MS THREADS ROUND MODES KEYS BENCHMARK JMH_OPTIONS...
 measure() {
     local server=$1 rtt=$2 threads=$3 round=$4 modes=$5 keys=$6 benchmark=$7
@@ -106,7 +106,7 @@ writes() {
     for mode in single single-joined lanes-4-key lanes-4-key-joined multi-4; do
         "${java[@]}" io.brisk.lettuce.bench.Load "$mode" "${server_port[redis]}" 200 "$1" 2>/dev/null | tee -a "$out/writes.txt"
     done
-    # The same from outside, to see that the kernel's own count is the right one. Only these calls stop the program.
+    # The same with strace, to verify the kernel's count. Only these system calls stop the program.
     if command -v strace >/dev/null; then
         for mode in single single-joined; do
             strace -f --seccomp-bpf -c -e trace=write,writev,sendto,sendmsg -o "$out/strace-$mode.txt" \
@@ -118,7 +118,7 @@ writes() {
     fi
 }
 
-# Rounds of short runs in turn, so that a disturbance hits all modes alike; the table shows medians.
+# Alternating rounds of short runs, so that a disturbance affects all modes; the table shows medians.
 brief=(-f 1 -wi 2 -w 2s -i 3 -r 2s -foe true)
 if [ "$kind" = smoke ]; then
     measure redis 1 8 1 jedis-8,single-expiry,single-joined,multi-2,lanes-2-least-joined,pool-8,poolraw-8,lease-8 100 '[sg]et' \
@@ -152,7 +152,7 @@ else
                 measure "$server" "$rtt" "$threads" 1 "$rows" 100000 '[sg]et' "${thorough[@]}"
             done
         done
-        # One key of 5 bytes' value, as the article has it.
+        # One key with a value of 5 bytes.
         LABEL="${server}OneKey" measure "$server" 0 200 1 "$rows" 1 set -p size=5 "${thorough[@]}"
     done
     writes 1000

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stages the artifacts in a local repository, as deploying would, and runs the consumer with each Lettuce on what lies there.
+# Stages the artifacts in a local repository, like a deployment, and runs the consumer with each Lettuce from there.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -22,7 +22,7 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 redis-server --port "$port" --bind 127.0.0.1 --save "" --appendonly no >/dev/null 2>&1 &
 server=$!
 
-# What is installed for the user's own projects is put aside, for Maven would take it instead of what is staged.
+# Moves installed artifacts aside, since Maven would use them instead of the staged ones.
 cache=$(mvn -B -q help:evaluate -Dexpression=settings.localRepository -DforceStdout)/io/brisk
 kept="$PWD/target/kept"
 ours=(brisk-lettuce-lanes brisk-lettuce-parent)
@@ -41,7 +41,7 @@ end() {
 }
 trap end EXIT
 for name in "${ours[@]}"; do
-    # What is there already was kept by a run that did not come to its end.
+    # Artifacts that are already there were moved by a run that was interrupted.
     [ ! -e "$cache/$name" ] || [ -e "$kept/$name" ] || mv "$cache/$name" "$kept/"
 done
 

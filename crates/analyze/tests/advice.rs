@@ -161,7 +161,7 @@ fn raised_limits_save_what_is_said() {
         let saved = before.bytes - used_by_data(&before.server, &EMPTY_REDIS);
         assert_close(&format!("{settings}, Redis"), saved, advice.saved.redis, PART);
         // A Brisk with that limit from the start; it packs what it is sent.
-        let brisk = Launch::subject().set("save", "").set(setting, value).start();
+        let brisk = measured(Launch::subject()).set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
         // Tables of Brisk are little larger than listpacks, so this is a small difference of large figures: it
@@ -191,7 +191,7 @@ fn compressed_lists_save_what_is_said() {
     reload(&before.server);
     let saved = before.bytes - used_by_data(&before.server, &EMPTY_REDIS);
     assert_close("compressed lists, Redis", saved, advice.saved.redis, PART);
-    let brisk = Launch::subject().set("save", "").set("list-compress-depth", "1").start();
+    let brisk = measured(Launch::subject()).set("list-compress-depth", "1").start();
     fill(&brisk, requests);
     let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
     assert_close("compressed lists, Brisk", saved, advice.saved.brisk, PART);

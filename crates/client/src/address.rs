@@ -121,7 +121,7 @@ impl Url {
         name: String,
     ) -> Result<Url> {
         let invalid = |why: &str| {
-            let text = format!("a sentinel is named by host:port or [IPv6]:port: {why}");
+            let text = format!("a sentinel address must be host:port or [IPv6]:port: {why}");
             Error::new(Kind::Invalid, text)
         };
         let read = |sentinel: S| {
@@ -131,7 +131,7 @@ impl Url {
         let sentinels = sentinels.into_iter().map(read).collect::<Result<Vec<_>>>()?;
         let first = sentinels.first().ok_or_else(|| invalid("there is none"))?.clone();
         if name.is_empty() {
-            return Err(Error::new(Kind::Invalid, "a service has a name"));
+            return Err(Error::new(Kind::Invalid, "the name of the service is empty"));
         }
         Ok(Url { service: Some(Service { name, sentinels }), ..Url::of(first) })
     }
@@ -156,12 +156,13 @@ impl Url {
                     self.protocol = Some(match value.as_str() {
                         "2" | "resp2" => 2,
                         "3" | "resp3" => 3,
-                        _ => return Err(wrong("protocol is 2 or 3")),
+                        _ => return Err(wrong("protocol must be 2 or 3")),
                     });
                 }
                 "timeout" => {
                     let time = duration(&value);
-                    self.timeout = Some(time.ok_or_else(|| wrong("timeout is 500ms, 3s or 2m"))?);
+                    self.timeout =
+                        Some(time.ok_or_else(|| wrong("timeout must be like 500ms, 3s or 2m"))?);
                 }
                 "clientName" | "client_name" => self.name = Some(value),
                 "sentinelUser" | "sentinelUsername" if has_sentinels => {
@@ -174,9 +175,11 @@ impl Url {
                     self.is_insecure = matches!(value.as_str(), "" | "true" | "yes" | "1")
                 }
                 "lanes" => {
-                    self.lanes = Some(value.parse().map_err(|_| wrong("lanes is no number"))?)
+                    self.lanes = Some(value.parse().map_err(|_| wrong("lanes is not a number"))?)
                 }
-                "pool" => self.pool = Some(value.parse().map_err(|_| wrong("pool is no number"))?),
+                "pool" => {
+                    self.pool = Some(value.parse().map_err(|_| wrong("pool is not a number"))?)
+                }
                 // The option's name is not shown: it may be part of a password that contains a question
                 // mark.
                 _ => return Err(wrong(UNKNOWN_OPTION)),
@@ -203,12 +206,13 @@ impl Url {
     }
 }
 
-const NO_DATABASE: &str = "the database, after the host and a slash, is no number";
-const NOT_DECODED: &str = "a % sign is followed by two digits, and the characters are UTF-8";
-const UNKNOWN_OPTION: &str = "an option after ? is not known; these are db, user, pass, protocol, timeout, \
+const NO_DATABASE: &str = "the database, after the host and a slash, is not a number";
+const NOT_DECODED: &str =
+    "a % sign must be followed by two hexadecimal digits, and the decoded text must be UTF-8";
+const UNKNOWN_OPTION: &str = "unknown option after ?; the options are db, user, pass, protocol, timeout, \
     clientName, insecure, lanes and pool, with sentinels sentinelUser and sentinelPass; in a password ? is written %3F";
-const NO_PORT: &str = "the port is no number from 0 to 65535";
-const NO_HOST: &str = "the host has characters that no host has, or no brackets around IPv6";
+const NO_PORT: &str = "the port is not a number from 0 to 65535";
+const NO_HOST: &str = "the host has invalid characters, or an IPv6 address without brackets";
 
 /// The scheme names of servers reached over TCP.
 const TCP_SCHEMES: [&str; 4] = ["redis", "valkey", "rediss", "valkeys"];
@@ -254,7 +258,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
         },
     };
     let Some(scheme) = Scheme::of(name) else {
-        let text = "the address has a scheme that is not known: there are redis://, rediss:// (TLS), \
+        let text = "the scheme of the address is unknown; supported are redis://, rediss:// (TLS), \
                     redis-cluster://, redis-sentinel:// and unix://";
         return Err(Error::new(Kind::Invalid, text));
     };
@@ -268,7 +272,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let (server, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut fragment = fragment;
     let mut url = match scheme.is_unix {
-        true if server.is_empty() => return Err(invalid("there is no path")),
+        true if server.is_empty() => return Err(invalid("the path is empty")),
         true => Url::of(Address::Unix(PathBuf::from(server))),
         false => read_servers(server, scheme, &mut fragment).map_err(|why| invalid(&why))?,
     };

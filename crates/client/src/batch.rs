@@ -301,7 +301,7 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
             Ok(Part::Null) => {
                 Err(Error::new(Kind::Aborted, "a watched key has changed, nothing was executed"))
             }
-            Ok(part) => Err(Error::unexpected("reply to EXEC", &part).after_sending()),
+            Ok(part) => Err(Error::unexpected("a reply to EXEC", &part).after_sending()),
             // The error of the rejected command is more specific than EXECABORT.
             Err(error) if error.code() == Some(Code::ExecAbort) => Err(refused.unwrap_or(error)),
             Err(error) => Err(error),

@@ -4,9 +4,9 @@ use crate::effects::block_millis;
 use crate::request::Request;
 use std::time::Duration;
 
-/// Where a command says how long it waits, and in what unit.
+/// The position and unit of a command's timeout argument.
 #[derive(Clone, Copy)]
-enum Says {
+enum TimeoutArgument {
     LastSeconds,
     FirstSeconds,
     LastMillis,
@@ -22,18 +22,18 @@ pub(crate) enum Waits {
 }
 
 /// The timeout in the arguments; `None` if the command does not block, or if its timeout is invalid. O(arguments).
-pub(crate) fn told(request: &Request) -> Option<Waits> {
+pub(crate) fn wait_of(request: &Request) -> Option<Waits> {
     let mut words = request.words();
-    let says = says(words.next()?)?;
-    let word = match says {
-        Says::FirstSeconds => words.next(),
-        Says::LastSeconds | Says::LastMillis => words.last(),
-        Says::BlockMillis => block_millis(words),
+    let position = timeout_argument(words.next()?)?;
+    let word = match position {
+        TimeoutArgument::FirstSeconds => words.next(),
+        TimeoutArgument::LastSeconds | TimeoutArgument::LastMillis => words.last(),
+        TimeoutArgument::BlockMillis => block_millis(words),
     };
     let number: f64 = std::str::from_utf8(word?).ok()?.parse().ok()?;
-    let seconds = match says {
-        Says::FirstSeconds | Says::LastSeconds => number,
-        Says::LastMillis | Says::BlockMillis => number / 1000.0,
+    let seconds = match position {
+        TimeoutArgument::FirstSeconds | TimeoutArgument::LastSeconds => number,
+        TimeoutArgument::LastMillis | TimeoutArgument::BlockMillis => number / 1000.0,
     };
     if seconds == 0.0 {
         return Some(Waits::ForEver);
@@ -41,31 +41,32 @@ pub(crate) fn told(request: &Request) -> Option<Waits> {
     Duration::try_from_secs_f64(seconds).ok().map(Waits::For)
 }
 
-fn says(name: &[u8]) -> Option<Says> {
-    const SAYS: &[(&str, Says)] = &[
-        ("BLPOP", Says::LastSeconds),
-        ("BRPOP", Says::LastSeconds),
-        ("BLMOVE", Says::LastSeconds),
-        ("BRPOPLPUSH", Says::LastSeconds),
-        ("BZPOPMIN", Says::LastSeconds),
-        ("BZPOPMAX", Says::LastSeconds),
-        ("BLMPOP", Says::FirstSeconds),
-        ("BZMPOP", Says::FirstSeconds),
-        ("WAIT", Says::LastMillis),
-        ("WAITAOF", Says::LastMillis),
-        ("XREAD", Says::BlockMillis),
-        ("XREADGROUP", Says::BlockMillis),
+fn timeout_argument(name: &[u8]) -> Option<TimeoutArgument> {
+    const TIMEOUT_ARGUMENTS: &[(&str, TimeoutArgument)] = &[
+        ("BLPOP", TimeoutArgument::LastSeconds),
+        ("BRPOP", TimeoutArgument::LastSeconds),
+        ("BLMOVE", TimeoutArgument::LastSeconds),
+        ("BRPOPLPUSH", TimeoutArgument::LastSeconds),
+        ("BZPOPMIN", TimeoutArgument::LastSeconds),
+        ("BZPOPMAX", TimeoutArgument::LastSeconds),
+        ("BLMPOP", TimeoutArgument::FirstSeconds),
+        ("BZMPOP", TimeoutArgument::FirstSeconds),
+        ("WAIT", TimeoutArgument::LastMillis),
+        ("WAITAOF", TimeoutArgument::LastMillis),
+        ("XREAD", TimeoutArgument::BlockMillis),
+        ("XREADGROUP", TimeoutArgument::BlockMillis),
     ];
-    let is_this = |(known, _): &&(&str, Says)| known.as_bytes().eq_ignore_ascii_case(name);
-    SAYS.iter().find(is_this).map(|(_, says)| *says)
+    let is_this =
+        |(known, _): &&(&str, TimeoutArgument)| known.as_bytes().eq_ignore_ascii_case(name);
+    TIMEOUT_ARGUMENTS.iter().find(is_this).map(|(_, position)| *position)
 }
 
-/// For how long these requests, one after the other, may wait for their replies when a reply takes no longer than
-/// `margin` beside that. `None` if none of them waits.
+/// How long these requests may take together, one after the other, if each reply takes at most `margin` longer than its
+/// request blocks. `None` if none of them blocks.
 pub(crate) fn limit(requests: &[Request], margin: Option<Duration>) -> Option<Waits> {
     let mut sum = None;
     for request in requests {
-        match told(request) {
+        match wait_of(request) {
             None => {}
             Some(Waits::ForEver) => return Some(Waits::ForEver),
             Some(Waits::For(time)) => {
@@ -85,14 +86,14 @@ mod tests {
     use crate::commands::*;
 
     fn millis(request: &Request) -> Option<u128> {
-        told(request).map(|waits| match waits {
+        wait_of(request).map(|waits| match waits {
             Waits::For(time) => time.as_millis(),
             Waits::ForEver => 0,
         })
     }
 
     #[test]
-    fn each_command_that_waits_says_how_long() {
+    fn each_blocking_command_has_a_timeout_argument() {
         assert_eq!(millis(blpop::<(), ()>("k", 1.5).request()), Some(1500));
         assert_eq!(millis(blpop::<(), ()>("k", 0).request()), Some(0));
         assert_eq!(
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn every_command_that_is_known_to_wait_is_known_here() {
         for name in crate::commands::BLOCKING {
-            assert!(says(name.as_bytes()).is_some(), "{name}");
+            assert!(timeout_argument(name.as_bytes()).is_some(), "{name}");
         }
     }
 

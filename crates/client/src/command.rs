@@ -273,7 +273,7 @@ pub(crate) fn wait_for<T>(
     // Waiting for room, the first attempt, and all retries together may each take the whole limit.
     let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(NOBODY_AFTER));
     block_on_within(future, patience).unwrap_or_else(|| {
-        let text = ": what runs the client's connections stands still, or is gone";
+        let text = ": the runtime of the client's connections is blocked or has ended";
         Err(Error::new(Kind::Timeout(Phase::Sent), text))
     })
 }
@@ -299,8 +299,7 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
     }
 }
 
-/// An error from the server means that the command was refused; any other error, that its reply does
-/// not fit.
+/// An error from the server means that it rejected the command. Any other error means that the reply does not fit.
 #[cold]
 fn unreadable(error: Error, request: &Request) -> Error {
     let was_executed = matches!(error.kind(), Kind::UnexpectedReply | Kind::Protocol);
@@ -451,7 +450,7 @@ impl State {
                     return done;
                 }
                 State::Done => {
-                    let text = "a command was polled after it was done";
+                    let text = "a command was polled after it had completed";
                     return Poll::Ready(Err(Error::new(Kind::Invalid, text)));
                 }
             }

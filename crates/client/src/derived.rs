@@ -7,8 +7,8 @@ use brisk_resp::reply::read::Part;
 
 /// The value of a field: one argument, or none.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not one word, so no value of a field",
-    note = "implement `ToArg` for it, derive it, or say `#[hash(json)]`"
+    message = "`{Self}` is not a single argument, so it cannot be the value of a field",
+    note = "implement `ToArg` for it, derive it, or use `#[hash(json)]`"
 )]
 pub trait ToField {
     fn is_there(&self) -> bool {
@@ -53,15 +53,15 @@ pub fn write_field(words: &mut Words<'_>, name: &str, value: &impl ToField) {
     }
 }
 
-/// What a field can be made of.
+/// A type that can be read from the value of a field.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be made of the value of a field",
-    note = "implement `FromReply` for it, derive it, or say `#[hash(json)]`"
+    message = "`{Self}` cannot be read from the value of a field",
+    note = "implement `FromReply` for it, derive it, or use `#[hash(json)]`"
 )]
 pub trait FromField: Sized {
     fn from_field(reader: &mut Reader<'_>) -> Result<Self>;
 
-    /// What it is if there is no such field.
+    /// The value if the field is missing.
     fn absent() -> Option<Self>;
 }
 
@@ -75,7 +75,7 @@ impl<T: FromReply> FromField for T {
     }
 }
 
-/// A list of these would be a string, a field is not.
+/// A list of bytes would be a string, which a field is not.
 impl FromField for u8 {
     fn from_field(reader: &mut Reader<'_>) -> Result<u8> {
         let part = reader.peek()?;
@@ -110,9 +110,9 @@ pub fn is_nothing(part: &Part<'_>) -> bool {
 pub struct Fields<'r, 'a> {
     reader: &'r mut Reader<'a>,
     left: u64,
-    /// Each pair is a list.
+    /// Each pair is a separate list.
     is_nested: bool,
-    /// What is made of them.
+    /// The name of the type that is read.
     of: &'static str,
 }
 
@@ -126,7 +126,7 @@ impl<'r, 'a> Fields<'r, 'a> {
                 (count, true)
             }
             Part::Array(count) if count % 2 == 0 => (count / 2, false),
-            part => return Err(Error::unexpected("hash", &part).at(of)),
+            part => return Err(Error::unexpected("a hash", &part).at(of)),
         };
         Ok(Fields { reader, left, is_nested, of })
     }
@@ -140,7 +140,7 @@ impl<'r, 'a> Fields<'r, 'a> {
         if self.is_nested {
             let part = self.reader.part()?;
             if part != Part::Array(2) {
-                return Err(Error::unexpected("field and its value", &part).at(self.of));
+                return Err(Error::unexpected("a field and its value", &part).at(self.of));
             }
         }
         word(self.reader, self.of).map(Some)
@@ -159,7 +159,7 @@ impl<'r, 'a> Fields<'r, 'a> {
     }
 
     fn missing(&self, name: &str) -> Error {
-        self.locate(Error::new(Kind::Missing, "it is not there"), name)
+        self.locate(Error::new(Kind::Missing, "the field is missing"), name)
     }
 
     fn locate(&self, error: Error, name: &str) -> Error {
@@ -170,7 +170,7 @@ impl<'r, 'a> Fields<'r, 'a> {
 /// A string of the reply, unchanged.
 pub fn word<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
     let part = reader.part()?;
-    part.as_bytes().ok_or_else(|| Error::unexpected("word", &part).at(of))
+    part.as_bytes().ok_or_else(|| Error::unexpected("a string", &part).at(of))
 }
 
 #[must_use]
@@ -191,7 +191,7 @@ mod json {
     use serde::Serialize;
     use serde::de::DeserializeOwned;
 
-    /// A field that has this value is left out, and one that is not there has it.
+    /// A field with this value is not written, and a missing field reads as this value.
     const NULL: &[u8] = b"null";
 
     pub trait ToJson: Serialize {}

@@ -202,7 +202,7 @@ impl Error {
         let (text, maybe_applied) = match phase {
             Phase::Queued => (format!("not sent: {why}"), false),
             Phase::Sent => (format!("connection lost before the reply: {why}"), true),
-            Phase::Streaming => (format!("connection lost amid the reply: {why}"), true),
+            Phase::Streaming => (format!("connection lost during the reply: {why}"), true),
         };
         self.clone().changed(|inner| {
             inner.kind = Kind::Disconnected;
@@ -264,7 +264,7 @@ impl Error {
     /// A reply of an unexpected type. The text names the type and length of the reply, but not the value: errors are
     /// logged, and a value may be secret or large.
     pub(crate) fn unexpected(wanted: &'static str, found: &Part<'_>) -> Error {
-        let text = format!("the reply is no {wanted}, but {}", Described(found));
+        let text = format!("expected {wanted}, but the reply is {}", Described(found));
         Error::new(Kind::UnexpectedReply, text)
     }
 
@@ -362,7 +362,7 @@ fn executed_note(executed: &[Executed]) -> Option<String> {
         note += &format!(" executed: {yes}");
     }
     if !unknown.is_empty() {
-        note += &format!("; not known: {unknown}");
+        note += &format!("; unknown: {unknown}");
     }
     Some(note)
 }
@@ -408,7 +408,7 @@ impl fmt::Display for Error {
         let text = &self.0.text;
         match self.0.kind {
             Kind::Timeout(Phase::Queued) => write!(f, "timeout before it was sent{text}"),
-            Kind::Timeout(Phase::Streaming) => write!(f, "timeout amid the reply{text}"),
+            Kind::Timeout(Phase::Streaming) => write!(f, "timeout during the reply{text}"),
             Kind::Timeout(_) => write!(f, "timeout before the reply{text}"),
             Kind::Disconnected => write!(f, "{text}"),
             Kind::Overloaded => write!(f, "overloaded: {text}"),

@@ -47,7 +47,7 @@ impl<T> From<T> for Json<T> {
 
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| {
-        let text = format!("the value has no JSON: {}", described(&error));
+        let text = format!("the value cannot be converted to JSON: {}", described(&error));
         Error::new(Kind::Invalid, text)
     })
 }
@@ -66,7 +66,8 @@ fn described(error: &serde_json::Error) -> String {
 pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     serde_json::from_slice(json).map_err(|error| {
         let (len, why) = (json.len(), described(&error));
-        let text = format!("the reply is no JSON of this type, but a string of {len} bytes: {why}");
+        let text =
+            format!("the reply is not JSON of this type, but a string of {len} bytes: {why}");
         Error::new(Kind::UnexpectedReply, text)
     })
 }
@@ -94,11 +95,11 @@ impl<T: DeserializeOwned> FromReply for Json<T> {
     fn from_reply(reader: &mut Reader<'_>) -> Result<Json<T>> {
         let part = reader.part()?;
         match part {
-            // Numbers that a script gives, and counters.
+            // Counters, and integers that a script returns.
             Part::Integer(number) => from_slice(number.to_string().as_bytes()),
             part => match part.as_bytes() {
                 Some(json) => from_slice(json),
-                None => Err(Error::unexpected("string", &part)),
+                None => Err(Error::unexpected("a string", &part)),
             },
         }
         .map(Json)
@@ -133,7 +134,10 @@ mod tests {
         request.arg("later");
         let failure = request.clone().failure().cloned().expect("it cannot be written");
         assert_eq!(failure.kind(), Kind::Invalid);
-        assert!(failure.message().starts_with("the value has no JSON"), "{failure}");
+        assert!(
+            failure.message().starts_with("the value cannot be converted to JSON"),
+            "{failure}"
+        );
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl Request {
         let moved = u32::try_from(written).unwrap_or(u32::MAX);
         let back = u32::try_from(end - at).unwrap_or(u32::MAX);
         self.options_at = self.options_at.saturating_add(moved);
-        // What `write` itself has told as keys was noted where it stood then, and is now where `at` was.
+        // `write` itself may have recorded keys, whose positions now have to move.
         let shift = |range: &Range<u32>| match range.start as usize {
             start if range.is_empty() || start < at => range.clone(),
             start if start < end => {

@@ -50,16 +50,16 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing is sent before something is asked for"]
+#[must_use = "nothing is sent before an element is requested"]
 #[derive(Debug)]
 pub struct Scan<'a, C, T, W = Elements> {
     target: &'a C,
-    /// The command's words up to the cursor.
+    /// The command's arguments up to the cursor.
     begin: Request,
     options: Options,
-    /// Where the page that is at hand begins.
+    /// The cursor of the current page.
     at: u64,
-    /// Where the next one does; `None` behind the last.
+    /// The cursor of the next page; `None` after the last one.
     next: Option<u64>,
     page: vec::IntoIter<T>,
     of: PhantomData<W>,
@@ -80,7 +80,7 @@ struct Options {
     count: Option<u64>,
 }
 
-/// A word, kept for several requests.
+/// An argument, encoded once for several requests.
 fn option(name: &str, value: impl ToArg) -> Option<Request> {
     let mut request = Request::new(name, READS);
     request.arg(value);
@@ -173,12 +173,13 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         block_on(Box::pin(self.page()))
     }
 
-    /// Asks for the next page. A cursor is one server's.
+    /// Requests the next page. A cursor is valid on one server only.
     async fn fetch(&mut self) -> Result<Option<Vec<T>>> {
         let Some(cursor) = self.next else { return Ok(None) };
         let is_of_all = self.begin.first_key().is_none();
         if is_of_all && self.target.cluster().is_some_and(Cluster::is_sharded) {
-            let text = "a walk through all keys is one server's: take one of each of `primaries()`";
+            let text =
+                "an iteration over all keys runs on one server: iterate on each of `primaries()`";
             return Err(Error::new(Kind::Invalid, text));
         }
         let command: Command<(), (u64, Vec<T>)> = Command::new(self.request(cursor));

@@ -191,7 +191,7 @@ impl Client {
                 done => return done,
             }
         }
-        let text = format!("a watched key has changed, or moved, each time, {ATTEMPTS} times");
+        let text = format!("a watched key has changed or moved in each of {ATTEMPTS} attempts");
         Err(Error::new(Kind::Aborted, text))
     }
 

@@ -20,9 +20,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Most of a string that one piece has, and of what is read at once.
+/// The maximum size of a piece of a string, and of one read.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// So often a command follows its key to another node.
+/// How often a command follows its key to another node.
 const MOVES_MAX: usize = 4;
 
 /// A reply that is read piece by piece: a string in [chunks](Streamed::chunk); a list, set or map by its
@@ -36,26 +36,26 @@ pub struct Streamed {
     handle: Handle,
     /// The thread that runs the socket, if it is a single one.
     home: Home,
-    /// So long nothing may come.
+    /// The time limit for silence of the server.
     silence_max: Option<Duration>,
     cut: watch::Receiver<bool>,
-    /// The client holds it weakly: it lives as long as this.
+    /// The client holds only a weak reference, so this lives as long as the stream.
     _ends: Arc<Cut>,
-    left: Left,
-    /// The first of a pair whose second has not come.
+    left: Remaining,
+    /// The first reply of a pair whose second has not arrived.
     half: Option<Reply>,
-    /// Why it has ended before its end.
+    /// The error that ended the stream early.
     failed: Option<Error>,
     scanner: FrameScanner,
     limits: ReplyLimits,
 }
 
-/// What is to come.
+/// The rest of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    /// So many bytes of a string, and the end of its line.
+enum Remaining {
+    /// The number of bytes left in a string, and its line end.
     Bytes(usize),
-    /// So many elements.
+    /// The number of elements left.
     Elements(u64),
     Nothing,
 }
@@ -66,7 +66,7 @@ impl fmt::Debug for Streamed {
     }
 }
 
-/// The client can end it.
+/// Lets the client end the stream.
 #[derive(Debug)]
 struct Cut(watch::Sender<bool>);
 
@@ -112,7 +112,7 @@ impl Client {
         let mut moves = 0;
         loop {
             match self.stream_once(&request).await {
-                // Nothing of it was executed.
+                // No part of it was executed.
                 Err(error) if self.has_moved(&error) && moves < MOVES_MAX => moves += 1,
                 done => return done,
             }
@@ -140,7 +140,7 @@ impl Client {
             silence_max: if request.traits().blocks { None } else { self.default_timeout() },
             cut,
             _ends: ends,
-            left: Left::Nothing,
+            left: Remaining::Nothing,
             half: None,
             failed: None,
             scanner: FrameScanner::new(limits),
@@ -156,9 +156,9 @@ impl Streamed {
     #[must_use]
     pub fn remaining(&self) -> u64 {
         match self.left {
-            Left::Bytes(bytes) => bytes as u64,
-            Left::Elements(elements) => elements + u64::from(self.half.is_some()),
-            Left::Nothing => 0,
+            Remaining::Bytes(bytes) => bytes as u64,
+            Remaining::Elements(elements) => elements + u64::from(self.half.is_some()),
+            Remaining::Nothing => 0,
         }
     }
 
@@ -171,25 +171,25 @@ impl Streamed {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
         self.check()?;
         let left = match self.left {
-            Left::Bytes(left) => left,
-            Left::Nothing => return Ok(None),
-            Left::Elements(_) => return Err(unexpected("a list, which has elements")),
+            Remaining::Bytes(left) => left,
+            Remaining::Nothing => return Ok(None),
+            Remaining::Elements(_) => return Err(unexpected("a list, which has elements")),
         };
         if left == 0 {
             while self.connection.buffer.len() < 2 {
                 self.read(Phase::Streaming, 2).await?;
             }
             if !self.connection.buffer.starts_with(b"\r\n") {
-                return Err(self.fail(Error::new(Kind::Protocol, "a string without its end")));
+                return Err(self.fail(Error::new(Kind::Protocol, "a string without its line end")));
             }
-            self.left = Left::Nothing;
+            self.left = Remaining::Nothing;
             return Ok(None);
         }
         if self.connection.buffer.is_empty() {
             self.read(Phase::Streaming, left).await?;
         }
         let len = left.min(self.connection.buffer.len()).min(PIECE_BYTES_MAX);
-        self.left = Left::Bytes(left - len);
+        self.left = Remaining::Bytes(left - len);
         Ok(Some(self.connection.buffer.split_to(len).freeze()))
     }
 
@@ -207,20 +207,20 @@ impl Streamed {
         element.map(|element| element.read()).transpose()
     }
 
-    /// The next element, of whatever type.
+    /// The next element, of any type.
     async fn next_whole(&mut self) -> Result<Option<Reply>> {
         self.check()?;
         let left = match self.left {
-            Left::Elements(left) => left,
-            Left::Nothing => return Ok(None),
-            Left::Bytes(_) => return Err(unexpected("a string, which has chunks")),
+            Remaining::Elements(left) => left,
+            Remaining::Nothing => return Ok(None),
+            Remaining::Bytes(_) => return Err(unexpected("a string, which has chunks")),
         };
         if left == 0 {
-            self.left = Left::Nothing;
+            self.left = Remaining::Nothing;
             return Ok(None);
         }
         let element = self.whole(Phase::Streaming).await?;
-        self.left = Left::Elements(left - 1);
+        self.left = Remaining::Elements(left - 1);
         Ok(Some(element))
     }
 
@@ -244,7 +244,7 @@ impl Streamed {
         Ok(Some((first.read()?, second.read()?)))
     }
 
-    /// Waits for what the reply is; false if it is nothing.
+    /// Waits for the type of the reply; false if the reply is nil.
     async fn begin(&mut self) -> Result<bool> {
         let mut phase = Phase::Sent;
         loop {
@@ -257,13 +257,13 @@ impl Streamed {
             };
             phase = Phase::Streaming;
             self.left = match head {
-                Head::Bulk(len) => Left::Bytes(len),
-                Head::Values(count) => Left::Elements(count),
+                Head::Bulk(len) => Remaining::Bytes(len),
+                Head::Values(count) => Remaining::Elements(count),
                 Head::Null => return Ok(false),
                 Head::Other => {
                     let reply = self.peek_whole(phase).await?;
                     reply.read::<Reply>()?;
-                    self.left = Left::Elements(1);
+                    self.left = Remaining::Elements(1);
                     return Ok(true);
                 }
                 Head::Attributes(values) => {
@@ -283,13 +283,13 @@ impl Streamed {
         }
     }
 
-    /// The next value, when it is whole.
+    /// The next complete value.
     async fn whole(&mut self, phase: Phase) -> Result<Reply> {
         let len = self.whole_len(phase).await?;
         Ok(Reply::cut(&mut self.connection.buffer, len))
     }
 
-    /// The same, which stays where it is.
+    /// As [`Self::whole`], without consuming it.
     async fn peek_whole(&mut self, phase: Phase) -> Result<Reply> {
         let len = self.whole_len(phase).await?;
         Ok(Reply::shared(Bytes::copy_from_slice(&self.connection.buffer[..len])))
@@ -308,7 +308,7 @@ impl Streamed {
         }
     }
 
-    /// Waits for more; what is missing is what the peer claims.
+    /// Reads more bytes; `missing` is the length that the peer claims.
     async fn read(&mut self, phase: Phase, missing: usize) -> Result<()> {
         self.home.check()?;
         self.connection.buffer.reserve(missing.clamp(1, PIECE_BYTES_MAX));
@@ -341,7 +341,7 @@ impl Streamed {
         failed.map_err(|error| self.fail(error))
     }
 
-    /// Nothing can be taken any more: whoever tries is told why, so that a part is never taken for the whole.
+    /// Ends the stream: every further read returns the error, so that a part is never mistaken for the whole.
     fn fail(&mut self, error: Error) -> Error {
         self.failed = Some(error.clone());
         error

@@ -139,7 +139,7 @@ impl TlsClient {
         Ok(TlsClient { config: Arc::new(config), server_name: tls.server_name.clone() })
     }
 
-    /// A session with the server at this host, which is not begun yet.
+    /// A session with the server at this host, before the handshake.
     pub(crate) fn session(&self, host: &str) -> Result<ClientConnection> {
         let name = self.server_name.as_deref().unwrap_or(host);
         let bad = |error: &dyn fmt::Display| invalid(format!("TLS: the name '{name}': {error}"));
@@ -179,11 +179,11 @@ fn authorities(named: &[Pem]) -> Result<RootCertStore> {
     }
     if named.is_empty() {
         let system = rustls_native_certs::load_native_certs();
-        // A system has some that nobody can read, and they are no harm.
+        // A system may have certificates that cannot be parsed; they are skipped.
         let _ = store.add_parsable_certificates(system.certs);
         if store.is_empty() {
             let why = system.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-            return Err(invalid(format!("TLS: the system has no authorities to trust{why}")));
+            return Err(invalid(format!("TLS: the system has no trusted authorities{why}")));
         }
     }
     Ok(store)
@@ -191,7 +191,7 @@ fn authorities(named: &[Pem]) -> Result<RootCertStore> {
 
 type Checked<T> = std::result::Result<T, rustls::Error>;
 
-/// Signatures are checked; whose they are is not.
+/// Accepts any certificate. Only signatures are verified, not the certificate's owner.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

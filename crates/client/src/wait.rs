@@ -134,7 +134,7 @@ impl Home {
 
 #[cold]
 fn stopped() -> Error {
-    let text = "this thread runs the client's connections and cannot stop to wait for them: use `.await`, or \
-                `connect_blocking`, which runs them on a thread of their own";
+    let text = "this thread runs the client's connections, so it cannot block on them: use `.await`, or \
+                `connect_blocking`, which runs them on a separate thread";
     Error::new(Kind::Invalid, text)
 }

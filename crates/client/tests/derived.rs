@@ -134,7 +134,7 @@ fn a_key_that_is_not_there_is_none_or_says_which_field_is_missed() {
         assert_eq!(loose, Loose { a: None, b: vec![] });
         let error = db.hgetall::<User<'_, u64, 3>>("none").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Missing);
-        assert_eq!(error.message(), "field 'id' of User: it is not there");
+        assert_eq!(error.message(), "field 'id' of User: the field is missing");
         db.set("text", "x").await.unwrap();
         let error = db.hgetall::<Option<Loose>>("text").await.unwrap_err();
         assert_eq!(error.code(), Some(brisk::Code::WrongType));
@@ -152,15 +152,15 @@ fn an_error_names_the_field() {
             error.message().to_owned()
         };
         let text = error("age", "256").await;
-        assert!(text.starts_with("field 'age' of User: the reply is no u8"), "{text}");
+        assert!(text.starts_with("field 'age' of User: expected u8"), "{text}");
         let text = error("level", "middle").await;
         assert_eq!(text, "field 'level' of User: Level has no variant for this word of 6 bytes");
         db.del("user").await.unwrap();
         let text = error("places", "[1").await;
-        assert!(text.starts_with("field 'places' of User: the reply is no JSON"), "{text}");
+        assert!(text.starts_with("field 'places' of User: the reply is not JSON"), "{text}");
         db.del("user").await.unwrap();
         let text = error("id", "x").await;
-        assert!(text.starts_with("field 'id' of User: the reply is no u64"), "{text}");
+        assert!(text.starts_with("field 'id' of User: expected u64"), "{text}");
     });
 }
 
@@ -192,7 +192,7 @@ fn entries_of_a_stream_are_structs() {
             ))
             .await
             .unwrap();
-        assert_eq!(bad.unwrap_err().message(), "field 'price' of Loose2: it is not there");
+        assert_eq!(bad.unwrap_err().message(), "field 'price' of Loose2: the field is missing");
         assert_eq!(good, 2);
     });
 }
@@ -235,7 +235,10 @@ fn what_has_no_json_is_not_sent_and_says_so() {
         assert_eq!(error.kind(), Kind::Invalid);
         assert!(!error.maybe_applied());
         let error = db.hset("k", Keyed { map }).await.unwrap_err();
-        assert!(error.message().starts_with("field 'map': the value has no JSON"), "{error}");
+        assert!(
+            error.message().starts_with("field 'map': the value cannot be converted to JSON"),
+            "{error}"
+        );
         let session = db.session().await.unwrap();
         let error = session.set("k", Json(HashMap::from([((1, 2), 3)]))).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Invalid);

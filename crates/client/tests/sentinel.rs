@@ -391,7 +391,7 @@ fn sentinels_that_do_not_answer_know_nothing_or_want_a_password_are_told_apart()
     assert!(text.contains("WRONGPASS"), "{text}");
     let unknown = Builder::sentinel(group.sentinels.addresses(), "nobody");
     let text = refused(unknown.sentinel_login("default", "their-secret"));
-    assert!(text.contains("no such service") && text.contains("nobody"), "{text}");
+    assert!(text.contains("does not know the service") && text.contains("nobody"), "{text}");
     let text = refused(Builder::sentinel(["127.0.0.1:1"], SERVICE));
     assert!(text.contains("127.0.0.1:1"), "{text}");
     // Two that say nothing stand before one that answers.

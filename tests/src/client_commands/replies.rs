@@ -129,14 +129,14 @@ pub(super) const SWITCHES: &[(&str, &str, &str)] = &[
 
 /// What is to be known of a type that says little.
 pub(super) const NOTES: &[(&str, &str)] = &[
-    ("set", "Whether it was written: not, if a condition was not met."),
+    ("set", "True if the value was written; false if a condition was not met."),
     ("hgetall", "A map, or a list of pairs."),
     ("config_get", "A map, or a list of pairs."),
     ("hscan", "Pairs of field and value, from a cursor that begins with 0 and ends with 0."),
     ("zscan", "Pairs of member and score, from a cursor that begins with 0 and ends with 0."),
     ("sscan", "Members, from a cursor that begins with 0 and ends with 0."),
     ("scan", "Keys, from a cursor that begins with 0 and ends with 0."),
-    ("zrange", "Members; pairs of member and score if these are asked for."),
+    ("zrange", "Members; with `WITHSCORES`, pairs of member and score."),
     ("zpopmin", "Pairs of member and score."),
     ("zpopmax", "Pairs of member and score."),
     ("blpop", "The key and the element; none after the timeout."),
@@ -150,12 +150,12 @@ pub(super) const NOTES: &[(&str, &str)] = &[
     ("migrate", "`OK`, or `NOKEY` if there was no key."),
     (
         "xread",
-        "Pairs of stream and entries; none if there are no new ones: only `xread_block` waits.",
+        "Pairs of stream and entries; none if there are no new entries. Only `xread_block` waits for some.",
     ),
-    ("xread_block", "Pairs of stream and entries; none if the time is over."),
+    ("xread_block", "Pairs of stream and entries; none after the timeout."),
     (
         "xreadgroup",
-        "Pairs of stream and entries; none if there are no new ones: only `xreadgroup_block` waits.",
+        "Pairs of stream and entries; none if there are no new entries. Only `xreadgroup_block` waits for some.",
     ),
-    ("xreadgroup_block", "Pairs of stream and entries; none if the time is over."),
+    ("xreadgroup_block", "Pairs of stream and entries; none after the timeout."),
 ];

@@ -132,13 +132,13 @@ impl Call<'_> {
         about.push(format!("{complexity} Since {origin} {since}. {errors}"));
         if self.traits.binds {
             about.push(
-                "It changes what the connection is, or tells of it: it is no method of \
+                "It changes or reports the state of the connection, so it is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );
         } else if self.traits.blocks {
             about.push(
-                "It may wait, and what is behind it on the connection with it: it is no method of \
+                "It may block the later commands of the connection, so it is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );

@@ -1,5 +1,5 @@
-//! Both ends of a link without a server: a replica that reads and forgets, and a primary that sends what it
-//! is given. So the cost of the other end is nobody's, and the same for all.
+//! Stand-ins for both ends of a replication link: a replica that reads and discards, and a primary that sends given
+//! bytes. So the cost of the other end is not measured, and is the same for all servers.
 
 use crate::bench::load::Lines;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 /// How long either end waits for the other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A dataset of nothing, with a checksum that nobody is to check.
+/// An empty dataset, with a checksum of 0, which turns the check off.
 const EMPTY: &[u8] = b"REDIS0010\xff\0\0\0\0\0\0\0\0";
 const ACK_PERIOD: Duration = Duration::from_secs(1);
-/// How soon a reader sees that it is over.
+/// How soon a reader notices that the test is over.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A replica that reads and forgets.
+/// A replica that reads and discards.
 pub(super) struct Drain {
     reader: BufReader<TcpStream>,
-    /// How far it has come in the stream.
+    /// The replication offset reached.
     offset: u64,
 }
 
 impl Drain {
-    /// Follows `server`, and has its dataset.
+    /// Attaches to `server` and reads its dataset.
     pub(super) fn follow(server: &Server) -> Result<Drain> {
         let socket = TcpStream::connect(server.address())?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -48,7 +48,7 @@ impl Drain {
         Ok(drain)
     }
 
-    /// Reads until it is over, or the server goes.
+    /// Reads until the test is over or the server closes the connection.
     pub(super) fn read_on(&mut self, over: &AtomicBool) -> Result<()> {
         self.reader.get_ref().set_read_timeout(Some(LOOK_EVERY))?;
         let mut told = Instant::now();
@@ -77,7 +77,7 @@ impl Drain {
         Ok(self.reader.get_ref().write_all(&encode(words))?)
     }
 
-    /// The next line that is not empty: those say that the server is alive.
+    /// The next line that is not empty; empty lines are keep-alives.
     fn line(&mut self) -> Result<String> {
         loop {
             let mut line = String::new();
@@ -89,20 +89,20 @@ impl Drain {
     }
 }
 
-/// A primary that sends what it is given to one replica.
+/// A primary that sends given lines to one replica.
 pub(super) struct Source {
     reader: BufReader<TcpStream>,
-    /// Bytes of the stream.
+    /// Bytes of the stream sent so far.
     sent: u64,
 }
 
 impl Source {
-    /// A place where [`Source::accept`] waits for a replica.
+    /// A listener on which [`Source::accept`] waits for a replica.
     pub(super) fn listen() -> Result<TcpListener> {
         Ok(TcpListener::bind("127.0.0.1:0")?)
     }
 
-    /// Waits for a replica, and gives it an empty dataset.
+    /// Waits for a replica and sends it an empty dataset.
     pub(super) fn accept(listener: &TcpListener) -> Result<Source> {
         let (socket, _) = listener.accept()?;
         socket.set_nodelay(true)?;
@@ -126,8 +126,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Sends `count` of the lines, from the first one on again and again, `at_once` with each call of the
-    /// system.
+    /// Sends `count` of the lines, cycling through them, `at_once` with each system call.
     pub(super) fn send_lines(&mut self, lines: &Lines, count: usize, at_once: usize) -> Result<()> {
         let mut left = count;
         while left > 0 {
@@ -166,7 +165,7 @@ impl Source {
         Ok(self.reader.get_ref().write_all(bytes)?)
     }
 
-    /// The next request, without empty lines before it.
+    /// The next request, skipping empty lines.
     fn request(&mut self) -> Result<Vec<String>> {
         let count = loop {
             let line = self.line()?;

@@ -1,16 +1,15 @@
-//! Primaries and replicas: what following costs, how far a replica is behind, and how long roles take to
-//! change.
+//! Primaries and replicas: the cost of replication, the lag of a replica, and the duration of role changes.
 //!
 //! | part | measures |
 //! |---|---|
-//! | `primary` | CPU of a primary per SET, with one replica that only reads |
-//! | `replica` | CPU of a replica per SET, of a primary that only sends |
-//! | `behind` | how far a replica is behind a primary of two workers |
-//! | `sync` | a full copy: how long it takes, and what clients of the primary wait for meanwhile |
+//! | `primary` | CPU time of a primary per SET, with one replica that only reads |
+//! | `replica` | CPU time of a replica per SET, with a primary that only sends |
+//! | `behind` | the lag of a replica of a primary with two workers |
+//! | `sync` | a full copy: its duration, and the waits of the primary's clients meanwhile |
 //! | `stalled` | memory for replicas that do not read |
-//! | `promotion` | REPLICAOF NO ONE until the first write |
+//! | `promotion` | from REPLICAOF NO ONE to the first write |
 //!
-//! In the first two the other end is this program ([`ends`]), so that both servers meet the same.
+//! In the first two parts, the other end is this program ([`ends`]), so both servers are measured alike.
 
 mod ends;
 mod stream;
@@ -28,20 +27,20 @@ use ends::Drain;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Ten stalled replicas take at most this much of what one takes.
+/// The largest ratio of the memory for ten stalled replicas to that for one.
 const STALLED_MAX: f64 = 1.2;
 const STALLED: [usize; 2] = [1, 10];
-/// What is written while they do not read.
+/// Bytes that are written while they do not read.
 const UNREAD_BYTES: u64 = 64 << 20;
 const UNREAD_KEYS: u64 = 1000;
 const UNREAD_VALUE: usize = 1000;
-/// From REPLICAOF NO ONE to a write, at most.
+/// The limit from REPLICAOF NO ONE to a write, in ms.
 const PROMOTED_MS_MAX: f64 = 10.0;
 const PROMOTIONS: usize = 7;
-/// A link of a small dataset is up within this.
+/// The time limit for the link of a small dataset.
 const LINKED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A server that is made ours, or the peer.
+/// Our server or the peer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Ours,
@@ -51,7 +50,7 @@ enum Side {
 const SIDES: [Side; 2] = [Side::Ours, Side::Peer];
 
 impl Side {
-    /// With `workers` workers if it is ours, and nothing that ends or delays a slow replica.
+    /// With `workers` workers for our server, and settings that neither disconnect nor delay a slow replica.
     fn launch(self, setup: &Setup<'_>, workers: usize) -> Result<Launch> {
         let launch = match self {
             Side::Ours => ours(setup, workers)?,
@@ -62,7 +61,7 @@ impl Side {
             .set("repl-diskless-sync-delay", "0"))
     }
 
-    /// Pinned, with one worker.
+    /// Starts the server, pinned, with one worker.
     fn start_on(self, setup: &Setup<'_>, cpu: usize) -> Result<Server> {
         start(self.launch(setup, 1)?.on_cpu(cpu))
     }
@@ -72,7 +71,7 @@ fn start(launch: Launch) -> Result<Server> {
     launch.try_start().map_err(anyhow::Error::msg)
 }
 
-/// All of it, or one `--part`.
+/// Runs all parts, or one with `--part`.
 pub(crate) fn replication(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     type Part = fn(&Setup<'_>, &mut Report) -> Result<()>;
     let parts: [(&str, Part); 6] = [
@@ -97,12 +96,12 @@ pub(crate) fn replication(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
     Ok(())
 }
 
-/// A value of INFO that is a number.
+/// An INFO field that is a number.
 fn number(server: &Server, field: &str) -> Result<u64> {
     server.info(field).parse().with_context(|| format!("{field} of INFO"))
 }
 
-/// Has `replica` follow `primary`, and waits until it does.
+/// Makes `replica` follow `primary`, and waits until the link is up.
 fn follow(replica: &Server, primary: &Server) -> Result<()> {
     ask_to_follow(replica, primary.port())?;
     let is_up = || replica.info("master_link_status") == "up";
@@ -117,7 +116,7 @@ fn ask_to_follow(replica: &Server, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// What a primary holds for one replica that does not read, and for ten.
+/// The memory of a primary for one replica that does not read, and for ten.
 fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let bytes = (UNREAD_BYTES as f64 * setup.scale.clamp(0.25, 1.0)) as u64;
     let rewrites = bytes / UNREAD_VALUE as u64 / UNREAD_KEYS;
@@ -149,7 +148,7 @@ fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         });
     }
     report.add(Row {
-        what: "memory for ten stalled replicas over that for one".to_owned(),
+        what: "memory for ten stalled replicas, ratio to one".to_owned(),
         unit: "times",
         ours: held[0][1] / held[0][0],
         theirs: Some(held[1][1] / held[1][0]),
@@ -158,7 +157,7 @@ fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// SETs that never end.
+/// SETs that continue until this is dropped.
 struct Writers(Child);
 
 impl Writers {
@@ -179,11 +178,11 @@ impl Drop for Writers {
     }
 }
 
-/// REPLICAOF NO ONE until a write is accepted, of a replica that follows under load.
+/// From REPLICAOF NO ONE until a write is accepted, on a replica under load.
 fn promotion(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut found: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
     for (side, times) in SIDES.iter().zip(&mut found) {
-        // The primary is nothing that is measured.
+        // The primary is not measured.
         let primary = side.start_on(setup, LOAD_CPU)?;
         let replica = side.start_on(setup, super::sides::SERVER_CPU)?;
         fill(&primary, 0, UNREAD_KEYS, UNREAD_VALUE)?;
@@ -195,7 +194,12 @@ fn promotion(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     }
     let longest = |side: usize| found[side].iter().copied().fold(f64::NAN, f64::max);
     for (what, ours, theirs, limit) in [
-        ("REPLICAOF NO ONE until a write", median(&found[0]), median(&found[1]), Limit::None),
+        (
+            "REPLICAOF NO ONE until a write is accepted",
+            median(&found[0]),
+            median(&found[1]),
+            Limit::None,
+        ),
         ("the longest of seven", longest(0), longest(1), Limit::Most(PROMOTED_MS_MAX)),
     ] {
         report.add(Row { what: what.to_owned(), unit: "ms", ours, theirs: Some(theirs), limit });
@@ -203,7 +207,7 @@ fn promotion(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// How many ms it takes.
+/// The duration in ms.
 fn promote(replica: &Server) -> Result<f64> {
     let (mut one, mut other) =
         (Peer::connect(&replica.address())?, Peer::connect(&replica.address())?);
@@ -221,7 +225,7 @@ fn promote(replica: &Server) -> Result<f64> {
             one.reply().map_err(anyhow::Error::msg)?;
             Ok(took)
         });
-        asking.join().map_err(|_| anyhow::anyhow!("the asking thread panicked"))?
+        asking.join().map_err(|_| anyhow::anyhow!("the client thread panicked"))?
     })?;
     Ok(percentile_ms(&[times], 100))
 }

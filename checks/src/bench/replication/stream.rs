@@ -1,4 +1,4 @@
-//! The stream: what it costs a primary and a replica, and how far a replica is behind.
+//! The replication stream: its cost for primary and replica, and the lag of a replica.
 
 use super::ends::{Drain, Source};
 use super::{SIDES, Side, ask_to_follow, follow, number, start};
@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 pub(super) const SET: &[&str] = &["SET", "key:__rand_int__", VALUE];
 const VALUE: &str = "0123456789012345678901234567890123456789012345678901234567890123";
 const KEYS: u64 = 100_000;
-/// CPU per SET over the peer's, at most.
+/// The largest ratio of the CPU time per SET to the peer's.
 const COST_MAX: f64 = 0.5;
-/// SETs with each call of the system, from the stand-in of a primary; and how many SETs in all.
+/// SETs per system call of the simulated primary, and the total number of SETs.
 const SHAPES: [(usize, u64); 3] = [(1, 400_000), (16, 1_000_000), (500, 2_000_000)];
-/// A replica that keeps up has executed all so soon behind the load.
+/// The lag limit of a replica that keeps up: it has executed everything this soon after the load.
 const BEHIND_MS_MAX: f64 = 100.0;
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(60);
 
-/// CPU of a primary per SET, with a replica that reads at once.
+/// CPU time of a primary per SET, with a replica that reads at once.
 pub(super) fn primary(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let servers: Vec<Server> =
         SIDES.iter().map(|side| side.start_on(setup, SERVER_CPU)).collect::<Result<_>>()?;
@@ -75,7 +75,7 @@ pub(super) fn primary(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// CPU of a replica per SET.
+/// CPU time of a replica per SET.
 pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut random = Random::new(7);
     let lines = Lines::collect((0..KEYS).map(|_| {
@@ -101,7 +101,7 @@ pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             }
         }
         report.add(Row {
-            what: format!("replica, SET, {at_once} at once"),
+            what: format!("replica, SET, {at_once} per write"),
             unit: "CPU µs/op",
             ours: median(&found[0]),
             theirs: Some(median(&found[1])),
@@ -111,7 +111,7 @@ pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// CPU per SET, in µs, of a replica that is sent so many.
+/// CPU time per SET, in µs, of a replica that receives this many SETs.
 fn applied(
     server: &Server,
     source: &mut Source,
@@ -120,7 +120,7 @@ fn applied(
     at_once: usize,
 ) -> Result<f64> {
     let before = cpu_ns(server.pid());
-    // A thread of its own, since the place of a thread is passed on to what it starts.
+    // A separate thread, since child processes inherit the CPU affinity of a thread.
     std::thread::scope(|scope| {
         let sending = scope.spawn(|| {
             load_from_here()?;
@@ -132,7 +132,7 @@ fn applied(
     Ok(cpu_ns(server.pid()).saturating_sub(before) as f64 / 1000.0 / operations as f64)
 }
 
-/// What was seen of a primary and its replica under full load.
+/// The results of a primary and its replica under full load.
 #[derive(Clone, Copy)]
 struct Behind {
     per_second: f64,
@@ -140,7 +140,7 @@ struct Behind {
     ms: f64,
 }
 
-/// How far a replica is behind a primary with two workers.
+/// The lag of a replica of a primary with two workers.
 pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut found: [Vec<Behind>; 2] = [Vec::new(), Vec::new()];
     let pairs: Vec<(Server, Server)> = SIDES
@@ -163,7 +163,7 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     };
     let rows = [
         (
-            "rate meanwhile",
+            "rate during the load",
             "SET/s",
             [0, 1].map(|side| middle(side, |one| one.per_second)),
             Limit::None,
@@ -175,7 +175,7 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             Limit::None,
         ),
         (
-            "until it has all",
+            "until it has caught up",
             "ms",
             [0, 1].map(|side| middle(side, |one| one.ms)),
             Limit::Most(BEHIND_MS_MAX),
@@ -183,7 +183,7 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     ];
     for (what, unit, [ours, theirs], limit) in rows {
         report.add(Row {
-            what: format!("replica behind two workers at P100, {what}"),
+            what: format!("lag of a replica of two workers at P100, {what}"),
             unit,
             ours,
             theirs: Some(theirs),

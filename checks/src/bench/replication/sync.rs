@@ -1,8 +1,7 @@
-//! A full copy: REPLICAOF until the replica has everything, and what a client of the primary waits for
-//! meanwhile.
+//! A full copy: from REPLICAOF until the replica has everything, and the waits of a client of the primary meanwhile.
 //!
-//! The primary has one CPU, the replica the other, and on that one a thread that goes before all others
-//! sends the primary a GET or a SET every two ms.
+//! The primary has one CPU and the replica the other one. There, a thread with a higher priority sends the primary a
+//! GET or a SET every two ms.
 
 use super::{SIDES, ask_to_follow, number};
 use crate::bench::Setup;
@@ -19,37 +18,37 @@ use brisk_testkit::words::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Data at a scale of 1.
+/// Size of the data at scale 1.
 const DATA_BYTES: u64 = 2 << 30;
 /// A round takes up to a minute.
 const ROUNDS_MAX: usize = 3;
 const PROBE_EVERY: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long the primary is watched without a replica.
+/// How long the primary is measured without a replica.
 const WITHOUT: Duration = Duration::from_secs(3);
 const SYNCED_WITHIN: Duration = Duration::from_secs(300);
-/// Keys of which both are asked what they hold.
+/// The number of keys whose values are compared.
 const SAMPLE: usize = 500;
 
-/// A half of the data is in strings of random bytes, the rest in small collections of all types; what one
-/// takes with all that belongs to it is estimated.
+/// One half of the data is in strings of random bytes, the rest in small collections of all types. The memory of one of
+/// them, including overhead, is estimated.
 const STRING_BYTES: usize = 400;
 const STRING_TAKES: u64 = 500;
 const COLLECTION_ELEMENTS: u64 = 20;
 const COLLECTION_TAKES: u64 = 1000;
 const COMMANDS_AT_ONCE: u64 = 500;
 
-/// What is promised.
+/// The promised limit.
 const LONGER_MS_MAX: f64 = 1.0;
 
-/// Figures of one round, in the order of [`NAMES`].
+/// The results of one round, in the order of [`NAMES`].
 type Figures = [f64; 4];
 
 const NAMES: [(&str, &str); 4] = [
-    ("until the replica has all", "s"),
-    ("longest request without", "ms"),
-    ("longest request meanwhile", "ms"),
-    ("p99.9 meanwhile", "ms"),
+    ("until the replica has everything", "s"),
+    ("longest request without a copy", "ms"),
+    ("longest request during the copy", "ms"),
+    ("p99.9 during the copy", "ms"),
 ];
 
 pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
@@ -81,7 +80,7 @@ pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         });
     }
     report.add(Row {
-        what: format!("full copy of {gb:.1} GB, the longest is longer by"),
+        what: format!("full copy of {gb:.1} GB, increase of the longest request"),
         unit: "ms",
         ours: middle(0, 2) - middle(0, 1),
         theirs: Some(middle(1, 2) - middle(1, 1)),
@@ -115,7 +114,7 @@ fn measure(primary: &Server, replica: &Server) -> Result<Figures> {
     ])
 }
 
-/// What requests take while something is done, sorted.
+/// The sorted round trips of requests during `work`.
 fn probed<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, Vec<Duration>)> {
     let over = AtomicBool::new(false);
     let mut prober = Peer::connect(&server.address())?;
@@ -141,7 +140,7 @@ fn probed<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, Ve
     })
 }
 
-/// Both have as many keys, and the same in some of them.
+/// Checks that both have the same number of keys, and the same values in some of them.
 fn compare(primary: &mut Conn, replica: &mut Conn) -> Result<()> {
     let (wanted, found) = (primary.cmd("DBSIZE"), replica.cmd("DBSIZE"));
     ensure!(wanted == found, "the replica has {found} keys of {wanted}");
@@ -153,10 +152,10 @@ fn compare(primary: &mut Conn, replica: &mut Conn) -> Result<()> {
     Ok(())
 }
 
-/// Commands that differ in the number of their key only: made ahead, so that filling is quick.
+/// Commands that differ only in the number of their key. They are encoded in advance, so that filling is fast.
 struct Numbered {
     bytes: Vec<u8>,
-    /// Where the digits of the number begin.
+    /// The position of the number's digits.
     digits: usize,
 }
 
@@ -171,7 +170,7 @@ impl Numbered {
         Ok(Numbered { bytes, digits: digits.context("no number in it")? })
     }
 
-    /// Adds the one with this number; where it begins.
+    /// Appends the command with this number; returns its position.
     fn write(&self, number: u64, into: &mut Vec<u8>) -> usize {
         let begin = into.len();
         into.extend_from_slice(&self.bytes);
@@ -181,7 +180,7 @@ impl Numbered {
     }
 }
 
-/// Fills a server with about so many bytes.
+/// Fills a server with about this many bytes.
 fn fill(server: &Server, bytes: u64) -> Result<()> {
     let mut random = Random::new(23);
     let noise: Vec<u8> = (0..1 << 17).flat_map(|_| random.bits().to_le_bytes()).collect();

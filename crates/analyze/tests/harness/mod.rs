@@ -107,7 +107,7 @@ pub(crate) fn redis() -> Server {
 
 /// Settings of a server whose memory is measured. On a busy machine the slow log takes more than 100 KiB, and Redis
 /// has a histogram of 24 KiB for each command that it has executed.
-fn measured(launch: Launch) -> Launch {
+pub(crate) fn measured(launch: Launch) -> Launch {
     launch.set("save", "").set("slowlog-log-slower-than", "-1").set("latency-tracking", "no")
 }
 

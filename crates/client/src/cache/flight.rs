@@ -17,20 +17,20 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// So many wait, and those who have left are looked for.
+/// Callers that have left are removed when this number is waiting.
 const WAITING_MIN: usize = 64;
 
 pub(super) struct Flight {
     store: Arc<Store>,
     lane: Lane,
-    /// The command by which the reply is kept; nothing of the question whether anybody is there.
+    /// The command under which the reply is stored; empty for a PING.
     command: Arc<[u8]>,
     pub(super) since: Instant,
-    /// Time of its own.
+    /// The caller's own time limit.
     pub(super) timeout: Option<Duration>,
-    /// How long it waits for room in the lane.
+    /// How long the request waits for room in the lane.
     patience: Option<Duration>,
-    /// Before its reply stand so many about how long keys live.
+    /// The number of PTTL replies before its own reply.
     deadlines: usize,
     state: Mutex<State>,
 }
@@ -47,7 +47,7 @@ enum Stage {
     Done,
 }
 
-/// How a request is made.
+/// The requests to send, and how.
 pub(super) struct Plan {
     pub(super) requests: Vec<Request>,
     pub(super) command: Arc<[u8]>,
@@ -84,7 +84,7 @@ impl Flight {
         &self.command
     }
 
-    /// One more waits for the reply. Only while its placeholder stands.
+    /// Adds a caller that waits for the reply. Only while the placeholder is in the store.
     pub(super) fn join(&self, slot: Waiting) {
         let mut state = lock(&self.state);
         if state.waiting.len() >= state.prune_at {
@@ -94,7 +94,7 @@ impl Flight {
         state.waiting.push(slot);
     }
 
-    /// Sends it, or takes its answer, if that can be done now.
+    /// Sends the request, or takes its reply, if that is possible now.
     pub(super) fn advance(self: &Arc<Flight>) {
         let waker = Waker::from(Arc::clone(self));
         let mut state = lock(&self.state);
@@ -131,7 +131,7 @@ impl Flight {
         self.patience.is_some_and(|patience| self.since.elapsed() >= patience)
     }
 
-    /// Keeps the reply, if it may be kept, and gives it to all who wait.
+    /// Stores the reply, if permitted, and passes it to all waiting callers.
     fn land(self: &Arc<Flight>, answer: Answer) {
         let answer = answer.and_then(|replies| self.take_apart(&replies));
         let (answer, value) = match answer {
@@ -148,7 +148,7 @@ impl Flight {
         } else {
             self.store.settle(self, value);
         }
-        // Nobody joins any more.
+        // No caller joins any more.
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
         for slot in waiting {
             if let Some(waker) = slot.answer(answer.clone()) {
@@ -157,7 +157,7 @@ impl Flight {
         }
     }
 
-    /// The reply, and when the first of its keys expires.
+    /// Returns the reply, and the earliest expiry time of its keys.
     fn take_apart(&self, replies: &Reply) -> Result<(Reply, Option<Instant>)> {
         let mut reader = replies.reader();
         let mut least = None;
@@ -165,19 +165,19 @@ impl Flight {
             let left = i64::from_reply(&mut reader).map_err(|error| {
                 error.with_note("asked how long a key lives, see CacheOptions::ignore_expiry")
             })?;
-            // Negative: the key is not there, or does not expire. When that changes the server tells it.
+            // Negative: the key does not exist, or has no TTL. If that changes, the server sends an invalidation.
             if let Ok(left) = u64::try_from(left) {
                 least = Some(least.map_or(left, |least: u64| least.min(left)));
             }
         }
         let reply = Reply::from_reply(&mut reader)?;
-        // From before it was sent: rather too early than too late.
+        // Counted from before the request was sent: rather too early than too late.
         let until = least.map(Duration::from_millis);
         Ok((reply, until.and_then(|left| self.since.checked_add(left))))
     }
 }
 
-/// In memory of its own: a part of the connection's buffer would keep all of that.
+/// Copies the reply: a part of the connection's buffer would keep the whole buffer in memory.
 fn own(reply: &Reply) -> Reply {
     match reply.is_small() {
         true => reply.clone(),

@@ -166,12 +166,12 @@ impl Client {
     /// cluster: open a cache on each of [`Client::primaries`].
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
         if self.stays_with_a_node() {
-            let text = "a cache is of one server: take one of each primary that this client has";
+            let text = "a cache is for one server: open one on each of the client's primaries";
             return Err(Error::new(Kind::Invalid, text));
         }
         let (setup, handle) = self.setup(None);
         if setup.protocol == Some(2) {
-            return Err(needs_resp3("the client was told to speak RESP2"));
+            return Err(needs_resp3("the client is configured for RESP2"));
         }
         let mut setup = (*setup).clone();
         setup.tracking = Some(tracking(&options));
@@ -227,7 +227,7 @@ impl Connection {
     /// Turns tracking on: from here on the server invalidates the keys that were read.
     pub(crate) async fn track(&mut self, request: &Request) -> Result<()> {
         if self.protocol < 3 {
-            return Err(needs_resp3("the server does not speak it"));
+            return Err(needs_resp3("the server does not support it"));
         }
         let replies = self.ask(std::slice::from_ref(request)).await?;
         replies.iter().try_for_each(|reply| reply.read::<()>())
@@ -312,17 +312,17 @@ impl Inner {
     fn keys<'a>(&self, request: &'a Request) -> Result<Vec<&'a [u8]>> {
         let invalid = |why: &str| {
             let name = request.words().next().unwrap_or_default().escape_ascii().to_string();
-            Error::new(Kind::Invalid, format!("{name} {why}: send it by the client"))
+            Error::new(Kind::Invalid, format!("{name} {why}: send it on the client"))
         };
         let keys = reads::keys(request)
-            .ok_or_else(|| invalid("is no read that follows from the keys it names"))?;
+            .ok_or_else(|| invalid("is not a read that depends only on its keys"))?;
         let prefixes = &self.options.prefixes;
         let is_told = |key: &&[u8]| {
             prefixes.is_empty() || prefixes.iter().any(|start| key.starts_with(start))
         };
         match keys.iter().all(is_told) {
             true => Ok(keys),
-            false => Err(invalid("has a key that begins with no prefix of the cache")),
+            false => Err(invalid("has a key without a prefix of the cache")),
         }
     }
 
@@ -363,7 +363,7 @@ impl Target for Cache {
     #[expect(private_interfaces, reason = "nobody outside can name or call it")]
     fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
         let [request] = way.requests else {
-            return Err(Error::new(Kind::Invalid, "a cache takes one command at a time"));
+            return Err(Error::new(Kind::Invalid, "a cache accepts one command at a time"));
         };
         self.inner.find(request, way, self.age_max, waker)
     }

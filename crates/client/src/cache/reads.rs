@@ -7,98 +7,98 @@
 
 use crate::request::Request;
 
-/// Where the keys of a command are.
+/// The positions of a command's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keys {
-    /// The word behind the name.
+enum KeyPositions {
+    /// The argument after the name.
     One,
-    /// The two words behind the name.
+    /// The two arguments after the name.
     Two,
-    /// All words behind the name.
+    /// All arguments after the name.
     All,
-    /// As many as the word behind the name says, behind that.
+    /// The argument after the name is the number of keys, which follow it.
     Counted,
 }
 
 /// Sorted by name.
-const KEPT: &[(&str, Keys)] = &[
-    ("BITCOUNT", Keys::One),
-    ("BITFIELD_RO", Keys::One),
-    ("BITPOS", Keys::One),
-    ("EXISTS", Keys::All),
-    ("EXPIRETIME", Keys::One),
-    ("GEODIST", Keys::One),
-    ("GEOHASH", Keys::One),
-    ("GEOPOS", Keys::One),
-    ("GEORADIUSBYMEMBER_RO", Keys::One),
-    ("GEORADIUS_RO", Keys::One),
-    ("GEOSEARCH", Keys::One),
-    ("GET", Keys::One),
-    ("GETBIT", Keys::One),
-    ("GETRANGE", Keys::One),
-    ("HEXISTS", Keys::One),
-    ("HGET", Keys::One),
-    ("HGETALL", Keys::One),
-    ("HKEYS", Keys::One),
-    ("HLEN", Keys::One),
-    ("HMGET", Keys::One),
-    ("HSTRLEN", Keys::One),
-    ("HVALS", Keys::One),
-    ("LCS", Keys::Two),
-    ("LINDEX", Keys::One),
-    ("LLEN", Keys::One),
-    ("LPOS", Keys::One),
-    ("LRANGE", Keys::One),
-    ("MGET", Keys::All),
-    ("PEXPIRETIME", Keys::One),
-    ("PFCOUNT", Keys::All),
-    ("SCARD", Keys::One),
-    ("SDIFF", Keys::All),
-    ("SINTER", Keys::All),
-    ("SINTERCARD", Keys::Counted),
-    ("SISMEMBER", Keys::One),
-    ("SMEMBERS", Keys::One),
-    ("SMISMEMBER", Keys::One),
-    ("STRLEN", Keys::One),
-    ("SUBSTR", Keys::One),
-    ("SUNION", Keys::All),
-    ("TYPE", Keys::One),
-    ("XLEN", Keys::One),
-    ("XRANGE", Keys::One),
-    ("XREVRANGE", Keys::One),
-    ("ZCARD", Keys::One),
-    ("ZCOUNT", Keys::One),
-    ("ZDIFF", Keys::Counted),
-    ("ZINTER", Keys::Counted),
-    ("ZINTERCARD", Keys::Counted),
-    ("ZLEXCOUNT", Keys::One),
-    ("ZMSCORE", Keys::One),
-    ("ZRANGE", Keys::One),
-    ("ZRANGEBYLEX", Keys::One),
-    ("ZRANGEBYSCORE", Keys::One),
-    ("ZRANK", Keys::One),
-    ("ZREVRANGE", Keys::One),
-    ("ZREVRANGEBYLEX", Keys::One),
-    ("ZREVRANGEBYSCORE", Keys::One),
-    ("ZREVRANK", Keys::One),
-    ("ZSCORE", Keys::One),
-    ("ZUNION", Keys::Counted),
+const CACHED: &[(&str, KeyPositions)] = &[
+    ("BITCOUNT", KeyPositions::One),
+    ("BITFIELD_RO", KeyPositions::One),
+    ("BITPOS", KeyPositions::One),
+    ("EXISTS", KeyPositions::All),
+    ("EXPIRETIME", KeyPositions::One),
+    ("GEODIST", KeyPositions::One),
+    ("GEOHASH", KeyPositions::One),
+    ("GEOPOS", KeyPositions::One),
+    ("GEORADIUSBYMEMBER_RO", KeyPositions::One),
+    ("GEORADIUS_RO", KeyPositions::One),
+    ("GEOSEARCH", KeyPositions::One),
+    ("GET", KeyPositions::One),
+    ("GETBIT", KeyPositions::One),
+    ("GETRANGE", KeyPositions::One),
+    ("HEXISTS", KeyPositions::One),
+    ("HGET", KeyPositions::One),
+    ("HGETALL", KeyPositions::One),
+    ("HKEYS", KeyPositions::One),
+    ("HLEN", KeyPositions::One),
+    ("HMGET", KeyPositions::One),
+    ("HSTRLEN", KeyPositions::One),
+    ("HVALS", KeyPositions::One),
+    ("LCS", KeyPositions::Two),
+    ("LINDEX", KeyPositions::One),
+    ("LLEN", KeyPositions::One),
+    ("LPOS", KeyPositions::One),
+    ("LRANGE", KeyPositions::One),
+    ("MGET", KeyPositions::All),
+    ("PEXPIRETIME", KeyPositions::One),
+    ("PFCOUNT", KeyPositions::All),
+    ("SCARD", KeyPositions::One),
+    ("SDIFF", KeyPositions::All),
+    ("SINTER", KeyPositions::All),
+    ("SINTERCARD", KeyPositions::Counted),
+    ("SISMEMBER", KeyPositions::One),
+    ("SMEMBERS", KeyPositions::One),
+    ("SMISMEMBER", KeyPositions::One),
+    ("STRLEN", KeyPositions::One),
+    ("SUBSTR", KeyPositions::One),
+    ("SUNION", KeyPositions::All),
+    ("TYPE", KeyPositions::One),
+    ("XLEN", KeyPositions::One),
+    ("XRANGE", KeyPositions::One),
+    ("XREVRANGE", KeyPositions::One),
+    ("ZCARD", KeyPositions::One),
+    ("ZCOUNT", KeyPositions::One),
+    ("ZDIFF", KeyPositions::Counted),
+    ("ZINTER", KeyPositions::Counted),
+    ("ZINTERCARD", KeyPositions::Counted),
+    ("ZLEXCOUNT", KeyPositions::One),
+    ("ZMSCORE", KeyPositions::One),
+    ("ZRANGE", KeyPositions::One),
+    ("ZRANGEBYLEX", KeyPositions::One),
+    ("ZRANGEBYSCORE", KeyPositions::One),
+    ("ZRANK", KeyPositions::One),
+    ("ZREVRANGE", KeyPositions::One),
+    ("ZREVRANGEBYLEX", KeyPositions::One),
+    ("ZREVRANGEBYSCORE", KeyPositions::One),
+    ("ZREVRANK", KeyPositions::One),
+    ("ZSCORE", KeyPositions::One),
+    ("ZUNION", KeyPositions::Counted),
 ];
 
-fn place(name: &[u8]) -> Option<Keys> {
+fn place(name: &[u8]) -> Option<KeyPositions> {
     let upper = || name.iter().map(u8::to_ascii_uppercase);
-    let found = KEPT.binary_search_by(|(known, _)| known.bytes().cmp(upper()));
-    found.ok().and_then(|at| KEPT.get(at)).map(|(_, keys)| *keys)
+    let found = CACHED.binary_search_by(|(known, _)| known.bytes().cmp(upper()));
+    found.ok().and_then(|at| CACHED.get(at)).map(|(_, keys)| *keys)
 }
 
-/// The keys of a command that is kept; `None` if it is not, or has none. O(words).
+/// The keys of a command that is cached; `None` if it is not cached or has no keys. O(arguments).
 pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
     let mut words = request.words();
     let keys: Vec<_> = match place(words.next()?)? {
-        Keys::One => words.take(1).collect(),
-        Keys::Two => words.take(2).collect(),
-        Keys::All => words.collect(),
-        Keys::Counted => {
+        KeyPositions::One => words.take(1).collect(),
+        KeyPositions::Two => words.take(2).collect(),
+        KeyPositions::All => words.collect(),
+        KeyPositions::Counted => {
             let count = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
             words.take(count).collect()
         }
@@ -106,14 +106,14 @@ pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
     (!keys.is_empty()).then_some(keys)
 }
 
-/// The commands that are kept, and in a word where their keys are.
+/// The commands that are cached, each with a name for the positions of its keys.
 pub(super) fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
-    KEPT.iter().map(|(name, keys)| {
+    CACHED.iter().map(|(name, keys)| {
         let shape = match keys {
-            Keys::One => "one",
-            Keys::Two => "two",
-            Keys::All => "all",
-            Keys::Counted => "counted",
+            KeyPositions::One => "one",
+            KeyPositions::Two => "two",
+            KeyPositions::All => "all",
+            KeyPositions::Counted => "counted",
         };
         (*name, shape)
     })
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn names_are_sorted_and_found_in_any_case() {
-        assert!(KEPT.is_sorted_by_key(|(name, _)| *name));
-        assert!(KEPT.iter().all(|(name, _)| place(name.to_lowercase().as_bytes()).is_some()));
+        assert!(CACHED.is_sorted_by_key(|(name, _)| *name));
+        assert!(CACHED.iter().all(|(name, _)| place(name.to_lowercase().as_bytes()).is_some()));
         for other in ["TTL", "SET", "SRANDMEMBER", "SORT_RO", "EVAL_RO", "OBJECT", ""] {
             assert_eq!(place(other.as_bytes()), None, "{other}");
         }

@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// What an entry takes beside its command and its reply: its place in the list and in the table, and what
-/// the system's allocator adds. Estimated from the sizes of the types.
+/// The size of an entry in addition to its command and its reply: its place in the list and in the table, and the
+/// allocator's overhead. Estimated from the sizes of the types.
 pub(super) const ENTRY_BYTES: usize = 256;
-/// What each key of an entry takes.
+/// The size of each key of an entry.
 pub(super) const KEY_BYTES: usize = 32;
-/// If nothing was heard on the connection for so long, a value that is served is followed by a question whether
-/// anybody is there. So a loss is noticed although no request is sent.
+/// If nothing has arrived on the connection for this time, serving a value also sends a PING. So a lost connection is
+/// noticed even if no requests are sent.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// The counters of a cache; see [`Cache::stats`](super::Cache::stats).
@@ -61,11 +61,11 @@ pub(super) struct Store {
 #[derive(Debug)]
 struct State {
     by_command: HashMap<Arc<[u8]>, u32>,
-    /// Which entries have a key: by its hash, since to forget one too many is no harm.
+    /// The entries of each key, by the key's hash: removing an entry too many does no harm.
     by_key: BTreeSet<(u64, u32)>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
-    /// Where the next one to be evicted is looked for.
+    /// The position at which the search for the next entry to evict starts.
     hand: usize,
     stats: CacheStats,
     heard: Instant,
@@ -82,7 +82,7 @@ struct Entry {
 
 #[derive(Debug)]
 enum Content {
-    /// The request is under way.
+    /// The request is in progress.
     InFlight(Arc<Flight>),
     Value(Value),
 }
@@ -90,21 +90,21 @@ enum Content {
 #[derive(Debug)]
 pub(super) struct Value {
     pub(super) reply: Reply,
-    /// When its request was made.
+    /// When the request was made.
     pub(super) since: Instant,
-    /// When the server lets a key of it expire.
+    /// The earliest expiry time of its keys.
     pub(super) until: Option<Instant>,
-    /// Since the hand passed it.
+    /// The entry was used since the hand passed it.
     pub(super) was_used: bool,
 }
 
-/// What is there for a command.
+/// The result of looking up a command.
 pub(super) enum Found {
-    /// The reply; and nobody has been heard for a while.
+    /// The cached reply. `asks`: nothing has arrived for a while, so the caller sends a PING.
     Value { reply: Reply, asks: bool },
-    /// Another's request is under way.
+    /// The request of another caller is in progress.
     Shared(Submitted),
-    /// This one has to be sent.
+    /// A new request, which this caller sends.
     Begun(Arc<Flight>),
 }
 
@@ -127,13 +127,13 @@ impl Store {
         lock(&self.state)
     }
 
-    /// The hash by which a key is known.
+    /// The hash under which a key is stored.
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// Looks for a command's reply no older than `age_max`, or a request that will bring it, or lets `begin`
-    /// make one: one lock, so that of many callers one sends. O(bytes of the command).
+    /// Returns a command's reply no older than `age_max`, or the pending request for it, or the request that `begin`
+    /// makes. All of this happens under one lock, so only one of many callers sends. O(bytes of the command).
     pub(super) fn find(
         &self,
         command: &[u8],
@@ -178,7 +178,7 @@ impl Store {
         Ok(Found::Begun(flight))
     }
 
-    /// The request has its answer: it is kept, if the placeholder still stands. Nobody joins it from here on.
+    /// The request has completed: its reply is stored if the placeholder still exists. No caller joins it from here on.
     pub(super) fn settle(&self, flight: &Arc<Flight>, value: Option<Value>) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -202,7 +202,7 @@ impl Store {
         state.make_room(self.bytes_max);
     }
 
-    /// Somebody was asked whether it is there.
+    /// A PING has ended, with or without a reply.
     pub(super) fn is_asked(&self, was_answered: bool) {
         let mut state = self.lock();
         state.asks = false;
@@ -211,7 +211,7 @@ impl Store {
         }
     }
 
-    /// Forgets what has this key.
+    /// Drops the entries that have this key.
     pub(super) fn forget(&self, key: &[u8]) -> usize {
         let hash = self.hash(key);
         self.lock().forget(hash)
@@ -226,7 +226,8 @@ impl Store {
         CacheStats { entries: state.by_command.len(), ..state.stats }
     }
 
-    /// Whether the message was about keys that changed, and could be understood.
+    /// Drops the entries of the keys in an invalidation message. Other messages are ignored; a malformed one is an
+    /// error.
     fn invalidate(&self, message: &Reply) -> Result<(), Error> {
         let mut reader = message.reader();
         reader.part()?;
@@ -255,11 +256,11 @@ impl Store {
     }
 }
 
-/// Called by the driver between the replies before the message and those behind it.
+/// Called by the driver, after the replies before the message and before the replies after it.
 impl Pushed for Store {
     fn push(&self, message: Reply) {
         if self.invalidate(&message).is_err() {
-            // What changed is not known, so everything may have.
+            // The message is malformed, so any key may have changed.
             self.forget_all();
         }
     }
@@ -284,7 +285,7 @@ impl State {
     fn insert(&mut self, keys: Box<[u64]>, flight: Arc<Flight>) {
         let at = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            // Each takes hundreds of bytes of the memory there is.
+            // Each entry takes hundreds of bytes, so memory is full long before.
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
         let bytes = ENTRY_BYTES + flight.command().len() + keys.len() * KEY_BYTES;
@@ -308,7 +309,7 @@ impl State {
         self.free.push(at);
     }
 
-    /// Forgets all that has a key of this hash; how many. O(those).
+    /// Drops all entries that have a key with this hash. Returns how many. O(those).
     fn forget(&mut self, key: u64) -> usize {
         let mut count = 0;
         while let Some((_, at)) = self.by_key.range((key, 0)..=(key, u32::MAX)).next().copied() {
@@ -329,8 +330,8 @@ impl State {
         count
     }
 
-    /// Evicts values until the rest fits: the hand goes round, and takes what was not used since it was there
-    /// last. Requests under way stay; the lane has a budget for those.
+    /// Evicts values until the rest fits. The hand goes round, and evicts entries that were not used since its last
+    /// pass. Requests in progress stay; the lane's budget limits them.
     fn make_room(&mut self, bytes_max: usize) {
         let mut steps = 2 * self.entries.len();
         while self.stats.bytes > bytes_max && steps > 0 {

@@ -37,7 +37,7 @@ impl Attached {
             return Err(closed());
         }
         if state.all.len() == state.all.capacity() {
-            // Before it grows: it takes no more than twice what there is.
+            // Clean up before the list grows, so that it holds at most twice the live entries.
             state.all.retain(|one| one.strong_count() > 0);
         }
         let one = Arc::downgrade(one);

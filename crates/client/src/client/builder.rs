@@ -88,7 +88,7 @@ impl Lanes {
             }
         };
         if !(1..=LANES_BOUND).contains(&count) {
-            return Err(Error::new(Kind::Invalid, "lanes are 1 to 1024"));
+            return Err(Error::new(Kind::Invalid, "the number of lanes must be from 1 to 1024"));
         }
         Ok((count, is_pool))
     }
@@ -457,7 +457,7 @@ impl Builder {
     /// or rejects the connection.
     pub async fn connect(self) -> Result<Client> {
         let handle = Handle::try_current().map_err(|_| {
-            Error::new(Kind::Invalid, "no tokio runtime here: there is connect_blocking")
+            Error::new(Kind::Invalid, "no tokio runtime on this thread: use connect_blocking")
         })?;
         let plan = self.plan(Home::of(&handle).await?)?;
         let first = plan.first().await?;
@@ -498,21 +498,21 @@ impl Builder {
         let (lanes, is_pool) = wanted.unwrap_or_default().counted()?;
         let protocol = self.protocol.or(url.protocol);
         if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
-            return Err(invalid("the protocol's version is 2 or 3"));
+            return Err(invalid("the protocol version must be 2 or 3"));
         }
         let mut seeds = all_seeds(&url, self.seeds)?;
         let db = self.db.unwrap_or(url.db);
         let is_cluster = self.is_cluster || url.is_cluster;
         if is_cluster && db != 0 {
-            return Err(invalid("a cluster has database 0 only"));
+            return Err(invalid("a cluster has only database 0"));
         }
         let has_sentinels = url.service.is_some();
         if has_sentinels && !seeds.is_empty() {
-            return Err(invalid("more sentinels stand in the URL, they are no nodes"));
+            return Err(invalid("the additional hosts in the URL are sentinels, not nodes"));
         }
         let is_several = !seeds.is_empty() || self.read_from != ReadFrom::Primary;
         if self.addresses.is_some() && (has_sentinels || !(is_cluster || is_several)) {
-            return Err(invalid("addresses are translated where nodes tell of each other"));
+            return Err(invalid("addresses are translated only if nodes are discovered"));
         }
         seeds.insert(0, url.address.clone());
         let ours = Login { user: url.user, password: url.password };
@@ -548,7 +548,9 @@ impl Builder {
         let cluster =
             source.map(|source| Arc::new(Wanted { source, seeds, read_from, zone, addresses }));
         if self.is_lazy && cluster.is_some() {
-            return Err(invalid("a client of several nodes is not lazy: it has to know them"));
+            return Err(invalid(
+                "a client for several nodes cannot be lazy: it must discover them first",
+            ));
         }
         Ok(Plan {
             setup: Arc::new(setup),
@@ -588,7 +590,7 @@ fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
 #[cfg(feature = "tls")]
 fn tls_client(url: &mut Url, wanted: Option<crate::tls::Tls>) -> Result<Option<TlsClient>> {
     if wanted.is_some() && !url.wants_tls() {
-        return Err(Error::new(Kind::Invalid, "TLS is not spoken over Unix sockets"));
+        return Err(Error::new(Kind::Invalid, "TLS is not supported over Unix sockets"));
     }
     if !url.is_tls() {
         return Ok(None);

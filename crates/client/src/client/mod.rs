@@ -285,7 +285,7 @@ impl Target for Client {
             }
             Route::Member(cluster, member) => cluster.submit_to(member, way, waker),
             Route::Cluster(_) => {
-                Err(Error::new(Kind::Invalid, "the cluster takes commands itself"))
+                Err(Error::new(Kind::Invalid, "commands go to the cluster, not to a lane"))
             }
         }
     }

@@ -114,11 +114,11 @@ pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
         return Ok(());
     }
     let text =
-        "this command would hold up, or change, a connection that others share: use a Session";
+        "this command would block or change a connection that other callers share: use a Session";
     Err(Error::new(Kind::Invalid, text))
 }
 
-/// FNV-1a: keys are short, and all that matters is that they are spread.
+/// FNV-1a: keys are short, and only an even distribution matters.
 fn hash(key: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, fold);

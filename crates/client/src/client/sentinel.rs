@@ -32,13 +32,13 @@ use tokio::time::sleep;
 
 /// If a sentinel has not replied for this time, the next one is queried as well.
 const STAGGER: Duration = Duration::from_millis(200);
-/// Sentinels that are known, those that others tell of included.
+/// The maximum number of known sentinels, including those that other sentinels reported.
 const KNOWN_MAX: usize = 32;
-/// So long a sentinel may not know of a switch.
+/// The time after a failover during which a sentinel may not know of it yet.
 const LAG_MAX: Duration = Duration::from_secs(10);
-/// Time for a vote of all sentinels, if one says another primary than the one that is known.
+/// The time limit for a vote of all sentinels, if one reports another primary than the known one.
 const VOTE_MAX: Duration = Duration::from_millis(500);
-/// Who listens to a sentinel looks by himself, too: it may have been cut off from the others.
+/// The interval of queries by the client: a sentinel that it listens to may have been cut off from the others.
 const LOOK_EACH: Duration = Duration::from_secs(5);
 /// A failover that takes longer no longer holds commands back: its leader may be down.
 const HOLD_MAX: Duration = Duration::from_secs(5);
@@ -48,23 +48,24 @@ const PROMOTIONS: [&str; 2] =
     ["+failover-state-send-slaveof-noone", "+failover-state-wait-promotion"];
 /// The prefix of the message with which the leader aborts the failover.
 const ABORTS: &str = "-failover-abort-";
-/// Before a sentinel is listened to again.
+/// The pause before listening to a sentinel again.
 const LISTEN_AGAIN: Duration = Duration::from_millis(250);
 
-/// Where a connection goes.
+/// The destination of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Place {
-    /// To its address.
+    /// The fixed address in the options.
     #[default]
     Fixed,
-    /// To the primary of a service.
+    /// The primary of a service.
     Primary(Arc<Sentinels>),
     /// A connection to any sentinel that replies.
     Sentinel(Arc<Sentinels>),
 }
 
 impl Place {
-    /// Where that is now, and as of which switch. `fixed` is the address of what has one.
+    /// The current address of the destination, and the number of known failovers. `fixed` is the address for
+    /// [`Place::Fixed`].
     pub(crate) async fn find(&self, fixed: &Address) -> Result<(Address, u64)> {
         match self {
             Place::Fixed => Ok((fixed.clone(), 0)),
@@ -90,7 +91,7 @@ impl Place {
         }
     }
 
-    /// Completes when a connection goes to who is not the primary any more.
+    /// Completes when the connection's server is no longer the primary.
     pub(crate) async fn left(&self, origin: &Origin) -> Error {
         let Place::Primary(sentinels) = self else { return pending().await };
         let mut switches = sentinels.switches.subscribe();
@@ -109,15 +110,15 @@ impl Place {
     }
 }
 
-/// Those that watch a service.
+/// The sentinels of a service.
 pub(crate) struct Sentinels {
     service: String,
-    /// What a connection to one of them is, but for its address.
+    /// The setup of connections to sentinels, without an address.
     setup: Setup,
-    /// Whether TLS is spoken, with them and with those of whom they tell.
+    /// Whether connections to sentinels and to the servers that they name use TLS.
     tls: bool,
     state: Mutex<State>,
-    /// How many switches were heard of.
+    /// The number of known failovers.
     switches: watch::Sender<u64>,
     /// The time until which nothing new is sent to the primary.
     hold: watch::Sender<Option<Instant>>,
@@ -126,25 +127,25 @@ pub(crate) struct Sentinels {
 struct State {
     /// The sentinels in the client's options, beginning with the one that replied last.
     named: Vec<Address>,
-    /// The sentinels that others reported most recently.
+    /// The sentinels in the most recent reply of another one.
     told: Vec<Address>,
     /// The known primary.
     primary: Option<Address>,
     switch: Option<Switch>,
 }
 
-/// The last one.
+/// The last failover.
 struct Switch {
     from: Option<Address>,
     to: Address,
     at: Instant,
 }
 
-/// What a sentinel says.
-struct Told {
+/// A sentinel's report.
+struct SentinelReport {
     sentinel: Address,
     primary: Address,
-    /// Those that can be read from.
+    /// Replicas that can serve reads.
     replicas: Vec<Address>,
     others: Vec<Address>,
 }
@@ -167,7 +168,7 @@ impl State {
         known
     }
 
-    /// What is meant by who says that this is the primary.
+    /// The primary to use if a sentinel reports this one.
     fn corrected(&self, said: Address) -> Address {
         match &self.switch {
             Some(switch)
@@ -181,7 +182,7 @@ impl State {
 }
 
 impl Sentinels {
-    /// `setup` is what a connection to a sentinel is.
+    /// `setup` is the setup of connections to sentinels.
     pub(crate) fn new(service: String, named: Vec<Address>, setup: Setup) -> Sentinels {
         let tls = named.iter().any(|address| matches!(address, Address::Tcp { tls: true, .. }));
         let state = State { named, told: Vec::new(), primary: None, switch: None };
@@ -199,7 +200,7 @@ impl Sentinels {
     }
 
     /// Queries the sentinels one after another, and the next one as well if one takes long. The first reply counts.
-    async fn ask(&self) -> Result<Told> {
+    async fn ask(&self) -> Result<SentinelReport> {
         let mut waiting = self.lock().known();
         let mut asked = JoinSet::new();
         let mut refusals = String::new();
@@ -224,7 +225,7 @@ impl Sentinels {
                 () = sleep(STAGGER), if !waiting.is_empty() => {}
             }
             if asked.is_empty() && waiting.is_empty() {
-                let text = format!("no sentinel says who the primary of '{}' is: ", self.service);
+                let text = format!("no sentinel names the primary of '{}': ", self.service);
                 return Err(Error::new(Kind::Disconnected, text + &refusals));
             }
         }
@@ -242,7 +243,7 @@ impl Sentinels {
         Ok(replicas)
     }
 
-    /// Who hears how many switches there were.
+    /// Receives the number of known failovers.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.switches.subscribe()
     }
@@ -252,7 +253,7 @@ impl Sentinels {
     }
 
     /// Makes the sentinel that replied the first to query next time.
-    fn learn(&self, told: &Told) {
+    fn learn(&self, told: &SentinelReport) {
         let mut state = self.lock();
         state.named.retain(|named| *named != told.sentinel);
         state.named.insert(0, told.sentinel.clone());
@@ -263,7 +264,7 @@ impl Sentinels {
         }
     }
 
-    /// This one is the primary, which may be new.
+    /// Records the primary, which may be new.
     fn observe(&self, from: Option<Address>, to: Address) {
         {
             let mut state = self.lock();
@@ -279,8 +280,8 @@ impl Sentinels {
         self.hold.send_replace(None);
     }
 
-    /// What is to be made of who says that this is the primary. If we know of another one, most decide: a sentinel
-    /// may have been cut off from the others.
+    /// The primary to use if a sentinel reports this one. If it differs from the known one, the majority decides: a
+    /// sentinel may have been cut off from the others.
     async fn agreed(&self, said: Address) -> Address {
         let (said, known, asked) = {
             let state = self.lock();
@@ -299,13 +300,13 @@ impl Sentinels {
                 cons += usize::from(told.primary == known);
             }
         };
-        // Who does not answer now has no vote.
+        // A sentinel that does not reply in time has no vote.
         let _ = tokio::time::timeout(VOTE_MAX, count).await;
         if pros >= cons { said } else { known }
     }
 
     async fn look(&self) {
-        // While nobody answers nothing can be known.
+        // While no sentinel replies, nothing changes.
         if let Ok(told) = self.ask().await {
             let primary = self.agreed(told.primary).await;
             self.observe(None, primary);
@@ -330,7 +331,7 @@ impl Sentinels {
         }
     }
 
-    /// `+switch-master`: the service, and the address before and after.
+    /// Handles `+switch-master`: the service, and the address before and after.
     fn hear(&self, message: &Message) {
         let text = String::from_utf8_lossy(&message.payload);
         let words: Vec<&str> = text.split(' ').collect();
@@ -349,10 +350,10 @@ fn address(host: &str, port: &str, tls: bool) -> Option<Address> {
     Some(Address::Tcp { host: host.to_owned(), port: port.parse().ok()?, tls })
 }
 
-type Asked = Pin<Box<dyn Future<Output = Result<Told>> + Send>>;
+type PendingReport = Pin<Box<dyn Future<Output = Result<SentinelReport>> + Send>>;
 
-/// Asks one. In a box, since its connection is made as that of which it is a part.
-fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
+/// Queries one sentinel. The future is boxed, because opening a connection may itself query sentinels.
+fn ask_one(setup: Setup, service: String, tls: bool) -> PendingReport {
     Box::pin(async move {
         let sentinel = setup.address.clone();
         let failed = |error: Error| {
@@ -370,24 +371,25 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> Asked {
                     .map(request);
             connection.ask(&requests).await
         };
-        let unanswered = |_| Err(Error::new(Kind::Disconnected, "nothing, in the time for that"));
+        let unanswered = |_| Err(Error::new(Kind::Disconnected, "no reply within the time limit"));
         let asked = tokio::time::timeout(setup.connect_timeout, asking).await;
         let replies = asked.unwrap_or_else(unanswered).map_err(failed)?;
         let [primary, others, replicas] = &replies[..] else {
-            return Err(failed(Error::new(Kind::Protocol, "not what it was asked")));
+            return Err(failed(Error::new(Kind::Protocol, "an unexpected reply")));
         };
         let told: Option<(String, String)> = primary.read().map_err(failed)?;
-        let unknown = || failed(Error::new(Kind::Missing, "it knows no such service"));
+        let unknown =
+            || failed(Error::new(Kind::Missing, "the sentinel does not know the service"));
         let (host, port) = told.ok_or_else(unknown)?;
         let primary = address(&host, &port, tls)
             .ok_or_else(|| failed(Error::new(Kind::Protocol, "an address without a port")))?;
         let others = addresses(others, tls, |_| true);
         let replicas = addresses(replicas, tls, can_be_read);
-        Ok(Told { sentinel, primary, replicas, others })
+        Ok(SentinelReport { sentinel, primary, replicas, others })
     })
 }
 
-/// Those of a list of nodes that are fit. What a sentinel knows of others is good to know, and no more.
+/// The addresses in a list of nodes that pass the filter. Malformed entries are skipped.
 fn addresses(reply: &Reply, tls: bool, is_fit: impl Fn(&Fields) -> bool) -> Vec<Address> {
     let nodes: Vec<Fields> = reply.read().unwrap_or_default();
     let nodes = nodes.iter().filter(|fields| is_fit(fields)).take(KNOWN_MAX);
@@ -404,12 +406,12 @@ fn can_be_read(fields: &Fields) -> bool {
     !is_away && is("master-link-status", "ok") && !is("replica-announced", "0")
 }
 
-/// The task that hears of switches. It ends with this.
+/// The task that listens for failovers. Dropping this stops it.
 #[derive(Debug)]
 pub(super) struct Watcher(AbortHandle);
 
 impl Watcher {
-    /// One, if the place is found by sentinels.
+    /// Starts the task, if the primary is found through Sentinel.
     pub(super) fn start(setup: &Setup, handle: &Handle) -> Option<Watcher> {
         let Place::Primary(sentinels) = &setup.place else { return None };
         let watching = handle.spawn(watch(Arc::clone(sentinels), handle.clone()));
@@ -427,7 +429,7 @@ impl Drop for Watcher {
     }
 }
 
-/// Listens to all known sentinels for failovers that begin, without end.
+/// Listens to all known sentinels for failovers that begin. Never returns.
 async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
     let mut listeners = JoinSet::new();
     let mut heard: HashMap<Address, AbortHandle> = HashMap::new();
@@ -447,7 +449,7 @@ async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
             };
             heard.entry(address.clone()).or_insert_with(listen);
         }
-        // The failovers that were aborted.
+        // Listeners that were aborted.
         while listeners.try_join_next().is_some() {}
         sleep(LOOK_EACH).await;
     }
@@ -483,7 +485,7 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
             && listener.subscribe(["+switch-master"]).await.is_ok()
         {
             loop {
-                // First what was said while nobody listened.
+                // First look for changes from the time before the subscription.
                 sentinels.look().await;
                 if !listen(&sentinels, &mut listener).await {
                     break;
@@ -494,7 +496,7 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     }
 }
 
-/// Listens until it is time to look; false if there is nothing to be heard any more.
+/// Listens until the next look is due; false if the subscription has ended.
 async fn listen(sentinels: &Sentinels, listener: &mut Subscriber) -> bool {
     let until = Instant::now() + LOOK_EACH;
     loop {

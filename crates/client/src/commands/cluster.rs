@@ -14,8 +14,8 @@ use crate::request::Request;
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn asking() -> Command<(), ()> {
     Command::typed(Request::new("ASKING", BINDS))
 }
@@ -357,8 +357,8 @@ pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn readonly() -> Command<(), ()> {
     Command::typed(Request::new("READONLY", BINDS))
 }
@@ -369,8 +369,8 @@ pub fn readonly() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn readwrite() -> Command<(), ()> {
     Command::typed(Request::new("READWRITE", BINDS))
 }

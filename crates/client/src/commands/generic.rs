@@ -406,8 +406,8 @@ pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("WAIT", BINDS);
     request.arg(numreplicas);
@@ -421,8 +421,8 @@ pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn waitaof(
     numlocal: impl ToArg,
     numreplicas: impl ToArg,

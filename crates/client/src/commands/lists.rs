@@ -14,8 +14,8 @@ use crate::request::Request;
 ///
 /// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn blmove<T>(
     source: impl ToArg,
     destination: impl ToArg,
@@ -40,8 +40,8 @@ pub fn blmove<T>(
 /// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn blmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
@@ -63,8 +63,8 @@ pub fn blmpop<K, T>(
 /// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `K` or
 /// `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BLPOP", BLOCKS);
     request.keys(keys);
@@ -80,8 +80,8 @@ pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 /// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `K` or
 /// `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BRPOP", BLOCKS);
     request.keys(keys);
@@ -95,8 +95,8 @@ pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 ///
 /// O(1). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 #[deprecated(note = "since Redis 6.2.0: `BLMOVE` with the `RIGHT` and `LEFT` arguments instead")]
 pub fn brpoplpush<T>(
     source: impl ToArg,

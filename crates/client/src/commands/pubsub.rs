@@ -15,8 +15,8 @@ use crate::request::Request;
 /// O(N) in the number of patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
 /// does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PSUBSCRIBE", BINDS);
     request.args(patterns);
@@ -105,8 +105,8 @@ pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
 /// O(N+M) with N patterns of the client and M patterns in all. Since Redis 2.0.0. Errors: those of the
 /// server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
     Command::typed(Request::new("PUNSUBSCRIBE", BINDS))
 }
@@ -130,8 +130,8 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 /// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
 /// does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SSUBSCRIBE", BINDS);
     request.args(channels);
@@ -145,8 +145,8 @@ pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 /// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
 /// does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUBSCRIBE", BINDS);
     request.args(channels);
@@ -160,8 +160,8 @@ pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 /// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
 /// does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
     Command::typed(Request::new("SUNSUBSCRIBE", BINDS))
 }
@@ -173,8 +173,8 @@ pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
 /// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
 /// does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn unsubscribe<T>() -> Command<(), T, options::Unsubscribe> {
     Command::typed(Request::new("UNSUBSCRIBE", BINDS))
 }

@@ -188,8 +188,8 @@ pub fn function_stats<T>() -> Command<(), T> {
 ///
 /// O(1). Since Redis 3.2.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
     let mut request = Request::new("SCRIPT DEBUG", BINDS);
     request.arg(mode);

@@ -552,8 +552,8 @@ pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
 ///
 /// Since Redis 1.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn monitor() -> Command<(), ()> {
     Command::typed(Request::new("MONITOR", BINDS))
 }
@@ -564,8 +564,8 @@ pub fn monitor() -> Command<(), ()> {
 ///
 /// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("PSYNC", BINDS);
     request.arg(replicationid);
@@ -579,8 +579,8 @@ pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T>
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn replconf(words: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("REPLCONF", BINDS);
     request.args(words);
@@ -757,8 +757,8 @@ pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
 ///
 /// Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn sync<T>() -> Command<(), T> {
     Command::typed(Request::new("SYNC", BINDS))
 }

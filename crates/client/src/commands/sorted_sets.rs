@@ -16,8 +16,8 @@ use crate::request::Request;
 /// O(K) + O(M*log(N)) for K keys and M removed members of N. Since Redis 7.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn bzmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
@@ -39,8 +39,8 @@ pub fn bzmpop<K, T>(
 /// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T`
 /// does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMAX", BLOCKS);
     request.keys(keys);
@@ -56,8 +56,8 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
 /// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T`
 /// does not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMIN", BLOCKS);
     request.keys(keys);
@@ -259,8 +259,8 @@ pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandm
     Command::typed(request)
 }
 
-/// Returns a range of members by rank, score or text, in either direction. Members; pairs of member and score
-/// if these are asked for.
+/// Returns a range of members by rank, score or text, in either direction. Members; with `WITHSCORES`, pairs
+/// of member and score.
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///

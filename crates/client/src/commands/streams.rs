@@ -297,7 +297,7 @@ pub fn xrange<T>(
 }
 
 /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-/// entries; none if there are no new ones: only `xread_block` waits.
+/// entries; none if there are no new entries. Only `xread_block` waits for some.
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
 ///
@@ -314,7 +314,7 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 }
 
 /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-/// entries; none if the time is over.
+/// entries; none after the timeout.
 ///
 /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
 ///
@@ -322,8 +322,8 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 /// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
 /// not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn xread_block<T>(
     milliseconds: impl ToArg,
     keys: impl ToArgs,
@@ -340,7 +340,7 @@ pub fn xread_block<T>(
 }
 
 /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-/// none if there are no new ones: only `xreadgroup_block` waits.
+/// none if there are no new entries. Only `xreadgroup_block` waits for some.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
 ///
@@ -365,7 +365,7 @@ pub fn xreadgroup<T>(
 }
 
 /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-/// none if the time is over.
+/// none after the timeout.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
 ///
@@ -373,8 +373,8 @@ pub fn xreadgroup<T>(
 /// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
 /// not fit the reply.
 ///
-/// It may wait, and what is behind it on the connection with it: it is no method of
-/// [`Client`](crate::Client), whose connections are shared.
+/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn xreadgroup_block<T>(
     group: impl ToArg,
     consumer: impl ToArg,

@@ -13,8 +13,8 @@ use crate::request::Request;
 ///
 /// O(N) in the number of queued commands. Since Redis 2.0.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn discard() -> Command<(), ()> {
     Command::typed(Request::new("DISCARD", BINDS))
 }
@@ -26,8 +26,8 @@ pub fn discard() -> Command<(), ()> {
 /// That of the queued commands. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does
 /// not fit the reply.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn exec<T>() -> Command<(), T> {
     Command::typed(Request::new("EXEC", BINDS))
 }
@@ -38,8 +38,8 @@ pub fn exec<T>() -> Command<(), T> {
 ///
 /// O(1). Since Redis 1.2.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn multi() -> Command<(), ()> {
     Command::typed(Request::new("MULTI", BINDS))
 }
@@ -50,8 +50,8 @@ pub fn multi() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 2.2.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn unwatch() -> Command<(), ()> {
     Command::typed(Request::new("UNWATCH", BINDS))
 }
@@ -62,8 +62,8 @@ pub fn unwatch() -> Command<(), ()> {
 ///
 /// O(1) for every key. Since Redis 2.2.0. Errors: those of the server.
 ///
-/// It changes what the connection is, or tells of it: it is no method of [`Client`](crate::Client), whose
-/// connections are shared.
+/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
+/// whose connections are shared.
 pub fn watch(keys: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("WATCH", BINDS);
     request.keys(keys);

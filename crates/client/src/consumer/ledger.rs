@@ -15,12 +15,14 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Ids in one command.
+/// The maximum number of IDs in one command.
 pub(super) const IDS_MAX: usize = 1000;
-/// Scripts can take no more words than this by far; an entry with more fields is moved by a transaction.
+/// The maximum number of arguments of a script, far below the server's limit. An entry with more fields is moved by a
+/// transaction.
 const SCRIPT_WORDS_MAX: usize = 4000;
 
-/// Adds the entry to the dead letters and confirms it, unless it is not pending any more: then that was done.
+/// Adds the entry to the dead-letter stream and acknowledges it, unless it is no longer pending: then this has been
+/// done.
 static BURY: Script = Script::new(
     "if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
     redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
@@ -28,20 +30,20 @@ static BURY: Script = Script::new(
     return 1",
 );
 
-/// Removes a member for which nothing is pending.
+/// Removes a member without pending entries.
 static LEAVE: Script = Script::new(
     "if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) > 0 then return 0 end
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
     return 1",
 );
 
-/// Confirms entries.
+/// Acknowledges entries.
 pub(super) async fn confirm(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
     let confirmed = db.xack(&plan.stream, &plan.group, ids).replay(Replay::AtLeastOnce);
     confirmed.await.map(|_| ())
 }
 
-/// These are still being worked at: their time begins anew, their count stays.
+/// Resets the idle time of entries that are being handled, and keeps their delivery counts.
 pub(super) async fn hold(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
     for ids in ids.chunks(IDS_MAX) {
         let claim = db.xclaim::<Id>(&plan.stream, &plan.group, &plan.member, 0, ids);
@@ -50,17 +52,17 @@ pub(super) async fn hold(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
     Ok(())
 }
 
-/// An entry is about to be handled again; false if it is not pending any more.
+/// Counts another attempt of an entry; false if it is no longer pending.
 pub(super) async fn count_attempt(db: &Client, plan: &Plan, message: &Message) -> Result<bool> {
     let claim = db.xclaim::<Id>(&plan.stream, &plan.group, &plan.member, 0, message.id);
     let claim = claim.retry_count(message.deliveries).just_id().replay(Replay::AtLeastOnce);
     Ok(!claim.await?.is_empty())
 }
 
-/// Moves an entry to the dead letters, however often that has to be tried.
+/// Moves an entry to the dead-letter stream, and retries temporary errors.
 ///
 /// # Errors
-/// What does not pass by itself.
+/// A permanent error.
 pub(super) async fn bury(
     db: &Client,
     plan: &Plan,
@@ -109,8 +111,8 @@ async fn try_to_bury(
     BURY.run::<()>(db, [&plan.stream, stream], args).await
 }
 
-/// What is left pending for this member can be had by others at once. `begun` are those that were handled and
-/// failed, with their counts; of the others this delivery does not count.
+/// Lets other members claim this member's pending entries at once. `begun` are the entries that were handled and
+/// failed, with their counts. For other entries this delivery is not counted.
 pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>) -> Result<u64> {
     let mut returned = 0;
     let mut behind = Id::default();
@@ -131,7 +133,7 @@ pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>
         for (id, _, _, count) in listed {
             let count = match begun.get(&id) {
                 Some(count) => *count,
-                // Those that were given up and kept stay what they are.
+                // Entries without attempts left, which are kept, do not change.
                 None if count >= plan.attempts => count,
                 None => count - 1,
             };
@@ -144,7 +146,7 @@ pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>
 }
 
 fn release(plan: &Plan, count: u64, ids: &[Id]) -> Command<(), Vec<Id>, options::Xclaim> {
-    // Long enough that whoever looks takes it.
+    // Long enough for the next member that looks to claim them.
     let idle = plan.claim_idle + Duration::from_millis(1);
     commands::xclaim(&plan.stream, &plan.group, &plan.member, 0, ids)
         .idle(idle.as_millis() as u64)
@@ -152,7 +154,7 @@ fn release(plan: &Plan, count: u64, ids: &[Id]) -> Command<(), Vec<Id>, options:
         .just_id()
 }
 
-/// Removes the member if nothing is pending for it.
+/// Removes the member if it has no pending entries.
 pub(super) async fn leave(db: &Client, plan: &Plan) -> Result<()> {
     LEAVE.run::<()>(db, &plan.stream, [&plan.group, &plan.member]).await
 }

@@ -20,7 +20,7 @@ pub struct Id {
 }
 
 impl Id {
-    /// The largest ID before this one. There is none before 0-0.
+    /// The largest ID before this one. 0-0 has no predecessor and is returned unchanged.
     pub(super) fn before(self) -> Id {
         match (self.ms, self.seq) {
             (0, 0) => self,
@@ -44,7 +44,7 @@ impl FromStr for Id {
         match (ms.parse(), seq.parse()) {
             (Ok(ms), Ok(seq)) => Ok(Id { ms, seq }),
             _ => {
-                let text = format!("a text of {} bytes is no id of a stream", text.len());
+                let text = format!("a string of {} bytes is not a stream ID", text.len());
                 Err(Error::new(Kind::Invalid, text))
             }
         }
@@ -55,7 +55,8 @@ impl FromReply for Id {
     fn from_reply(reader: &mut Reader<'_>) -> Result<Id> {
         let part = reader.part()?;
         let text = part.as_bytes().and_then(|text| std::str::from_utf8(text).ok());
-        text.and_then(|text| text.parse().ok()).ok_or_else(|| Error::unexpected("id", &part))
+        text.and_then(|text| text.parse().ok())
+            .ok_or_else(|| Error::unexpected("a stream ID", &part))
     }
 }
 
@@ -154,7 +155,7 @@ impl FromReply for Delivered {
                 let fields = Option::<Vec<(Bytes, Bytes)>>::from_reply(reader)?;
                 Ok(Delivered(Some((id, fields.map(Fields::from)))))
             }
-            part => Err(Error::unexpected("entry", &part)),
+            part => Err(Error::unexpected("a stream entry", &part)),
         }
     }
 }
@@ -174,7 +175,7 @@ impl FromReply for Page {
         let part = reader.part()?;
         let count = part.len_within();
         if count < 2 {
-            return Err(Error::unexpected("page of entries", &part));
+            return Err(Error::unexpected("a page of entries", &part));
         }
         let (next, entries) = (Id::from_reply(reader)?, Vec::from_reply(reader)?);
         let deleted = if count > 2 { Vec::from_reply(reader)? } else { Vec::new() };

@@ -51,7 +51,7 @@ const PARALLEL: usize = 16;
 /// A larger number is rejected as a mistake: entries are held in memory.
 const HELD_MAX: usize = 65_536;
 const CLAIM_IDLE: Duration = Duration::from_secs(30);
-/// With less, a member that only waits for the network would lose its entries.
+/// With a lower value, a member would lose its entries during a network delay.
 const CLAIM_IDLE_MIN: Duration = Duration::from_millis(100);
 const ATTEMPTS: u64 = 5;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -110,16 +110,16 @@ impl Plan {
     fn check(&self) -> Result<()> {
         let invalid = |text: &'static str| Err(Error::new(Kind::Invalid, text));
         if self.group.is_empty() || self.member.is_empty() {
-            return invalid("a consumer needs a group and the name of a member");
+            return invalid("a consumer needs the names of a group and a member");
         }
         if self.parallel == 0 || self.room() > HELD_MAX {
-            return invalid("1 to 65536 entries can be held at once");
+            return invalid("from 1 to 65536 entries can be held at once");
         }
         if self.claim_idle < CLAIM_IDLE_MIN {
-            return invalid("claim_idle is at least 100 ms");
+            return invalid("claim_idle must be at least 100 ms");
         }
         if self.attempts == 0 {
-            return invalid("an entry needs an attempt");
+            return invalid("an entry needs at least one attempt");
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Consumer {
     {
         self.plan.check()?;
         if tokio::runtime::Handle::try_current().is_err() {
-            return Err(Error::new(Kind::Invalid, "a consumer works within a tokio runtime"));
+            return Err(Error::new(Kind::Invalid, "a consumer requires a tokio runtime"));
         }
         work::Worker::new(self.db, self.plan, handler, self.until).run().await
     }

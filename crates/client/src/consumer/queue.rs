@@ -6,17 +6,17 @@ use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Instant;
 
-/// Entries that are not being handled. How many there are is bounded by who puts them in.
+/// Entries that are not being handled. The caller bounds their number.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     ready: VecDeque<Id>,
-    /// A key of which one entry is under way, and those behind it.
+    /// For each key with an entry in progress, the later entries of that key.
     lines: HashMap<Bytes, BTreeSet<Id>>,
     due: BTreeSet<(Instant, Id)>,
 }
 
 impl Queue {
-    /// An entry came. With a key it waits for those of the same key that came before. O(log entries).
+    /// Adds an entry. With a key, it waits for earlier entries of the same key. O(log entries).
     pub(super) fn arrive(&mut self, id: Id, key: Option<&Bytes>) {
         if let Some(key) = key {
             if let Some(line) = self.lines.get_mut(key) {
@@ -28,17 +28,17 @@ impl Queue {
         self.ready.push_back(id);
     }
 
-    /// The next one to be handled.
+    /// The next entry to handle.
     pub(super) fn pop(&mut self) -> Option<Id> {
         self.ready.pop_front()
     }
 
-    /// An entry is to be handled again at that time; its key waits for it.
+    /// Schedules another attempt of an entry for that time. Its key waits until then.
     pub(super) fn again(&mut self, id: Id, at: Instant) {
         self.due.insert((at, id));
     }
 
-    /// Those whose time has come go before the others.
+    /// Puts entries whose time has come before the others.
     pub(super) fn wake(&mut self, now: Instant) {
         while let Some(&(at, id)) = self.due.first()
             && at <= now
@@ -48,12 +48,12 @@ impl Queue {
         }
     }
 
-    /// When somebody's time comes.
+    /// The time of the next scheduled attempt.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Nothing more is done with an entry of this key: the next one's turn.
+    /// An entry of this key has completed: the next one of the key may run.
     pub(super) fn settle(&mut self, key: Option<&Bytes>) {
         let Some(key) = key else { return };
         match self.lines.get_mut(key).map(BTreeSet::pop_first) {
@@ -78,7 +78,7 @@ mod tests {
     fn entries_of_a_key_take_turns_and_others_pass_them() {
         let mut queue = Queue::default();
         let [a, b] = [Bytes::from("a"), Bytes::from("b")];
-        // Taken over from others they may come in any order.
+        // Claimed entries may arrive in any order.
         for (seq, key) in [(1, &a), (4, &a), (3, &a), (2, &b)] {
             queue.arrive(id(seq), Some(key));
         }
@@ -89,7 +89,7 @@ mod tests {
             [Some(id(1)), Some(id(2)), Some(id(5))]
         );
         assert_eq!(queue.pop(), None);
-        // It failed: those behind it wait for it.
+        // It failed: later entries of its key wait for it.
         queue.again(id(1), now + Duration::from_secs(1));
         queue.settle(Some(&b));
         queue.wake(now);

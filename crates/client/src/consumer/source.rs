@@ -16,12 +16,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest wait for new entries: so late a connection that is dead without a word is noticed.
+/// The longest wait for new entries. A connection that died silently is noticed after this time.
 const BLOCK_MS_MAX: u128 = 5_000;
-/// How long an answer may take beyond that.
+/// How long a reply may take beyond that.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Pending entries that are looked at in one command.
+/// The number of pending entries that one command lists.
 const LOOK: usize = 1000;
 
 /// Owner, idle time and number of deliveries of a pending entry.
@@ -34,26 +34,26 @@ pub(super) struct Source {
     plan: Arc<Plan>,
     session: Option<Session>,
     has_group: bool,
-    /// It had one before.
+    /// The group has existed before.
     had_group: bool,
-    /// What is pending for this member behind this is still to be looked at.
+    /// This member's pending entries after this ID are not checked yet.
     recover_behind: Option<Id>,
-    /// Where looking for what others left goes on, and when it begins anew.
+    /// Where the scan for abandoned entries continues. The next field is when it starts again.
     claim_from: Id,
     claim_at: Instant,
-    /// The last step was that: new entries have their turn.
+    /// The last step claimed entries, so new entries are next.
     has_claimed: bool,
-    /// The newest entry that came.
+    /// The ID of the newest entry that arrived.
     last_seen: Id,
 }
 
-/// What a step gave.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub(super) struct Catch {
     pub(super) messages: Vec<Message>,
-    /// Deleted from the stream; those that the server has not forgotten have to be confirmed.
+    /// Entries that were deleted from the stream. Those that the server still lists as pending must be acknowledged.
     pub(super) deleted: Vec<Id>,
-    /// They were taken over.
+    /// The entries were claimed from other members.
     pub(super) are_claimed: bool,
     pub(super) made_group: bool,
 }
@@ -89,12 +89,12 @@ impl Source {
         }
     }
 
-    /// Whether the next step has to know what is held.
+    /// Reports whether the next step needs the set of held entries.
     pub(super) fn looks_back(&self) -> bool {
         self.recover_behind.is_some()
     }
 
-    /// At most `room` entries, none of those that are held; maybe none at all.
+    /// Returns at most `room` entries that are not held; possibly none.
     pub(super) async fn step(&mut self, room: usize, held: &HashSet<Id>) -> Result<Catch> {
         let caught = self.try_step(room, held).await;
         match caught {
@@ -132,14 +132,14 @@ impl Source {
                 self.has_claimed = true;
                 return self.claim(room).await;
             }
-            // There is more to be taken over.
+            // There are more entries to claim.
             block = 1;
         }
         self.has_claimed = false;
         self.read(room, block.min(BLOCK_MS_MAX) as u64).await
     }
 
-    /// What is new.
+    /// Reads new entries.
     async fn read(&mut self, room: usize, block_ms: u64) -> Result<Catch> {
         let session = match &mut self.session {
             Some(session) => session,
@@ -156,10 +156,11 @@ impl Source {
         Ok(catch)
     }
 
-    /// What is pending for this member and not held: those that an earlier run left, or that were lost on the way.
+    /// Reads entries that are pending for this member and not held: an earlier run left them, or their delivery was
+    /// lost.
     ///
-    /// They are listed first, which counts as no delivery, and then only those that are missing are read: the
-    /// count of the others stays what it is.
+    /// They are listed first, which does not count as a delivery. Then only the missing ones are read, so the counts of
+    /// the others do not change.
     async fn recover(&mut self, behind: Id, room: usize, held: &HashSet<Id>) -> Result<Catch> {
         let plan = &self.plan;
         let look = held.len() + room;
@@ -181,7 +182,7 @@ impl Source {
             let (stream, behind) = (&plan.stream, first.before());
             let read = self.db.xreadgroup::<Read>(&plan.group, &plan.member, stream, behind);
             for (_, entries) in read.count(run.len()).await? {
-                // Others may have taken some over meanwhile; then the ones behind come instead.
+                // Other members may have claimed some in the meantime; then later ones arrive instead.
                 catch.add(entries, |id| counts.get(&id).map_or(1, |count| count + 1));
             }
         }
@@ -189,7 +190,7 @@ impl Source {
         Ok(catch)
     }
 
-    /// What has been pending for too long, whoever has it.
+    /// Claims entries of any member that have been pending for too long.
     async fn claim(&mut self, room: usize) -> Result<Catch> {
         let plan = &self.plan;
         let (idle_ms, from) = (plan.claim_idle.as_millis() as u64, self.claim_from);
@@ -209,7 +210,7 @@ impl Source {
         Ok(catch)
     }
 
-    /// How often these, which are this member's, were delivered.
+    /// The delivery counts of these entries, which belong to this member.
     async fn count_deliveries(&self, mut ids: BTreeSet<Id>) -> Result<HashMap<Id, u64>> {
         let plan = &self.plan;
         let mut counts = HashMap::new();
@@ -219,7 +220,7 @@ impl Source {
                 .xpending_range::<Pending>(&plan.stream, &plan.group, first, last, LOOK)
                 .consumer(&plan.member)
                 .await?;
-            // Between them may be any number of others.
+            // Any number of other entries may lie between them.
             let end = listed.last().filter(|_| listed.len() == LOOK).map(|one| one.0);
             counts.extend(listed.into_iter().map(|(id, _, _, count)| (id, count)));
             ids.retain(|id| end.is_some_and(|end| *id > end));
@@ -227,7 +228,7 @@ impl Source {
         Ok(counts)
     }
 
-    /// Makes the group if it does not exist; whether it did not.
+    /// Creates the group if it does not exist. Returns whether it created it.
     async fn make_group(&mut self) -> Result<bool> {
         let plan = &self.plan;
         let begin = match plan.begin {
@@ -241,7 +242,7 @@ impl Source {
             Err(error) if error.code() == Some(Code::BusyGroup) => false,
             made => made.map(|()| true)?,
         };
-        // Where it stands is needed if it is lost before an entry came.
+        // The group's position is needed if the group is deleted before an entry arrives.
         let groups = self.db.xinfo_groups::<HashMap<String, Value>>(&plan.stream).await?;
         let ours = groups.iter().find(|group| bytes(group, "name") == Some(&plan.group));
         let stands_at = ours.and_then(|group| id(group, "last-delivered-id"));
@@ -249,7 +250,7 @@ impl Source {
         Ok(is_new)
     }
 
-    /// Where a group begins that was there before. In a stream that was made anew nothing is old.
+    /// The start ID for a group that existed before. If the stream was created again, all of its entries are new.
     async fn begin_again(&self) -> Result<Id> {
         let last_seen = self.last_seen;
         let stream = self.db.xinfo_stream::<HashMap<String, Value>>(&self.plan.stream).await;
@@ -270,7 +271,7 @@ fn id(about: &HashMap<String, Value>, name: &str) -> Option<Id> {
     std::str::from_utf8(bytes(about, name)?).ok()?.parse().ok()
 }
 
-/// Those of `taken` that stand side by side in `listed`.
+/// Runs of `taken` entries that are adjacent in `listed`.
 fn runs(listed: &[Pending], taken: &[&Pending]) -> Vec<Vec<Id>> {
     let mut runs: Vec<Vec<Id>> = Vec::new();
     let mut wanted = taken.iter().map(|one| one.0).peekable();
@@ -290,7 +291,7 @@ fn runs(listed: &[Pending], taken: &[&Pending]) -> Vec<Vec<Id>> {
     runs
 }
 
-/// Errors of the connection for new entries: another one is made, whatever ended this one.
+/// Treats errors of the blocking connection as temporary: a new connection is opened.
 fn passing(error: Error) -> Error {
     match error.kind() {
         Kind::Closed | Kind::Server(Code::Err) => {
@@ -300,7 +301,7 @@ fn passing(error: Error) -> Error {
     }
 }
 
-/// Whether it will not pass by itself.
+/// Reports whether an error is permanent.
 pub(super) fn is_final(error: &Error) -> bool {
     match error.kind() {
         Kind::Closed | Kind::Invalid | Kind::UnexpectedReply => true,

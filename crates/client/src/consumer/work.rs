@@ -1,9 +1,9 @@
 //! The main loop of a consumer.
 //!
 //! ```text
-//!   source ──> held ──> queue ──> handlers (tasks) ──Ok──> confirmations, one command at a time ──> gone
+//!   source ──> held ──> queue ──> handlers (tasks) ──Ok──> acknowledgments, one command at a time ──> gone
 //!                ^         ^                        ──Err──> again later, or dead
-//!                └─ room ──┴── while they are held the server is told that somebody works at them
+//!                └─ room ──┴── while entries are held, their idle time on the server is reset
 //! ```
 //!
 //! 1. An entry is held from its arrival until the server has confirmed its result. The source requests only as many
@@ -31,12 +31,12 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_LONGEST: Duration = Duration::from_secs(2);
-/// For the last words when everything else has ended.
+/// The time limit for the final reports during shutdown.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// With nothing else to do the loop looks around this often.
+/// When idle, the loop wakes up this often.
 const REST_LONGEST: Duration = Duration::from_secs(60);
 
-/// How long to wait before something is tried again: twice as long each time.
+/// The pause before a retry: twice as long each time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff(Option<Duration>);
 
@@ -48,29 +48,29 @@ impl Backoff {
     }
 }
 
-/// An entry that is this member's.
+/// An entry that this member holds.
 struct Held {
     message: Message,
     key: Option<Bytes>,
-    /// When the server last counted its idle time from nothing, or later.
+    /// When the server last reset its idle time, or later.
     touched: Instant,
-    /// Since when it is being handled.
+    /// When its handler began.
     began: Instant,
-    /// A handler has had it in this run.
+    /// A handler has started on it in this run.
     was_begun: bool,
 }
 
-/// How a handler's task ended.
+/// The result of a handler's task.
 enum Outcome {
     Handled,
     Failed(String),
-    /// It was to be handled again, and is not pending any more.
+    /// Its retry was due, but it is no longer pending.
     Gone,
-    /// The server could not be told that it is handled again.
+    /// The server could not record the new attempt.
     NotBegun,
 }
 
-/// What is under way beside the handlers.
+/// Tasks other than handlers.
 enum Errand {
     Step(Box<Source>, Instant, Result<Catch>),
     Confirmed(Vec<Id>, Result<()>),
@@ -88,12 +88,12 @@ pub(super) struct Worker<F> {
     handlers: JoinSet<Outcome>,
     tasks: HashMap<tokio::task::Id, Id>,
     errands: JoinSet<Errand>,
-    /// When it is not under way.
+    /// `None` while a step is in progress.
     source: Option<Box<Source>>,
     step: Option<AbortHandle>,
     step_at: Instant,
     step_backoff: Backoff,
-    /// To be confirmed, and being confirmed.
+    /// IDs to acknowledge. The next field has those that are being acknowledged.
     done: Vec<Id>,
     confirming: Vec<Id>,
     confirm_at: Instant,
@@ -101,7 +101,7 @@ pub(super) struct Worker<F> {
     burials: usize,
     is_noting: bool,
     note_at: Instant,
-    /// Until when the end has to be reached, once it stops.
+    /// When shutdown must be complete, after it has begun.
     deadline: Option<Instant>,
     failure: Option<Error>,
     summary: Summary,
@@ -158,7 +158,7 @@ where
                 () = stopped(&mut self.until), if !is_stopping => self.stop(None),
                 Some(done) = self.handlers.join_next_with_id() => {
                     self.handler_ended(done);
-                    // Those that ended with it are confirmed with it.
+                    // Entries that complete at the same time are acknowledged together.
                     while let Some(done) = self.handlers.try_join_next_with_id() {
                         self.handler_ended(done);
                     }
@@ -185,7 +185,7 @@ where
         if is_to_confirm { wake.min(self.confirm_at) } else { wake }
     }
 
-    // Beginning things.
+    // Starting tasks.
 
     fn begin_handlers(&mut self, now: Instant) {
         if self.deadline.is_some() {
@@ -252,7 +252,7 @@ where
         });
     }
 
-    /// Those that are held for long are not for others to take over.
+    /// Reports long-running entries, so that other members do not claim them.
     fn begin_noting(&mut self, now: Instant) {
         if now < self.note_at {
             return;
@@ -274,7 +274,7 @@ where
         });
     }
 
-    // What has ended.
+    // Completed tasks.
 
     fn handler_ended(&mut self, ended: std::result::Result<(tokio::task::Id, Outcome), JoinError>) {
         let (task, outcome) = match ended {
@@ -318,7 +318,7 @@ where
         }
     }
 
-    /// It has had all its attempts.
+    /// The entry has no attempts left.
     fn give_up(&mut self, id: Id, why: String) {
         let Some(held) = self.held.get(&id) else { return };
         let deliveries = held.message.deliveries;
@@ -350,7 +350,7 @@ where
         let errand = match ended {
             Ok(errand) => errand,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The last step of the source, when this stops.
+            // The last step of the source during shutdown.
             Err(_) => return,
         };
         match errand {
@@ -378,7 +378,7 @@ where
                     Err(error) => {
                         let again_in = self.confirm_backoff.next();
                         self.confirm_at = Instant::now() + again_in;
-                        // They are confirmed first, and others with them.
+                        // These are acknowledged first, together with others.
                         self.done.splice(..0, ids);
                         self.interrupted(error, again_in);
                     }
@@ -418,7 +418,7 @@ where
         }
     }
 
-    /// Entries came.
+    /// Handles entries that arrived.
     fn take(&mut self, catch: Catch, touched: Instant) {
         if catch.made_group {
             self.plan.tell(&Event::GroupMade);
@@ -445,7 +445,7 @@ where
                 self.held.insert(id, held);
                 self.give_up(
                     id,
-                    format!("delivered {} times before, never confirmed", deliveries - 1),
+                    format!("delivered {} times before, never acknowledged", deliveries - 1),
                 );
                 continue;
             }
@@ -454,9 +454,9 @@ where
         }
     }
 
-    // The end.
+    // Shutdown.
 
-    /// Nothing more is begun. What is under way may come to its end.
+    /// Begins the shutdown: no new handlers start, and running ones may finish.
     fn stop(&mut self, failure: Option<Error>) {
         if self.deadline.is_none() {
             self.deadline = Some(Instant::now() + self.plan.stop_within);
@@ -475,17 +475,17 @@ where
             && self.burials == 0
             && self.confirming.is_empty()
             && self.done.is_empty();
-        // Who may not confirm does not wait until it may.
+        // After a permanent error, waiting for acknowledgments is pointless.
         now >= deadline || is_done || (self.failure.is_some() && self.handlers.is_empty())
     }
 
     async fn end(mut self) -> Result<Summary> {
-        // What cannot be said now, others find out in their time.
+        // If these reports are lost, other members claim the entries after the idle time.
         let _ = tokio::time::timeout(END_WITHIN, self.hand_over()).await;
         self.failure.map_or(Ok(self.summary), Err)
     }
 
-    /// The last words: what is done, what is not, and maybe that there will be no more.
+    /// The final reports: acknowledged entries, returned entries, and possibly the removal of the member.
     async fn hand_over(&mut self) {
         self.handlers.shutdown().await;
         self.errands.shutdown().await;
@@ -503,7 +503,7 @@ where
     }
 }
 
-/// Is done when the consumer is told to stop.
+/// Completes when the consumer is asked to stop.
 async fn stopped(until: &mut Option<Until>) {
     match until {
         Some(until) => until.await,

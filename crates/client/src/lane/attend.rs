@@ -14,16 +14,16 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, sleep_until};
 
-/// First and longest wait before a refused login is tried again.
+/// The first and the longest wait before a rejected login is tried again.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LONGEST: Duration = Duration::from_secs(32);
 
-/// Whether there is anything to attend to. Where not, a driver that is woken looks at nothing else.
+/// Reports whether the driver has to watch external events. If not, a driver that wakes up checks nothing else.
 pub(super) fn is_needed(setup: &Setup) -> bool {
     setup.place.wants_primary() || setup.credentials.may_change
 }
 
-/// Completes when the connection is of no use any more, with why.
+/// Completes when the connection must be closed, with the reason.
 pub(super) async fn attend(
     setup: &Setup,
     shared: &Shared,
@@ -31,7 +31,7 @@ pub(super) async fn attend(
     is_shared: bool,
 ) -> Error {
     tokio::select! {
-        // In this order: held requests must not go to a primary that has been left.
+        // In this order: held requests must not go to a primary that has been demoted.
         biased;
         error = setup.place.left(origin) => error,
         never = hold_back(setup, shared) => match never {},
@@ -39,13 +39,13 @@ pub(super) async fn attend(
     }
 }
 
-/// Whether requests are held back now: to be called before the connection is used.
+/// Decides whether requests are held back. Call this before the connection is used.
 pub(super) fn begin(setup: &Setup, shared: &Shared) {
     let until = setup.place.held_until().and_then(|until| *until.borrow());
     shared.hold(until.is_some_and(|until| until > Instant::now()));
 }
 
-/// Sends nothing new while the primary is about to be demoted.
+/// Sends no new requests while the primary is about to be demoted.
 async fn hold_back(setup: &Setup, shared: &Shared) -> Infallible {
     let Some(mut holds) = setup.place.held_until() else { return pending().await };
     loop {
@@ -67,8 +67,8 @@ async fn hold_back(setup: &Setup, shared: &Shared) -> Infallible {
     }
 }
 
-/// Sends AUTH when there is another login. What the server says to it changes nothing for the others: a
-/// connection stays who it was if it refuses, and is asked again later.
+/// Sends AUTH when the login changes. The reply does not affect other requests: if the server rejects the login, the
+/// connection keeps its user, and AUTH is sent again later.
 async fn keep_logged_in(
     setup: &Setup,
     shared: &Shared,
@@ -76,7 +76,7 @@ async fn keep_logged_in(
     is_shared: bool,
 ) -> Infallible {
     if !is_shared {
-        // It may be amid a transaction, of which AUTH would become a part.
+        // The connection may be in a transaction, and AUTH would become a part of it.
         return pending().await;
     }
     let credentials = &setup.credentials.credentials;
@@ -98,7 +98,7 @@ async fn keep_logged_in(
     }
 }
 
-/// AUTH with this login, which has a password.
+/// The AUTH command for a login that has a password.
 pub(super) fn auth(login: &Login) -> Request {
     let mut auth = Request::new("AUTH", Traits::default());
     login.user.iter().for_each(|user| auth.arg(user));

@@ -17,11 +17,11 @@ use std::fmt::Write as _;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// A longer queue grows by an eighth and not twofold: what is promised is a bound.
+/// A queue above this size grows by an eighth instead of doubling, to stay within the promised bound.
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
-/// The same of entries.
+/// The same for entries.
 const ENTRIES_TWOFOLD_MAX: usize = 1024;
-/// What a request costs beside its bytes: its entry, its slot, and what the allocator adds to that.
+/// The cost of a request in addition to its bytes: its entry, its slot, and the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
 
 /// What happens to a command when the [budget](crate::Budget) is full.
@@ -38,17 +38,17 @@ pub enum WhenFull {
 /// How a lane is bounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Bytes of requests whose replies have not come, with what is known of each.
+    /// Limit for the requests without a reply: their bytes, and the bookkeeping for each.
     pub(crate) bytes_max: usize,
     pub(crate) when_full: WhenFull,
-    /// Time for a command that has none of its own.
+    /// The time limit of a command that has none of its own.
     pub(crate) timeout: Option<Duration>,
-    /// Which requests are sent again when their connection is lost.
+    /// The requests that are sent again when their connection is lost.
     pub(crate) replay: Replay,
 }
 
 impl Bounds {
-    /// Whether these requests would be sent again, so that their connection may be given up early.
+    /// Reports whether these requests would be sent again, so that their connection may be given up early.
     #[inline]
     pub(super) fn sends_again(&self, requests: &[Request]) -> bool {
         let only_read = |request: &Request| {
@@ -62,7 +62,7 @@ impl Bounds {
         }
     }
 
-    /// There is no room: who asks is told so, or waits with the others.
+    /// Handles a full queue: the caller gets an error, or waits with the others.
     #[cold]
     pub(super) fn refuse(
         &self,
@@ -84,38 +84,38 @@ impl Bounds {
     }
 }
 
-/// What became of a request.
+/// The result of submitting a request.
 #[derive(Debug)]
 pub(crate) enum Submitted {
-    /// The answer will be there.
+    /// The reply will arrive in this slot.
     Waits(Waiting),
-    /// There is no room: the waker is woken when there is, to try again.
+    /// The budget is full. The waker is woken when there is room, to try again.
     Full,
-    /// Nothing had to be sent. No lane says so; what keeps replies does.
+    /// The reply is already known, and nothing is sent. Only a cache returns this, never a lane.
     Ready(Reply),
 }
 
-/// A request in the order of its bytes.
+/// A request. Entries are in the order of their bytes.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Who waits; nobody any more once there was an answer, though the reply may still have to come.
+    /// The caller that waits; `None` once it has a result, even if the reply is still to arrive.
     slot: Option<Waiting>,
-    /// Replies that belong to it.
+    /// The number of replies to the request.
     pub(crate) replies: u32,
-    /// Bytes of it.
+    /// The length of the request in bytes.
     pub(crate) len: usize,
-    /// When it began to wait, as the driver has seen it: `None` until it looks.
+    /// When the wait began, as seen by the driver; `None` until the driver looks at the entry.
     pub(crate) since: Option<Instant>,
-    /// Its own time, if it has one.
+    /// The command's own time limit, if it has one.
     pub(crate) timeout: Option<Duration>,
-    /// The caller sends it again if the connection is lost.
+    /// The caller sends the request again if the connection is lost.
     pub(super) again: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
-    /// Where the lane gets its work if it is one of a pool: then nothing is queued here.
+    /// The lane's slot in a pool, from which it takes its work. Then nothing is queued here.
     pub(crate) seat: Option<Seat>,
     pub(crate) tallies: Tallies,
     cell: Mutex<Cell>,
@@ -123,34 +123,35 @@ pub(crate) struct Shared {
 
 #[derive(Debug)]
 pub(crate) struct Cell {
-    /// Bytes that nobody has begun to send.
+    /// Bytes that are not being sent yet.
     pub(crate) out: Vec<u8>,
-    /// Those of `out`, behind those that callers have sent themselves.
+    /// The entries for `out`, after those for bytes that callers have sent themselves.
     pub(crate) entries: VecDeque<Entry>,
-    /// Bytes at the end of which `out` begins: the lengths of the entries before it.
+    /// The length of the bytes before `out`, which callers have sent themselves: the sum of the first entries.
     pub(crate) sent_by_callers: usize,
-    /// Whom to wake if the driver rests.
+    /// Wakes the driver while it is idle.
     pub(crate) driver: Option<Waker>,
-    /// Entries that the driver holds, as of when it began to rest.
+    /// The number of entries in the driver when it became idle.
     pub(crate) held: usize,
-    /// What all requests that are not answered cost.
+    /// The total cost of all requests without a reply.
     pub(crate) bytes: usize,
-    /// Who waits for room.
+    /// The tasks that wait for room.
     waiting: ForRoom,
-    /// The connection, while there is one that may be written to.
+    /// The connection, while it can be written to.
     pub(crate) writer: Option<Writer>,
-    /// A caller is sending.
+    /// A caller is writing to the socket.
     pub(crate) is_writing: bool,
-    /// The driver looks at the clock by itself.
+    /// The driver checks the clock by itself.
     pub(crate) ticks: bool,
     pub(crate) is_closed: bool,
-    /// Whoever has it wanted it closed.
+    /// The owner has closed the lane.
     is_given_up: bool,
-    /// Nothing more is taken, and what was not sent has gone elsewhere; what was sent is still answered.
+    /// The lane accepts no more requests, and unsent ones have moved elsewhere. Replies to sent requests are still
+    /// delivered.
     is_retired: bool,
-    /// Nothing new is sent for now: the server is about to be demoted.
+    /// No new requests are sent for now: the server is about to be demoted.
     pub(crate) is_held: bool,
-    /// The server answered before it had all of a request: nobody knows where the next one would begin.
+    /// The server replied before it had received a whole request, so the position of the next reply is unknown.
     pub(crate) is_broken: bool,
     /// Why there is no connection.
     pub(crate) failure: Option<Error>,
@@ -179,7 +180,7 @@ impl Shared {
         Shared { bounds, seat: None, tallies: Tallies::default(), cell: Mutex::new(cell) }
     }
 
-    /// Of a lane of a pool.
+    /// The state of a lane in a pool.
     pub(crate) fn seated(bounds: Bounds, seat: Seat) -> Shared {
         Shared { seat: Some(seat), ..Shared::new(bounds) }
     }
@@ -201,7 +202,7 @@ impl Shared {
         if cell.is_closed || cell.is_retired {
             return Err(cell.end());
         }
-        // One alone is taken whatever its size: else it could never be sent.
+        // A single request is accepted whatever its size; otherwise it could never be sent.
         if cell.bytes > 0 && cell.bytes + cost(requests) > self.bounds.bytes_max {
             let full = format_args!("{} bytes wait for replies", cell.bytes);
             return self.bounds.refuse(full, &mut cell.waiting, timeout, waker);
@@ -219,14 +220,14 @@ impl Shared {
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
         if cell.is_writing {
-            // Whoever writes looks again.
+            // The thread that is writing checks the queue again.
             return Ok(Submitted::Waits(slot));
         }
         if was_idle
             && cell.ticks
             && !cell.is_held
             && self.seat.is_none()
-            // The first reply to several could be here before the last of them is sent.
+            // The first of several replies could arrive before the last request is sent.
             && requests.len() == 1
             && cell.driver.is_some()
             && let Some(writer) = cell.writer.clone()
@@ -242,7 +243,7 @@ impl Shared {
         Ok(Submitted::Waits(slot))
     }
 
-    /// Nobody else is under way: the caller sends by itself, which saves waking the driver.
+    /// No requests are in progress, so the caller writes by itself, which saves waking the driver.
     fn write_inline(&self, mut guard: MutexGuard<'_, Cell>, writer: &Writer) {
         let mut bytes = std::mem::take(&mut guard.out);
         guard.is_writing = true;
@@ -260,7 +261,7 @@ impl Shared {
         } else if cell.sent_by_callers < bytes.len() {
             cell.is_broken = true;
         } else {
-            // What is left goes before what came meanwhile.
+            // The unsent rest goes before requests that arrived in the meantime.
             bytes.drain(..written);
             cell.sent_by_callers = cell.sent_by_callers.saturating_sub(bytes.len());
             bytes.extend_from_slice(&cell.out);
@@ -273,7 +274,7 @@ impl Shared {
         }
     }
 
-    /// What was counted, and what is so now.
+    /// The counters, and the current state.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::of(&self.tallies);
         let cell = self.lock();
@@ -288,7 +289,7 @@ impl Shared {
         cell.held + cell.entries.len()
     }
 
-    /// Nothing more is taken; the driver ends.
+    /// Closes the lane: no more requests are accepted, and the driver ends.
     pub(crate) fn close(&self) {
         let driver = {
             let mut cell = self.lock();
@@ -316,7 +317,7 @@ impl Shared {
         self.lock().is_held
     }
 
-    /// Nothing more is taken; what was not sent goes elsewhere.
+    /// Retires the lane: no more requests are accepted, and unsent ones go elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
         self.turn_away();
@@ -326,12 +327,12 @@ impl Shared {
         self.lock().is_retired
     }
 
-    /// There was no connection when last one was tried.
+    /// Reports whether the last attempt to connect failed.
     pub(crate) fn is_down(&self) -> bool {
         self.lock().failure.is_some()
     }
 
-    /// There is nothing any more that could send: who waits is told.
+    /// Ends the lane: nothing can be sent any more, and all waiting callers get an error.
     pub(super) fn finish(&self) {
         self.seat.iter().for_each(Seat::end);
         let (entries, error, woken) = {
@@ -351,7 +352,7 @@ impl Shared {
         }
     }
 
-    /// Answers those of whom nothing was sent, that it never will be: they can go elsewhere.
+    /// Returns an error for each request of which nothing was sent, so that its caller can send it elsewhere.
     pub(crate) fn turn_away(&self) {
         self.seat.iter().for_each(Seat::turn_away);
         let mut woken = Vec::new();
@@ -365,25 +366,24 @@ impl Shared {
                 sent = sent.saturating_sub(entry.len);
             }
             woken.extend(cell.forget_unwanted());
-            // Each finds out by itself that nothing is taken here.
+            // Each task finds out by itself that the lane accepts nothing.
             woken.extend(cell.release(0));
         }
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Answers those whose time is over, and forgets what nobody waits for any more and was not sent: then it
-    /// never will be.
+    /// Returns errors for timed-out requests. Unsent requests without a waiting caller are dropped and never sent.
     pub(crate) fn expire(&self, now: Instant) {
         let mut over = Vec::new();
         {
             let mut cell = self.lock();
             let cell = &mut *cell;
-            // Each finds out by itself that its time is over.
+            // Each task finds out by itself that it has timed out.
             over.extend(cell.waiting.take_over(now));
-            // What is being sent is neither sent nor not.
+            // A request that is being written is neither sent nor unsent.
             if !cell.is_writing {
                 let mut sent = cell.sent_by_callers;
-                // One error for all: many may be over at once, and each waits for its caller.
+                // All share one error: many requests may time out at once, and each has a waiting caller.
                 let mut errors = [None, None];
                 for entry in &mut cell.entries {
                     let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
@@ -402,23 +402,23 @@ impl Shared {
     }
 }
 
-/// What requests that go together cost until they are answered.
+/// The total cost of requests that are sent together, until their replies arrive.
 pub(super) fn cost(requests: &[Request]) -> usize {
     requests.iter().map(Request::len).sum::<usize>() + ENTRY_BYTES
 }
 
-/// A command's time is over.
+/// The error of a command that timed out.
 pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
     let mut text = String::new();
     if let Some(failure) = failure {
-        // Nothing that is written to a string fails.
+        // Writing to a string cannot fail.
         let _ = write!(text, ": {failure}");
     }
     Error::new(Kind::Timeout(phase), text)
 }
 
 impl Entry {
-    /// So many requests of so many bytes, whose answer this caller waits for.
+    /// An entry for this number of requests and bytes, whose reply the caller waits for.
     #[inline]
     pub(crate) fn new(
         slot: Waiting,
@@ -430,30 +430,30 @@ impl Entry {
         Entry { slot: Some(slot), replies, len, since: None, timeout, again: false }
     }
 
-    /// Losing the connection does no harm: the request would be sent again, or no caller waits.
+    /// Reports whether losing the connection does no harm: the request would be sent again, or no caller waits for it.
     pub(crate) fn survives(&self) -> bool {
         self.again || !self.is_awaited()
     }
 
-    /// What it takes of the budget.
+    /// The entry's share of the budget.
     pub(super) fn cost(&self) -> usize {
         self.len + ENTRY_BYTES
     }
 
-    /// Gives the answer to who waits; whom to wake. Later ones are nobody's.
+    /// Delivers the result to the waiting caller, once. Returns the waker to wake.
     #[inline]
     #[must_use]
     pub(crate) fn answer(&mut self, answer: Answer) -> Option<Waker> {
-        // The slot is let go before its caller wakes, who then can use it again.
+        // The slot is released before its caller wakes, so that the caller can reuse it.
         self.slot.take()?.answer(answer)
     }
 
-    /// Whether somebody waits for the answer, or will find it.
+    /// Reports whether a caller waits for the result, or will find it later.
     pub(crate) fn is_awaited(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| Arc::strong_count(slot) > 1)
     }
 
-    /// Whether its time is over now, and was not before.
+    /// Reports whether the request has timed out since the last call.
     pub(crate) fn expires(&mut self, now: Instant, bounds: &Bounds) -> bool {
         let since = *self.since.get_or_insert(now);
         let Some(timeout) = self.timeout.or(bounds.timeout) else { return false };
@@ -461,7 +461,7 @@ impl Entry {
     }
 }
 
-/// Whatever becomes of the driver, such as a runtime that is shut down: nobody waits for ever.
+/// No caller waits forever, even if the driver is dropped, for example with its runtime.
 impl Drop for Entry {
     fn drop(&mut self) {
         if self.slot.is_some()
@@ -476,13 +476,13 @@ pub(crate) fn closed() -> Error {
     Error::new(Kind::Closed, "the client is closed")
 }
 
-/// Why a request was not sent by a lane that nothing goes by any more.
+/// The error of a request that a retired lane did not send.
 pub(crate) fn elsewhere() -> Error {
     Error::lost(Phase::Queued, "the node has no more part in this")
 }
 
 impl Cell {
-    /// Long queues grow by little, and not beyond what is promised.
+    /// A long queue grows in small steps, to stay within the promised bound.
     #[inline]
     fn make_room(&mut self, requests: &[Request], bounds: &Bounds) {
         let len = self.out.len();
@@ -499,7 +499,7 @@ impl Cell {
         }
     }
 
-    /// Drops requests of which nothing was sent and for which nobody waits. Not while a caller is sending.
+    /// Drops unsent requests that no caller waits for. Must not be called while a caller is writing.
     #[must_use]
     fn forget_unwanted(&mut self) -> Vec<Waker> {
         let mut sent = self.sent_by_callers;
@@ -532,31 +532,32 @@ impl Cell {
         self.release(freed)
     }
 
-    /// What costs so much was answered. Whom to wake for it: each finds out by itself whether there is room.
+    /// Frees the budget of completed requests. Returns the tasks to wake; each finds out by itself whether there is
+    /// room.
     #[must_use]
     pub(crate) fn release(&mut self, cost: usize) -> Vec<Waker> {
         self.bytes = self.bytes.saturating_sub(cost);
         self.waiting.take()
     }
 
-    /// No caller begins to send any more; whether one has begun.
+    /// Prevents callers from starting to write. Reports whether one is writing now.
     pub(crate) fn stop_writing(&mut self) -> bool {
         self.writer = None;
         self.is_writing
     }
 
-    /// Bytes of the requests that the driver has not taken over: those that callers have sent, and queued ones.
+    /// The bytes of requests that the driver has not taken over: those that callers have sent, and queued ones.
     pub(crate) fn unanswered_bytes(&self) -> usize {
         self.out.len() + self.sent_by_callers
     }
 
-    /// What is sent and what is to be sent is that of those who wait.
+    /// Checks that the sent and queued bytes are those of the entries.
     pub(crate) fn is_whole(&self) -> bool {
         let entries: usize = self.entries.iter().map(|entry| entry.len).sum();
         self.unanswered_bytes() == entries
     }
 
-    /// Why nothing goes by this lane any more.
+    /// Why the lane accepts no more requests.
     pub(crate) fn end(&self) -> Error {
         match &self.failure {
             _ if self.is_retired && !self.is_closed => elsewhere(),

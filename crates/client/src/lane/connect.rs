@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// A peer that is gone is noticed by the system: so long without a sign of it, then probes.
+/// TCP keep-alive: the idle time before the operating system probes the peer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(2);
 const KEEPALIVE_EACH: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
@@ -84,39 +84,39 @@ impl Tuning {
     }
 }
 
-/// What a connection has to be.
+/// The setup of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
-    /// Where the server is, if its place is a fixed one.
+    /// The address of the server, if it is fixed.
     pub(crate) address: Address,
     pub(crate) place: Place,
-    /// How TLS is spoken, where it is.
+    /// The TLS client, if TLS is used.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<crate::tls::TlsClient>,
     pub(crate) credentials: Source,
     pub(crate) db: u32,
     pub(crate) name: Option<String>,
-    /// 2 or 3; else 3, and 2 if the server does not know it.
+    /// 2 or 3; `None` tries 3 first, and 2 if the server does not support it.
     pub(crate) protocol: Option<u8>,
     pub(crate) connect_timeout: Duration,
-    /// Its server is a replica of a cluster, and is to answer reads.
+    /// The server is a cluster replica that is to serve reads.
     pub(crate) readonly: bool,
-    /// A peer that owes a reply and is silent for this time is given up.
+    /// A peer that owes a reply and is silent for this time is disconnected.
     pub(crate) silence_max: Duration,
     pub(crate) tuning: Tuning,
-    /// Who wants to know of its connections.
+    /// The observers of its connections.
     pub(crate) watched: Option<Arc<Watched>>,
-    /// Sent when all that is done, in RESP3; it has to succeed.
+    /// Sent after the rest of the setup, with RESP3. It must succeed.
     pub(crate) tracking: Option<Request>,
-    /// The thread that runs this connection, if all connections of the client have the same.
+    /// The thread that runs this connection, if all connections of the client share one.
     pub(crate) home: Home,
 }
 
-/// How a connection was made.
+/// The server that a connection goes to.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) address: Address,
-    /// As of which switch of sentinels.
+    /// The number of Sentinel failovers that were known when the connection was opened.
     pub(crate) switches: u64,
     pub(crate) login: Login,
 }
@@ -125,22 +125,22 @@ pub(crate) struct Connection {
     pub(crate) origin: Origin,
     pub(crate) reader: ReadSide,
     pub(crate) writer: Writer,
-    /// What came behind the replies to the first requests.
+    /// Bytes that arrived after the replies to the setup requests.
     pub(crate) buffer: BytesMut,
-    /// The protocol's version.
+    /// The protocol version.
     pub(crate) protocol: u8,
-    /// What the server says of itself.
+    /// The fields of the server's reply to HELLO.
     pub(crate) server: HashMap<String, String>,
 }
 
-/// Connects, within the time for that.
+/// Opens a connection within the time limit.
 pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;
     opened.unwrap_or_else(|_| {
         let limit = setup.connect_timeout;
         let text = match &setup.place {
             Place::Fixed => format!("no connection to {} within {limit:?}", setup.address),
-            _ => format!("no connection to who sentinels name within {limit:?}"),
+            _ => format!("no connection to the primary that Sentinel names within {limit:?}"),
         };
         Err(Error::new(Kind::Disconnected, text))
     })
@@ -217,7 +217,7 @@ async fn first_to_connect(mut addresses: VecDeque<SocketAddr>) -> std::io::Resul
     }
 }
 
-/// TCP options: no delay, and how the system notices that a peer is gone.
+/// TCP options: no delay, and how the operating system detects a dead peer.
 fn watch(stream: &TcpStream, tuning: &Tuning) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -256,14 +256,14 @@ async fn secure(_: &Setup, _: &str, _: TcpStream) -> std::io::Result<Result<(Rea
     Ok(Err(without_tls()))
 }
 
-/// TLS is asked for, and not there.
+/// The error if TLS is requested but not compiled in.
 pub(crate) fn without_tls() -> Error {
     let text =
         "this is an address with TLS, for which the crate `brisk` needs its cargo feature `tls`";
     Error::new(Kind::Invalid, text)
 }
 
-/// Whether it is an error that only says that the server is older.
+/// Reports whether an error only says that the server is older than the command.
 fn is_unknown(error: &Error) -> bool {
     match error.code() {
         Some(Code::NoProto) => true,
@@ -276,7 +276,7 @@ fn is_unknown(error: &Error) -> bool {
 }
 
 impl Connection {
-    /// Sends the first requests of this version; false if the server does not know it.
+    /// Sends the setup requests with this protocol version; false if the server does not support it.
     async fn begin(&mut self, setup: &Setup, version: u8) -> Result<bool> {
         let request = |name: &str| Request::new(name, Traits::default());
         let login = self.origin.login.clone();
@@ -305,7 +305,7 @@ impl Connection {
             first.push(told);
         }
         if setup.readonly {
-            // Outside of clusters replicas answer without it.
+            // Replicas outside a cluster reply to reads without it.
             first.push(request("READONLY"));
         }
         let role_at = setup.place.wants_primary().then_some(first.len());
@@ -334,22 +334,22 @@ impl Connection {
                 }
                 Ok(_) => {}
                 Err(error) if at == 0 && version == 3 && is_unknown(&error) => return Ok(false),
-                // A server without users takes the password alone.
+                // A server without ACL users accepts the password alone.
                 Err(error) if at < needed || is_select => return Err(error),
-                // Who we are is good to know, and no more.
+                // CLIENT SETINFO and the like are optional.
                 Err(_) => {}
             }
         }
         Ok(true)
     }
 
-    /// Who was the primary may not know yet that it is one no more; and the other way round.
+    /// Checks the server's role. A former primary may not know yet that it was demoted, and the other way round.
     fn check_role(&self, role: &Reply) -> Result<()> {
         let mut reader = role.reader();
         let told = reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
         match told {
             Ok(true) => Ok(()),
-            // A user who may not ask finds out when he writes.
+            // A user without permission for ROLE finds out when it writes.
             Err(error) if error.code() == Some(Code::NoPerm) => Ok(()),
             Err(error) => Err(error),
             Ok(false) => {
@@ -373,7 +373,7 @@ impl Connection {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
         let lost = |error: std::io::Error| Error::socket("", error);
-        // A server that refuses has said why already, perhaps: then there is something to be read all the same.
+        // A server that rejects the connection may have sent its reason, so read even if the write failed.
         let written = self.write_all(&out).await;
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut replies = Vec::new();
@@ -390,7 +390,7 @@ impl Connection {
                     return Err(error);
                 }
                 written?;
-                let text = "the server closed the connection before it answered";
+                let text = "the server closed the connection before it replied";
                 return Err(Error::new(Kind::Disconnected, text));
             }
         }

@@ -5,16 +5,16 @@ use std::collections::hash_map::Entry;
 use std::task::Waker;
 use std::time::Instant;
 
-/// So many may wait at once; more are refused.
+/// The most tasks that wait at the same time; further ones get an error.
 pub(super) const WAITING_MAX: usize = 1 << 18;
-/// Fewer are not looked through for those that stand there twice.
+/// Shorter lists are not searched for duplicates.
 const LOOKED_THROUGH_MIN: usize = 64;
 
-/// Who waits, and until when.
+/// The waiting tasks, and their time limits.
 #[derive(Debug, Default)]
 pub(super) struct ForRoom {
     waiters: Vec<Waiter>,
-    /// Those that stand there twice are looked for when there are so many.
+    /// The length at which the list is next searched for duplicates.
     look_at: usize,
 }
 
@@ -25,8 +25,8 @@ struct Waiter {
 }
 
 impl ForRoom {
-    /// One more, whom it wakes when there may be room, and at the latest a tick after its time; false if there are
-    /// too many. O(1) amortised.
+    /// Adds a task. It is woken when there may be room, and at the latest one tick after its time limit. Returns false
+    /// if there are too many. O(1) amortized.
     #[must_use]
     pub(super) fn add(&mut self, until: Option<Instant>, waker: &Waker) -> bool {
         self.waiters.push(Waiter { until, waker: waker.clone() });
@@ -41,19 +41,19 @@ impl ForRoom {
         true
     }
 
-    /// Takes out all: each finds out by itself whether there is room.
+    /// Takes out all tasks; each finds out by itself whether there is room.
     #[must_use]
     pub(super) fn take(&mut self) -> Vec<Waker> {
         self.look_at = 0;
         self.waiters.drain(..).map(|waiter| waiter.waker).collect()
     }
 
-    /// Whether somebody's time is over.
+    /// Reports whether a task has timed out.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.waiters.iter().any(|waiter| waiter.is_over(now))
     }
 
-    /// Takes out those whose time is over: each finds out by itself.
+    /// Takes out the tasks that have timed out; each finds out by itself.
     #[must_use]
     pub(super) fn take_over(&mut self, now: Instant) -> Vec<Waker> {
         self.waiters
@@ -62,12 +62,12 @@ impl ForRoom {
             .collect()
     }
 
-    /// Each task once, until the first of its times. The order is kept.
+    /// Removes duplicates, keeping the earliest time limit of each task and the order.
     fn unite(&mut self) {
         let mut first_at = HashMap::with_capacity(self.waiters.len());
         let mut kept: Vec<Waiter> = Vec::with_capacity(self.waiters.len());
         for waiter in self.waiters.drain(..) {
-            // Two wakers that agree in these wake the same task.
+            // Two wakers with equal parts wake the same task.
             let task =
                 (waiter.waker.data() as usize, std::ptr::from_ref(waiter.waker.vtable()) as usize);
             match first_at.entry(task) {

@@ -13,45 +13,45 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Buffers that grew larger are given back once they are empty.
+/// A larger buffer is freed when it is empty.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
-/// What is under way on one connection.
+/// The requests in progress on one connection.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// Requests whose replies have not come, in order.
+    /// Requests without a reply, in order.
     entries: VecDeque<Entry>,
-    /// How many of those have a time of their own.
+    /// The number of entries with their own time limit.
     own_timeouts: usize,
-    /// What is under way waits for other clients, on a connection of a pool.
+    /// On a connection of a pool: the request in progress waits for other clients.
     blocks: bool,
-    /// Replies of the first of them that are there, and their bytes in the buffer.
+    /// The number of replies to the first entry that have arrived. The next field is their length in the buffer.
     seen: u32,
     seen_bytes: usize,
-    /// How many of those say that the server is a replica.
+    /// The number of these replies that say that the server is a replica.
     refused: u32,
-    /// It is one, and we want a primary: what was sent is still answered, then the connection ends.
+    /// The server is a replica although a primary is required. The connection ends after the replies to sent requests.
     is_demoted: bool,
-    /// Bytes that are being sent, and how many were.
+    /// Bytes that are being sent. The next field is the number of bytes already sent.
     sending: Vec<u8>,
     sent: usize,
-    /// What the requests cost that were answered, still to be told.
+    /// The cost of completed requests, which is not yet returned to the budget.
     freed: usize,
 }
 
-/// What the driver does when it has done all it can.
+/// The driver's state when it has done all possible work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// It waits to be woken.
     Rests,
-    /// There is something to do already.
+    /// There is more work already.
     HasMore,
-    /// A caller has sent something while the clock was being stopped.
+    /// A caller has sent a request while the timer was being stopped.
     WantsClock,
 }
 
 impl InFlight {
-    /// Begins with a new connection, by which callers may write from now on.
+    /// Starts with a new connection, on which callers may write from now on.
     pub(super) fn begin(shared: &Shared, writer: &Writer) -> InFlight {
         let mut cell = shared.lock();
         debug_assert!(cell.is_whole(), "bytes and entries belong together");
@@ -70,12 +70,12 @@ impl InFlight {
         self.entries.is_empty()
     }
 
-    /// Whose reply comes next.
+    /// The entry whose reply comes next.
     pub(super) fn first(&self) -> Option<&Entry> {
         self.entries.front()
     }
 
-    /// Bytes of the first one's replies that are there.
+    /// The length of the first entry's replies that have arrived.
     pub(super) fn seen_bytes(&self) -> usize {
         self.seen_bytes
     }
@@ -90,7 +90,7 @@ impl InFlight {
             })
     }
 
-    /// What is under way waits for other clients, and nobody waits for it any more.
+    /// Reports whether the request in progress waits for other clients and no caller waits for it.
     pub(super) fn is_left(&self) -> bool {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
     }
@@ -100,7 +100,7 @@ impl InFlight {
     pub(super) fn survives(&mut self, shared: &Shared) -> bool {
         self.take_sent(shared, false);
         let cell = shared.lock();
-        // The requests that a caller is sending now, and one that a caller has sent in part.
+        // Requests that a caller is writing now, and one that a caller has written in part.
         let sent_in_part = match cell.is_writing {
             true => cell.entries.len(),
             false => usize::from(cell.sent_by_callers > 0),
@@ -108,7 +108,7 @@ impl InFlight {
         self.entries.iter().chain(cell.entries.iter().take(sent_in_part)).all(Entry::survives)
     }
 
-    /// The server is a replica now, and all that was sent to it is answered.
+    /// The server is a replica now, and all replies to sent requests have arrived.
     pub(super) fn is_demoted_and_done(&mut self, shared: &Shared) -> bool {
         if !self.is_demoted {
             return false;
@@ -117,18 +117,16 @@ impl InFlight {
         self.entries.is_empty() && self.sent == self.sending.len()
     }
 
-    /// One more reply is there, of so many bytes; whether it is the last of those to one piece, so that
-    /// [`InFlight::answer`] is to be called.
+    /// Counts a reply of `len` bytes. Returns true if it is the last one of its entry; then call [`InFlight::answer`].
     ///
     /// # Errors
-    ///
-    /// Nobody has asked for it.
+    /// No request is waiting for a reply.
     pub(super) fn count(&mut self, shared: &Shared, len: usize, is_refusal: bool) -> Result<bool> {
         if self.entries.is_empty() {
             self.take_sent(shared, true);
         }
         let Some(entry) = self.entries.front() else {
-            return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
+            return Err(Error::new(Kind::Protocol, "a reply without a request"));
         };
         self.seen += 1;
         self.seen_bytes += len;
@@ -140,11 +138,11 @@ impl InFlight {
         Ok(self.seen >= entry.replies)
     }
 
-    /// Gives the replies to who waits for them, if anybody does; whom to wake.
+    /// Delivers the replies to the waiting caller, if there is one. Returns the waker to wake.
     #[must_use]
     pub(super) fn answer(&mut self, reply: Reply, is_abort: bool) -> Option<Waker> {
         let refused = std::mem::take(&mut self.refused);
-        // Then nothing of it was executed, and who waits sends it again.
+        // The server executed nothing, and the caller sends the request again.
         let answer = match refused == self.seen || (refused > 0 && is_abort) {
             true => Err(Error::server(b"READONLY the server is a replica now")),
             false => Ok(reply),
@@ -156,8 +154,9 @@ impl InFlight {
         entry.answer(answer)
     }
 
-    /// Takes over those that callers have sent by themselves. One that is being sent is taken only if its
-    /// reply is there, which says that all of it was: else nobody would know whose the rest is.
+    /// Takes over the entries that callers have written themselves. An entry that is still being written is taken only
+    /// if its reply has arrived, which shows that all of it was sent. Otherwise the owner of the remaining bytes would
+    /// be unknown.
     fn take_sent(&mut self, shared: &Shared, is_answered: bool) {
         let mut cell = shared.lock();
         if cell.is_writing && !is_answered {
@@ -174,7 +173,7 @@ impl InFlight {
         }
     }
 
-    /// Takes over what was queued, if nothing is being sent.
+    /// Takes over the queued requests, if nothing is being sent.
     fn take_queued(&mut self, shared: &Shared) -> Result<()> {
         if self.sent < self.sending.len() || self.is_demoted {
             return Ok(());
@@ -188,7 +187,7 @@ impl InFlight {
             if !self.entries.is_empty() || shared.is_held() {
                 return Ok(());
             }
-            // What concerns the connection itself, such as a new login, goes first.
+            // Requests about the connection itself, for example a new login, go first.
             if shared.lock().entries.is_empty() {
                 self.take_from_pool(shared);
                 return Ok(());
@@ -196,7 +195,10 @@ impl InFlight {
         }
         let mut cell = shared.lock();
         if cell.is_broken {
-            return Err(Error::new(Kind::Protocol, "a reply to a request that was not sent whole"));
+            return Err(Error::new(
+                Kind::Protocol,
+                "a reply to a request that was sent only in part",
+            ));
         }
         if cell.is_writing || cell.is_held || cell.entries.is_empty() {
             return Ok(());
@@ -214,13 +216,13 @@ impl InFlight {
         Ok(())
     }
 
-    /// Takes one piece from the pool, if none is under way.
+    /// Takes one piece from the pool, if none is in progress.
     fn take_from_pool(&mut self, shared: &Shared) {
         let Some(seat) = &shared.seat else { return };
         if self.entries.is_empty()
             && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
         {
-            // What it tells the server begins now, however long it was queued.
+            // Its time at the server begins now, no matter how long it was queued.
             let since = entry.since.filter(|_| !blocks);
             entry.since = since.or(Some(Instant::now()));
             self.own_timeouts += usize::from(entry.timeout.is_some());
@@ -229,7 +231,7 @@ impl InFlight {
         }
     }
 
-    /// Sends what there is; false if the system takes no more now.
+    /// Sends the bytes; false if the socket accepts no more now.
     pub(super) fn write(
         &mut self,
         shared: &Shared,
@@ -250,7 +252,8 @@ impl InFlight {
         }
     }
 
-    /// Tells what was answered, and lets callers wake the driver, unless there is something to do already.
+    /// Returns the cost of completed requests to the budget, and lets callers wake the driver, unless there is more
+    /// work.
     pub(super) fn rest(
         &mut self,
         shared: &Shared,
@@ -292,7 +295,7 @@ impl InFlight {
         Rest::Rests
     }
 
-    /// Answers those whose time is over. Their replies are still to come.
+    /// Returns errors for timed-out requests. Their replies are still to come.
     pub(super) fn expire(&mut self, shared: &Shared, now: Instant) {
         self.take_sent(shared, false);
         let mut over = Vec::new();
@@ -301,7 +304,7 @@ impl InFlight {
                 shared.tallies.timeouts.add(1);
                 over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
             } else if entry.is_awaited() && self.own_timeouts == 0 {
-                // All others came later, and have as much time.
+                // All later entries began later and have the same time limit.
                 break;
             }
         }
@@ -309,7 +312,7 @@ impl InFlight {
         shared.expire(now);
     }
 
-    /// Nothing has happened for a while.
+    /// Frees memory after a time without work.
     pub(super) fn shrink(&mut self, shared: &Shared) {
         if self.sent == self.sending.len() {
             self.sending = Vec::new();
@@ -323,8 +326,8 @@ impl InFlight {
         cell.entries.shrink_to_fit();
     }
 
-    /// The connection is lost. What was sent gets the error; what was not goes by the next one. To be called when
-    /// [`Cell::stop_writing`](super::cell::Cell::stop_writing) has said that no caller is sending.
+    /// Handles a lost connection: sent requests get the error, and the others go out on the next connection. Call this
+    /// when [`Cell::stop_writing`](super::cell::Cell::stop_writing) has reported that no caller is writing.
     pub(super) fn abandon(mut self, shared: &Shared, error: &Error) {
         let mut unsent = VecDeque::new();
         let mut unsent_bytes = 0;
@@ -348,7 +351,7 @@ impl InFlight {
             cell.ticks = false;
             cell.held = 0;
             cell.failure = Some(error.clone());
-            // A request of which a caller has sent a part is lost as a whole.
+            // A request that a caller has written in part is lost as a whole.
             let mut sent = std::mem::take(&mut cell.sent_by_callers);
             while sent > 0 {
                 let Some(entry) = cell.entries.pop_front() else { break };

@@ -38,7 +38,7 @@ pub(crate) enum Writer {
 }
 
 impl Writer {
-    /// Writes what the system takes now.
+    /// Writes as much as the socket accepts now.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Writer::Tcp(half) => half.try_write(bytes),
@@ -74,7 +74,7 @@ impl Writer {
             Writer::Tcp(half) => half.as_ref().as_ref().poll_write_ready(cx),
             #[cfg(unix)]
             Writer::Unix(half) => half.as_ref().as_ref().poll_write_ready(cx),
-            // It has a way of its own.
+            // TLS has its own implementation.
             #[cfg(feature = "tls")]
             Writer::Tls(_) => Poll::Ready(Ok(())),
             #[cfg(all(test, brisk_loom))]
@@ -94,7 +94,7 @@ pub(crate) fn of_unix(stream: UnixStream) -> (ReadSide, Writer) {
     (ReadSide::Unix(read), Writer::Unix(Arc::new(write)))
 }
 
-/// Makes the handshake of TLS over this socket.
+/// Performs the TLS handshake over this socket.
 #[cfg(feature = "tls")]
 pub(crate) async fn of_tls(
     stream: TcpStream,
@@ -107,7 +107,7 @@ pub(crate) async fn of_tls(
 }
 
 impl ReadSide {
-    /// Appends what has come. 0 is the end.
+    /// Appends the received bytes. 0 means the end of the stream.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl ReadSide {
 }
 
 impl Writer {
-    /// Writes a part; if nothing can be written now, the task is woken when it can.
+    /// Writes a part. If nothing can be written now, the task is woken when it can.
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         #[cfg(feature = "tls")]
         if let Writer::Tls(tls) = self {

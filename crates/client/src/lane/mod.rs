@@ -1,9 +1,9 @@
 //! A *lane*: one connection that any number of callers share, its queue, and the task that reads it.
 //!
 //! ```text
-//!   callers ──encode──> cell: bytes to be sent, and who waits for them  ──swap──> driver ──> socket
+//!   callers ──encode──> cell: bytes to send, and waiting callers       ──swap──> driver ──> socket
 //!      ^                  (one short lock; nothing is allocated)                    │
-//!      └──────────────── slot: the reply, and whom to wake  <──in order──── scan <──┘
+//!      └──────────────── slot: the reply, and a waker      <──in order──── scan <──┘
 //! ```
 //!
 //! | part | what it is |
@@ -109,7 +109,7 @@ impl Lane {
         self.shared.counts()
     }
 
-    /// Requests whose replies have not come, about.
+    /// The approximate number of requests without a reply.
     pub(crate) fn pending(&self) -> usize {
         self.shared.pending()
     }
@@ -117,13 +117,13 @@ impl Lane {
 
 #[cold]
 fn unpaired() -> Error {
-    let text = "after this command the server sends replies that are no command's own: a Subscriber is for \
-                messages, and CLIENT REPLY OFF and SKIP, MONITOR, REPLCONF ACK and SYNC have no place here";
+    let text = "after this command the server does not send one reply per command: use a Subscriber for \
+                messages; CLIENT REPLY OFF and SKIP, MONITOR, REPLCONF ACK and SYNC are not supported";
     Error::new(Kind::Invalid, text)
 }
 
-/// Where a caller waits.
+/// A slot in which a caller waits.
 pub(crate) type Waiting = crate::sync::Arc<Slot>;
 
-/// What a caller gets.
+/// The result for a caller.
 pub(crate) type Answer = Result<Reply>;

@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Bytes of a request of one word of one letter.
+/// The length of a request with one argument of one letter.
 const LEN: usize = b"*1\r\n$1\r\nA\r\n".len();
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a thread of the model sleeps on.
+/// The notification on which a thread of the model sleeps.
 struct Bell(Notify);
 
 impl Bell {
@@ -41,22 +41,22 @@ impl Wake for Bell {
     }
 }
 
-/// A connection, and the server at its end, which answers each request with its letter.
+/// A connection with a server, which replies to each request with its letter.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire(Arc<Mutex<End>>);
 
 #[derive(Debug)]
 struct End {
-    /// How many bytes each write takes; those behind take all. 0 is not now.
+    /// The number of bytes that each write accepts; writes after the last one accept all bytes. 0 means not now.
     takes: Vec<usize>,
     received: Vec<u8>,
     answered: usize,
-    /// Requests are answered when so many of their bytes are there.
+    /// The server replies to a request when this many of its bytes have arrived.
     answers_at: usize,
-    /// So many writes are left until it is cut.
+    /// The number of writes before the connection is cut.
     writes_left: usize,
     is_lost: bool,
-    /// Whom to wake when there is something to be read, or can be written.
+    /// Woken when there is something to read, or when the connection can be written to.
     driver: Option<Waker>,
 }
 
@@ -78,7 +78,7 @@ impl Wire {
         })))
     }
 
-    /// One that is cut behind so many writes.
+    /// A connection that is cut after this number of writes.
     fn cut_after(self, writes: usize) -> Wire {
         lock(&self.0).writes_left = writes;
         self
@@ -106,7 +106,7 @@ impl Wire {
             end.writes_left -= 1;
             let takes = end.takes.pop().unwrap_or(usize::MAX).min(bytes.len());
             if takes == 0 {
-                // It can be written again at once, which is told to who wants to know.
+                // The connection can be written to again at once, and a waiting driver is woken.
                 waker.into_iter().for_each(Waker::wake_by_ref);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -140,7 +140,7 @@ impl Wire {
         }
     }
 
-    /// The letters of whole requests in the order in which they came, and whether a part of one came behind them.
+    /// The letters of whole requests in the order of arrival, and whether a part of another request followed.
     fn letters(&self) -> (String, bool) {
         let end = lock(&self.0);
         let whole = end.received.chunks_exact(LEN);
@@ -182,7 +182,7 @@ fn wide() -> Arc<Shared> {
 /// The driver's side of one connection.
 struct Link {
     flight: InFlight,
-    /// Replies that wait for others to the same request.
+    /// Replies to a request that has more replies to come.
     seen: Vec<u8>,
 }
 
@@ -191,7 +191,7 @@ impl Link {
         Link { flight: InFlight::begin(lane, &Writer::Model(wire.clone())), seen: Vec::new() }
     }
 
-    /// Does what can be done now.
+    /// Does all work that is possible now.
     fn turn(&mut self, lane: &Shared, wire: &Wire, cx: &mut Context<'_>) -> Result<()> {
         while let Poll::Ready(reply) = wire.read(cx.waker()) {
             let reply = reply?;
@@ -211,7 +211,7 @@ impl Link {
     }
 }
 
-/// The driver, as `Task::run` is: by one connection after the other, until the lane is closed.
+/// The driver, like `Task::run`: uses one connection after the other until the lane is closed.
 fn drive(lane: &Shared, first: Link, wires: &[Wire]) {
     let bell = Bell::new();
     let waker = Waker::from(Arc::clone(&bell));
@@ -240,16 +240,16 @@ fn drive(lane: &Shared, first: Link, wires: &[Wire]) {
     assert!(cell.entries.is_empty() && cell.bytes == 0);
 }
 
-/// A driver that rests, as it does when a caller comes to an idle lane.
+/// An idle driver, as it is when a caller submits to an idle lane.
 fn resting(lane: &Arc<Shared>, wires: &[Wire]) -> thread::JoinHandle<()> {
     let (lane, wires) = (Arc::clone(lane), wires.to_vec());
     let mut link = Link::begin(&lane, &wires[0]);
-    // It looks at the lane when its thread begins, so nobody has to wake it before.
+    // It checks the lane when its thread begins, so it need not be woken before.
     assert_eq!(link.flight.rest(&lane, Waker::noop(), true, true), Rest::Rests);
     thread::spawn(move || drive(&lane, link, &wires))
 }
 
-/// Submits, waits for room if there is none, and gives where the answer will be.
+/// Submits a request, waiting for room if necessary. Returns the slot for the reply.
 fn submit(lane: &Arc<Shared>, letters: &str, bell: &Arc<Bell>) -> Result<Waiting> {
     let waker = Waker::from(Arc::clone(bell));
     let requests: Vec<_> = letters.chars().map(request).collect();
@@ -273,7 +273,7 @@ fn answer(slot: Waiting, bell: &Arc<Bell>) -> Answer {
     }
 }
 
-/// Asks, and looks at the answer: one's own letters, in order.
+/// Submits a request and checks the reply: the caller's own letters, in order.
 fn ask(lane: &Arc<Shared>, letters: &str) -> Result<()> {
     let bell = Bell::new();
     let reply = answer(submit(lane, letters, &bell)?, &bell)?;
@@ -286,7 +286,7 @@ fn asks(lane: &Arc<Shared>, letters: &'static str) -> thread::JoinHandle<Result<
     thread::spawn(move || ask(&lane, letters))
 }
 
-/// A caller whose connection was lost is told that its command may have been executed.
+/// Reports whether the error is that of a lost connection: the command may have been executed.
 fn is_lost(error: &Error) -> bool {
     error.kind() == Kind::Disconnected && error.maybe_applied()
 }
@@ -295,7 +295,7 @@ fn check(run: impl Fn() + Sync + Send + 'static) {
     check_to(2, run);
 }
 
-/// With up to so many preemptions.
+/// Explores all interleavings with up to this number of preemptions.
 fn check_to(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -303,14 +303,14 @@ fn check_to(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     model.check(run);
 }
 
-/// How often the server has received what.
+/// How often the server has received a letter.
 fn times(wires: &[Wire], letter: char) -> usize {
     wires.iter().map(|wire| wire.letters().0.matches(letter).count()).sum()
 }
 
 #[test]
 fn two_callers_at_once_get_each_its_own_reply_whatever_a_write_takes() {
-    // The first write takes all, a part, or nothing.
+    // The first write accepts all bytes, a part, or none.
     for takes in [&[][..], &[4], &[0], &[4, 0, 9]] {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
@@ -329,7 +329,7 @@ fn two_callers_at_once_get_each_its_own_reply_whatever_a_write_takes() {
     }
 }
 
-/// What callers and server have to agree on when the first connection was cut.
+/// Checks what caller and server must agree on after the first connection was cut.
 fn agree(answer: Result<()>, letter: char, wires: &[Wire]) {
     match answer {
         Ok(()) => assert_eq!(times(wires, letter), 1),
@@ -397,7 +397,7 @@ fn the_first_replies_of_a_batch_may_come_before_all_of_it_was_sent() {
 fn a_reply_before_all_of_its_request_was_sent_shifts_nobody_elses() {
     for takes in [&[4][..], &[4, 0]] {
         check(|| {
-            // It answers `?` when it has four bytes and no letter.
+            // The server replies `?` when it has four bytes and no letter.
             let early = Wire::answering(takes, 4);
             let (lane, wires) = (wide(), [early, Wire::new(&[])]);
             let driver = resting(&lane, &wires);
@@ -429,7 +429,7 @@ fn a_slot_that_was_left_is_nobody_elses() {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
             let driver = resting(&lane, &wires);
-            // Left at any moment, also just as its reply comes.
+            // The caller leaves at any moment, including just as its reply arrives.
             let bell = Bell::new();
             Slot::give_back(submit(&lane, "A", &bell).expect("it is open"));
             ask(&lane, "B").expect("nothing is lost");
@@ -485,7 +485,7 @@ fn what_was_not_sent_when_its_time_was_over_is_never_sent() {
                 match answer.map_err(|error| error.kind()) {
                     Ok(_) => assert_eq!(times, 1),
                     Err(Kind::Timeout(Phase::Queued)) => assert_eq!(times, 0),
-                    // Closing may have cut it.
+                    // Closing may have cut the connection.
                     Err(Kind::Timeout(Phase::Sent)) => assert!(times == 1 || is_cut),
                     Err(other) => panic!("{other:?}"),
                 }
@@ -497,7 +497,7 @@ fn what_was_not_sent_when_its_time_was_over_is_never_sent() {
 #[test]
 fn who_waits_for_room_gets_it() {
     check(|| {
-        // Room for one at a time.
+        // Room for one request at a time.
         let (lane, wires) = (lane(1), [Wire::new(&[])]);
         let driver = resting(&lane, &wires);
         let other = asks(&lane, "B");
@@ -522,7 +522,7 @@ fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
     (pool, lanes)
 }
 
-/// Asks a pool.
+/// Submits a request to a pool and checks the reply.
 fn ask_any(pool: &Pool, letters: &str) -> Result<()> {
     let bell = Bell::new();
     let requests: Vec<_> = letters.chars().map(request).collect();
@@ -543,7 +543,7 @@ fn end_pool(pool: &Pool, lanes: &[Arc<Shared>; 2], drivers: [thread::JoinHandle<
 
 #[test]
 fn a_piece_in_a_pool_finds_a_lane_that_rests_or_comes_to_rest() {
-    // Two take minutes.
+    // Two preemptions take minutes.
     check_to(1, || {
         let (pool, lanes) = seats();
         let wires = [Wire::new(&[]), Wire::new(&[4])];
@@ -561,7 +561,7 @@ fn a_piece_in_a_pool_finds_a_lane_that_rests_or_comes_to_rest() {
 fn a_piece_in_a_pool_outlives_a_lane_that_is_lost_before_it_is_sent() {
     check(|| {
         let (pool, lanes) = seats();
-        // The first lane's connection takes nothing and is cut, now or when it is written to.
+        // The first lane's connection accepts nothing and is cut, now or when it is written to.
         let first = [Wire::new(&[0]).cut_after(1), Wire::new(&[])];
         let second = [Wire::new(&[])];
         let drivers = [resting(&lanes[0], &first), resting(&lanes[1], &second)];

@@ -10,8 +10,8 @@
 //! An idle lane is in `resting`. A caller that queues a piece takes a lane out of `resting` and wakes it. A lane that
 //! loses its connection while pieces wait wakes another lane, since it may have been the one that was woken for them.
 //!
-//! Locks: that of a lane's cell may be held when this one is taken, never the other way round. Nobody is woken, and
-//! no entry dropped, while it is held.
+//! Locks: this lock may be taken while a cell's lock is held, never the other way round. No task is woken and no entry
+//! dropped while this lock is held.
 
 use super::Waiting;
 use super::cell::{Bounds, Entry, Submitted, closed, cost, elsewhere, timeout};
@@ -25,13 +25,13 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// Every lane looks at the clock; once in this time suffices.
+/// Every lane checks the time limits; one check in this interval is enough.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Buffers that are kept for the next requests, and how large they may be.
+/// The number of buffers that are kept for later requests. The next constant is their maximum size.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 4096;
 
-/// What the lanes of a pool have in common.
+/// The state that the lanes of a pool share.
 #[derive(Debug)]
 pub(crate) struct Pool {
     bounds: Bounds,
@@ -40,20 +40,20 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct State {
-    /// What no lane has taken yet.
+    /// Pieces that no lane has taken.
     pieces: VecDeque<Piece>,
-    /// Bytes of these.
+    /// The total bytes of these pieces.
     bytes: usize,
-    /// Who waits for room, and until when.
+    /// The tasks that wait for room, and their time limits.
     waiting: ForRoom,
-    /// Lanes without work, the last one to rest at the end: few connections are used as long as they suffice.
+    /// Idle lanes, the most recently idle one last: few connections are used while they are enough.
     resting: Vec<(usize, Waker)>,
-    /// Lanes whose task has not ended.
+    /// The number of lanes whose task has not ended.
     alive: usize,
     spare: Vec<Vec<u8>>,
     looked: Option<Instant>,
     is_closed: bool,
-    /// Nothing more is taken, and what was not sent goes elsewhere.
+    /// The pool accepts no more requests, and unsent ones go elsewhere.
     is_retired: bool,
 }
 
@@ -64,11 +64,11 @@ struct Piece {
     blocks: bool,
 }
 
-/// What a lane has taken.
+/// A piece that a lane has taken.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) entry: Entry,
-    /// It waits for other clients: its connection is of no use until it is done.
+    /// It waits for other clients, so its connection is occupied until it completes.
     pub(crate) blocks: bool,
 }
 
@@ -107,7 +107,7 @@ impl Pool {
         if state.is_retired {
             return Err(elsewhere());
         }
-        // One alone is taken whatever its size: else it could never be sent.
+        // A single piece is accepted whatever its size; otherwise it could never be sent.
         if state.bytes > 0 && state.bytes + cost(requests) > self.bounds.bytes_max {
             let state = &mut *state;
             let full = format_args!("{} bytes wait for a connection", state.bytes);
@@ -126,37 +126,37 @@ impl Pool {
         Ok(Submitted::Waits(slot))
     }
 
-    /// Time for a command that has none of its own.
+    /// The time limit of a command that has none of its own.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.bounds.timeout
     }
 
-    /// Pieces that no lane has taken.
+    /// The number of pieces that no lane has taken.
     pub(crate) fn pending(&self) -> usize {
         self.lock().pieces.len()
     }
 
-    /// Nothing more is taken, and what is here will not be sent.
+    /// Closes the pool: no more requests are accepted, and queued ones are not sent.
     pub(crate) fn close(&self) {
         let (pieces, waiting) = self.lock().end();
         answer_all(pieces, &closed());
         wake(waiting);
     }
 
-    /// Nothing more is taken; what was not sent goes elsewhere.
+    /// Retires the pool: no more requests are accepted, and unsent ones go elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
         self.turn_away();
     }
 
-    /// Answers those that no lane has taken, that they never will be sent here.
+    /// Returns errors for all pieces that no lane has taken: they will not be sent here.
     fn turn_away(&self) {
         let (pieces, waiting) = self.lock().clear();
         answer_all(pieces, &elsewhere());
         wake(waiting);
     }
 
-    /// Answers those whose time is over, and forgets whom nobody waits for: they are never sent.
+    /// Returns errors for timed-out pieces, and drops pieces without a waiting caller: they are never sent.
     pub(crate) fn expire(&self, now: Instant, failure: Option<&Error>) {
         let mut over: Vec<Waker> = Vec::new();
         let mut unwanted = Vec::new();
@@ -183,7 +183,7 @@ impl Pool {
                 unwanted.extend(goes);
             }
             if !unwanted.is_empty() || state.waiting.is_over(now) {
-                // Each finds out by itself whether there is room now, or its time is over.
+                // Each task finds out by itself whether there is room, or whether it has timed out.
                 over.extend(state.waiting.take());
             }
         }
@@ -193,7 +193,7 @@ impl Pool {
 }
 
 impl State {
-    /// A lane that rests, if there is work: to be woken.
+    /// Returns an idle lane to wake, if there is work.
     #[must_use]
     fn call(&mut self) -> Option<Waker> {
         if self.pieces.is_empty() {
@@ -212,7 +212,7 @@ impl State {
         self.clear()
     }
 
-    /// Takes out all that waits, and who waits for room.
+    /// Takes out all pieces, and the tasks that wait for room.
     #[must_use]
     fn clear(&mut self) -> (VecDeque<Piece>, Vec<Waker>) {
         self.bytes = 0;
@@ -231,7 +231,7 @@ fn answer_all(pieces: VecDeque<Piece>, error: &Error) {
     }
 }
 
-/// A lane's place in a pool.
+/// A lane's slot in a pool.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pool: Arc<Pool>,
@@ -243,7 +243,7 @@ impl Seat {
         Seat { pool: Arc::clone(pool), lane }
     }
 
-    /// The next piece that somebody waits for, whose bytes are put into `out`.
+    /// Takes the next piece that a caller waits for. Its bytes are appended to `out`.
     pub(crate) fn take(&self, out: &mut Vec<u8>) -> Option<Taken> {
         let mut unwanted = Vec::new();
         let mut state = self.pool.lock();
@@ -267,7 +267,7 @@ impl Seat {
             woken.extend(state.waiting.take());
         }
         if taken.is_some() && !state.resting.is_empty() {
-            // It may have come without having been called.
+            // The lane may have come without having been woken.
             state.leave(self.lane);
         }
         drop(state);
@@ -276,7 +276,7 @@ impl Seat {
         taken
     }
 
-    /// The lane has nothing to do until it is woken; false if there is something.
+    /// Marks the lane as idle until it is woken; false if there is work.
     pub(crate) fn rest(&self, waker: &Waker) -> bool {
         let mut state = self.pool.lock();
         if !state.pieces.is_empty() {
@@ -287,7 +287,7 @@ impl Seat {
         true
     }
 
-    /// The lane has lost its connection, and what was left unsent, if anything was, is for the next lane.
+    /// The lane has lost its connection. The next lane takes the unsent piece, if there is one.
     pub(crate) fn leave(&self, unsent: Option<(Taken, Vec<u8>)>) {
         let mut state = self.pool.lock();
         state.leave(self.lane);
@@ -308,7 +308,7 @@ impl Seat {
         wake(called);
     }
 
-    /// What no lane has taken can go elsewhere.
+    /// Moves the pieces that no lane has taken elsewhere.
     pub(crate) fn turn_away(&self) {
         self.pool.turn_away();
     }
@@ -318,7 +318,7 @@ impl Seat {
         self.pool.expire(now, failure);
     }
 
-    /// The lane's task has ended. Without any, nobody is to wait.
+    /// The lane's task has ended. When none is left, waiting callers get an error.
     pub(crate) fn end(&self) {
         let mut state = self.pool.lock();
         state.leave(self.lane);
@@ -417,7 +417,7 @@ mod tests {
         let (pool, [a, b]) = pool();
         assert!(a.rest() && b.rest());
         let _first = submit(&pool, "x");
-        // Called was b.
+        // b was woken.
         let _busy = a.take().unwrap();
         assert!(b.take().is_none() && b.rest());
         let (_second, _third) = (submit(&pool, "y"), submit(&pool, "z"));

@@ -8,7 +8,7 @@ use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::cell::RefCell;
 use std::task::{Poll, Waker};
 
-/// Slots that a thread keeps.
+/// The number of slots that a thread keeps.
 const KEPT_MAX: usize = 256;
 
 #[cfg(brisk_loom)]
@@ -55,7 +55,7 @@ impl Slot {
             return;
         }
         *slot.lock() = State::Idle;
-        // A thread that ends has no place for it any more.
+        // A thread that is ending keeps no slots.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             if kept.len() < KEPT_MAX {

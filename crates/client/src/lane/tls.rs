@@ -28,17 +28,17 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, tcp};
 
-/// Bytes that are taken, and records that wait for the socket.
+/// The limit for accepted bytes, and for records that wait for the socket.
 const RECORDS_BYTES_MAX: usize = 64 << 10;
-/// Bytes of one read, which is two of the longest records.
+/// The size of one read, which is two of the longest records.
 const READ_BYTES: usize = 32 << 10;
 
 thread_local! {
-    /// What was read, until it is deciphered. Nothing stays in it.
+    /// Received bytes until they are decrypted. Empty between calls.
     static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The side that writes, and the session.
+/// The writing side, and the session.
 pub(crate) struct Tls {
     socket: tcp::OwnedWriteHalf,
     state: Mutex<State>,
@@ -46,15 +46,15 @@ pub(crate) struct Tls {
 
 struct State {
     session: ClientConnection,
-    /// Whom to wake when records were left behind.
+    /// Wakes the driver when a writer leaves unsent records.
     driver: Option<Waker>,
     /// Nothing can be sent any more.
     failure: Option<Failure>,
-    /// What came is no TLS, or a refusal: nothing can be read any more.
+    /// The received bytes are invalid, or the server rejected the connection: nothing can be read any more.
     broken: Option<Failure>,
 }
 
-/// An error that is told more than once.
+/// An error that is reported more than once.
 struct Failure {
     kind: ErrorKind,
     text: String,
@@ -70,10 +70,10 @@ impl Failure {
     }
 }
 
-/// The side that reads.
+/// The reading side.
 pub(crate) struct TlsReader {
     socket: tcp::OwnedReadHalf,
-    /// What the server said behind its handshake without being asked: why it refuses.
+    /// Bytes that the server sent after its handshake without a request: why it rejects the connection.
     early: BytesMut,
     tls: Arc<Tls>,
 }
@@ -84,7 +84,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// A session over this socket; the handshake is still to be made.
+/// Creates a session over this socket, before the handshake.
 pub(crate) fn new(stream: TcpStream, mut session: ClientConnection) -> TlsReader {
     session.set_buffer_limit(Some(RECORDS_BYTES_MAX));
     let (read, write) = stream.into_split();
@@ -92,7 +92,7 @@ pub(crate) fn new(stream: TcpStream, mut session: ClientConnection) -> TlsReader
     TlsReader { socket: read, early: BytesMut::new(), tls: Arc::new(Tls { socket: write, state }) }
 }
 
-/// Where a session writes its records.
+/// The socket, to which a session writes its records.
 struct Records<'a>(&'a tcp::OwnedWriteHalf);
 
 impl Write for Records<'_> {
@@ -110,7 +110,7 @@ impl Write for Records<'_> {
 }
 
 impl State {
-    /// Sends records; false if the system takes no more now.
+    /// Sends records; false if the socket accepts no more now.
     fn flush(&mut self, socket: &tcp::OwnedWriteHalf) -> io::Result<bool> {
         if let Some(failure) = &self.failure {
             return Err(failure.again());
@@ -129,7 +129,7 @@ impl State {
         Ok(true)
     }
 
-    /// Takes what it can after the records before are sent; whether records of it are left behind.
+    /// Accepts bytes after the earlier records are sent. Also returns whether records are left unsent.
     fn take(&mut self, socket: &tcp::OwnedWriteHalf, bytes: &[u8]) -> io::Result<(usize, bool)> {
         debug_assert!(!self.session.is_handshaking(), "bytes go out behind the handshake");
         if !self.flush(socket)? {
@@ -137,23 +137,23 @@ impl State {
         }
         let taken = self.session.writer().write(bytes)?;
         debug_assert!(taken > 0 || bytes.is_empty(), "there is room for records");
-        // From here on they are sent, also if the socket fails.
+        // From here on the bytes count as sent, even if the socket fails.
         Ok((taken, !self.flush(socket).unwrap_or(false)))
     }
 
-    /// Deciphers what was received, and appends it.
+    /// Decrypts received bytes and appends them.
     fn open(&mut self, mut received: &[u8], buffer: &mut BytesMut) -> io::Result<()> {
         if received.is_empty() {
-            // The end of the socket, of which the session has to know.
+            // The session must learn about the end of the socket.
             self.session.read_tls(&mut received)?;
         }
         while !received.is_empty() {
             if self.session.read_tls(&mut received)? == 0 {
-                // Behind the notice of the end there is nothing.
+                // Nothing follows `close_notify`.
                 break;
             }
             let opened = self.session.process_new_packets();
-            // What stood before something that cannot be, too.
+            // Also the bytes before an invalid record.
             while let Ok(chunk) = self.session.reader().fill_buf() {
                 let len = chunk.len();
                 if len == 0 {
@@ -171,7 +171,7 @@ impl State {
         Ok(())
     }
 
-    /// How the stream has ended, if it has.
+    /// The end of the stream, if it has ended.
     fn end(&mut self) -> Option<io::Result<()>> {
         if let Some(broken) = &self.broken {
             return Some(Err(broken.again()));
@@ -180,7 +180,7 @@ impl State {
             Ok(_) => Some(Ok(())),
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             Err(_) => {
-                let text = "TLS: the connection was cut without a notice of its end";
+                let text = "TLS: the connection ended without close_notify";
                 Some(Err(io::Error::new(ErrorKind::UnexpectedEof, text)))
             }
         }
@@ -192,7 +192,7 @@ impl Tls {
         self.socket.as_ref()
     }
 
-    /// Takes, and sends as far as the system lets it. From any thread.
+    /// Accepts bytes, and sends as much as the socket accepts. May be called from any thread.
     pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = lock(&self.state);
         let (taken, is_left) = state.take(&self.socket, bytes)?;
@@ -204,7 +204,7 @@ impl Tls {
         Ok(taken)
     }
 
-    /// As [`Tls::try_write`], by the driver, which is woken when the socket takes what is left behind.
+    /// As [`Tls::try_write`], for the driver. It is woken when the socket accepts the unsent rest.
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.poll_flush(&mut lock(&self.state), cx) {
             Poll::Ready(Ok(())) => {}
@@ -215,12 +215,12 @@ impl Tls {
         match state.take(&self.socket, bytes) {
             Ok((taken, is_left)) => {
                 if is_left {
-                    // An error comes with the next call.
+                    // The next call reports an error.
                     let _ = self.poll_flush(&mut state, cx);
                 }
                 Poll::Ready(Ok(taken))
             }
-            // A caller was faster. His records keep these waiting.
+            // A caller was faster. Its records delay these bytes.
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
@@ -229,7 +229,7 @@ impl Tls {
         }
     }
 
-    /// Sends records, or has the driver woken when the socket takes some.
+    /// Sends records, or wakes the driver when the socket accepts some.
     fn poll_flush(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             if state.flush(&self.socket)? {
@@ -244,23 +244,23 @@ impl Tls {
     }
 }
 
-/// The server is told that nothing was cut off.
+/// Sends `close_notify`, which shows the server that the stream was not truncated.
 impl Drop for Tls {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.session.send_close_notify();
-        // If the socket takes it now.
+        // Only if the socket accepts it now.
         let _ = state.flush(&self.socket);
     }
 }
 
 impl TlsReader {
-    /// The side that writes.
+    /// The writing side.
     pub(super) fn writer(&self) -> Arc<Tls> {
         Arc::clone(&self.tls)
     }
 
-    /// Makes the handshake.
+    /// Performs the handshake.
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             {
@@ -275,7 +275,7 @@ impl TlsReader {
             match read {
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(()))) => {
-                    let text = "TLS: the server ended the connection amid the handshake";
+                    let text = "TLS: the server closed the connection during the handshake";
                     return Poll::Ready(Err(io::Error::new(ErrorKind::UnexpectedEof, text)));
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -284,7 +284,7 @@ impl TlsReader {
         }
     }
 
-    /// Appends what has come. 0 is the end.
+    /// Appends the received bytes. 0 means the end of the stream.
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -300,11 +300,11 @@ impl TlsReader {
             let read = self.poll_some(cx, buffer);
             let len = buffer.len() - before;
             if len > 0 {
-                // An error or the end behind it is found again.
+                // The next call finds the error or the end after these bytes again.
                 return Poll::Ready(Ok(len));
             }
             match read {
-                // Something that is not for us, such as a new key.
+                // Not application data, for example a new key.
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(()))) => return Poll::Ready(Ok(0)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -313,7 +313,7 @@ impl TlsReader {
         }
     }
 
-    /// Reads once, and sends what there is to be sent; something if that was the end.
+    /// Reads once, and sends pending records. Returns a value if that was the end.
     fn poll_some(
         &mut self,
         cx: &mut Context<'_>,
@@ -328,7 +328,7 @@ impl TlsReader {
                 Some(driver) => driver.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            // Replies may be there though nothing can be sent any more.
+            // Replies may have arrived even though nothing can be sent any more.
             match self.tls.poll_flush(&mut state, cx) {
                 Poll::Ready(Err(error)) => Some(error),
                 _ => None,
@@ -346,7 +346,7 @@ impl TlsReader {
             }
             let mut state = lock(&self.tls.state);
             let opened = state.open(into.filled(), buffer);
-            // The answer to what came: an alert, a new key. What is left of it goes with the next call.
+            // The response to received records: an alert or a new key. The next call sends the rest.
             let is_sent = matches!(self.tls.poll_flush(&mut state, cx), Poll::Ready(Ok(())));
             debug_assert!(is_sent || state.session.wants_write() || state.failure.is_some());
             opened.map(|()| None).into()

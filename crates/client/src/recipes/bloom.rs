@@ -8,9 +8,9 @@ use crate::commands;
 use crate::error::{Error, Kind, Result};
 use crate::request::{Request, Traits};
 
-/// Items of one batch.
+/// The number of items in one batch.
 const AT_ONCE: usize = 4096;
-/// A string has no more.
+/// The maximum number of bits in a string.
 const BITS_MAX: f64 = (1_u64 << 32) as f64;
 const HASHES_MAX: f64 = 64.0;
 
@@ -50,13 +50,16 @@ impl Bloom {
     /// need more than 2^32 bits.
     pub fn new(db: &Client, key: impl ToArg, items: u64, false_positives: f64) -> Result<Bloom> {
         if items == 0 || !(false_positives > 0.0 && false_positives < 1.0) {
-            let text = "a Bloom filter has items, and a probability between 0 and 1";
+            let text = "a Bloom filter needs at least one item, and a probability between 0 and 1";
             return Err(Error::new(Kind::Invalid, text));
         }
         let ln_2 = std::f64::consts::LN_2;
         let bits = (items as f64 * -false_positives.ln() / (ln_2 * ln_2)).ceil().max(8.0);
         if bits > BITS_MAX {
-            return Err(Error::new(Kind::Invalid, "it would need more than 2^32 bits"));
+            return Err(Error::new(
+                Kind::Invalid,
+                "the Bloom filter would need more than 2^32 bits",
+            ));
         }
         let hashes = (bits / items as f64 * ln_2).round().clamp(1.0, HASHES_MAX);
         Ok(Bloom { db: db.clone(), key: bytes_of(key), bits: bits as u64, hashes: hashes as u32 })
@@ -83,7 +86,13 @@ impl Bloom {
     }
 
     /// One BITFIELD for an item, with this operation for each of its bits.
-    fn command(&self, name: &str, traits: Traits, op: &[&str], item: impl ToArg) -> Ask {
+    fn command(
+        &self,
+        name: &str,
+        traits: Traits,
+        op: &[&str],
+        item: impl ToArg,
+    ) -> BitfieldCommand {
         let mut request = Request::new(name, traits);
         request.key(&self.key);
         for bit in self.bits_of(item) {
@@ -108,7 +117,7 @@ impl Bloom {
     /// The server's error. Some items may have been added.
     pub async fn add_all(&self, items: impl IntoIterator<Item = impl ToArg>) -> Result<Vec<bool>> {
         let set = |item| self.command("BITFIELD", Traits::default(), &["SET", "1"], item);
-        let before = self.ask_all(items.into_iter().map(set)).await?;
+        let before = self.send_all(items.into_iter().map(set)).await?;
         Ok(before.into_iter().map(|bits| bits.contains(&0)).collect())
     }
 
@@ -130,15 +139,18 @@ impl Bloom {
     ) -> Result<Vec<bool>> {
         let reads = Traits { reads_only: true, ..Traits::default() };
         let get = |item| self.command("BITFIELD_RO", reads, &["GET"], item);
-        let found = self.ask_all(items.into_iter().map(get)).await?;
+        let found = self.send_all(items.into_iter().map(get)).await?;
         Ok(found.into_iter().map(|bits| !bits.contains(&0)).collect())
     }
 
-    async fn ask_all(&self, commands: impl Iterator<Item = Ask>) -> Result<Vec<Vec<i64>>> {
+    async fn send_all(
+        &self,
+        commands: impl Iterator<Item = BitfieldCommand>,
+    ) -> Result<Vec<Vec<i64>>> {
         let mut commands = commands.peekable();
         let mut replies = Vec::new();
         while commands.peek().is_some() {
-            let some: Vec<Ask> = commands.by_ref().take(AT_ONCE).collect();
+            let some: Vec<BitfieldCommand> = commands.by_ref().take(AT_ONCE).collect();
             replies.extend(self.db.batch(some).await?);
         }
         Ok(replies)
@@ -151,7 +163,7 @@ impl Bloom {
     pub async fn estimated_len(&self) -> Result<u64> {
         let set = commands::bitcount(&self.key).on(&self.db).await? as f64;
         let bits = self.bits as f64;
-        // With all bits set nobody knows; it is as if one were not.
+        // If all bits are set, the count is unknown; assume that one is clear.
         let clear = ((bits - set) / bits).max(1.0 / bits);
         Ok((-bits / f64::from(self.hashes) * clear.ln()).round() as u64)
     }
@@ -165,8 +177,8 @@ impl Bloom {
     }
 }
 
-/// The present or former values of an item's bits.
-type Ask = Command<(), Vec<i64>>;
+/// The current or former values of an item's bits.
+type BitfieldCommand = Command<(), Vec<i64>>;
 
 fn fnv(bytes: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

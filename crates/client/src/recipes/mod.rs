@@ -26,7 +26,7 @@ use crate::arg::{ToArg, Words};
 fn bytes_of(arg: impl ToArg) -> Vec<u8> {
     let mut out = Vec::new();
     arg.write(&mut Words { out: &mut out, count: 0, failure: None });
-    // `$length`, the bytes, and the ends of both lines.
+    // Skips `$length` and the line ends around the bytes.
     let begin = out.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     out.truncate(out.len().saturating_sub(2).max(begin));
     out.drain(..begin);

@@ -35,7 +35,7 @@ impl Rule {
     pub(super) fn new(total_elements: u64, shard_size: u64) -> Result<Rule> {
         let rule = Rule { total_elements, shard_size: shard_size.max(1) };
         if shard_size == 0 || rule.shards() > SHARDS_MAX {
-            let text = "shards have 1 element or more, and are 2^32 at most";
+            let text = "a shard needs at least 1 element, and there are at most 2^32 shards";
             return Err(Error::new(Kind::Invalid, text));
         }
         Ok(rule)
@@ -61,7 +61,7 @@ impl Rule {
             return Ok(shard);
         }
         let (digits, total) = (key.len(), self.total_elements);
-        let text = format!("a number of {digits} digits is too large among {total} elements");
+        let text = format!("a number of {digits} digits is too large for {total} elements");
         Err(Error::new(Kind::Invalid, text))
     }
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::reply::FromReply;
 use std::collections::BTreeMap;
 
-/// Commands of one batch.
+/// The number of commands in one batch.
 pub(super) const AT_ONCE: usize = 1000;
 
 /// A large map, stored in many small hashes (shards) to save memory.
@@ -214,7 +214,7 @@ pub struct Pages<'a, K, V> {
     types: std::marker::PhantomData<fn() -> (K, V)>,
 }
 
-/// Shards that are read in one round trip.
+/// The number of shards that are read in one round trip.
 const SHARDS_OF_A_PAGE: u64 = 16;
 
 impl<K: FromReply, V: FromReply> Pages<'_, K, V> {

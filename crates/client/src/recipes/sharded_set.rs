@@ -51,7 +51,7 @@ impl ShardedSet {
     pub fn shard_key(&self, member: impl ToArg) -> String {
         let mut key = vec![b'X'];
         key.extend(bytes_of(member));
-        // It is no number, so there is always a shard.
+        // The element is not a number, so there is always a shard.
         let shard = self.rule.shard_within(&key).unwrap_or(0);
         format!("{}:{shard}", self.base)
     }

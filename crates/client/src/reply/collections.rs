@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The elements of any aggregate; nothing is an empty one.
+/// The elements of any aggregate; nil reads as an empty one.
 fn elements<T: FromReply>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
     let part = reader.part()?;
     match part {
@@ -17,7 +17,7 @@ fn elements<T: FromReply>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
             T::many(reader, usize::try_from(count).unwrap_or(usize::MAX), false)
         }
         Part::Map(count) => T::many(reader, usize::try_from(count).unwrap_or(usize::MAX), true),
-        part => Err(Error::unexpected("list", &part)),
+        part => Err(Error::unexpected("a list", &part)),
     }
 }
 
@@ -66,11 +66,11 @@ impl<T: FromReply, const N: usize> FromReply for [T; N] {
     fn from_reply(reader: &mut Reader<'_>) -> Result<[T; N]> {
         let part = reader.peek()?;
         let values = elements(reader)?;
-        values.try_into().map_err(|_| Error::unexpected("list of this length", &part))
+        values.try_into().map_err(|_| Error::unexpected("a list of this length", &part))
     }
 }
 
-/// Values around one.
+/// Types that wrap one value.
 macro_rules! around {
     ($($type:ident)*) => {$(
         impl<T: FromReply> FromReply for $type<T> {
@@ -97,12 +97,12 @@ macro_rules! around {
 
 around! { Arc Box Rc }
 
-/// Pairs come as a map, as an array of pairs, or as an array in which key and value take turns.
+/// Pairs arrive as a map, as an array of pairs, or as a flat array of keys and values.
 impl<A: FromReply, B: FromReply> FromReply for (A, B) {
     fn from_reply(reader: &mut Reader<'_>) -> Result<(A, B)> {
         let part = reader.part()?;
         if part.len_within() != 2 {
-            return Err(Error::unexpected("pair", &part));
+            return Err(Error::unexpected("a pair", &part));
         }
         Ok((A::from_reply(reader)?, B::from_reply(reader)?))
     }
@@ -115,7 +115,7 @@ impl<A: FromReply, B: FromReply> FromReply for (A, B) {
             (true, _) => count,
             (false, 0) => count / 2,
             (false, _) => {
-                return Err(Error::unexpected("list of pairs", &Part::Array(count as u64)));
+                return Err(Error::unexpected("a list of pairs", &Part::Array(count as u64)));
             }
         };
         let mut values = Vec::with_capacity(pairs.min(COLLECT_MAX));
@@ -135,7 +135,7 @@ macro_rules! tuples {
             fn from_reply(reader: &mut Reader<'_>) -> Result<Self> {
                 let part = reader.part()?;
                 if part.len_within() != $count {
-                    return Err(Error::unexpected(concat!("list of ", $count), &part));
+                    return Err(Error::unexpected(concat!("a list of ", $count), &part));
                 }
                 Ok(($($name::from_reply(reader)?,)*))
             }
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(list, is_there.then(Vec::new), "{text}");
             let set = reply(text).read::<Option<HashSet<String>>>().unwrap();
             assert_eq!(set.is_some(), is_there, "{text}");
-            // Who does not ask gets an empty one.
+            // Types other than `Option` read nil as an empty list.
             assert_eq!(reply(text).read::<Vec<String>>().unwrap(), Vec::<String>::new());
             assert!(reply(text).read::<HashMap<String, i64>>().unwrap().is_empty());
         }

@@ -35,10 +35,10 @@ impl FromReply for bool {
             Part::Integer(value) => Ok(value != 0),
             Part::Null => Ok(false),
             Part::Simple(b"OK") => Ok(true),
-            // As programs of other languages write it.
+            // As clients in other languages write it.
             Part::Bulk(b"1" | b"true") => Ok(true),
             Part::Bulk(b"0" | b"false") => Ok(false),
-            part => Err(Error::unexpected("flag", &part)),
+            part => Err(Error::unexpected("a Boolean", &part)),
         }
     }
 }
@@ -65,7 +65,7 @@ macro_rules! integers {
     )*};
 }
 
-// No u8: a list of them is a string of bytes.
+// Not u8: a list of bytes is a string.
 integers! { i8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
 
 macro_rules! other_than_0 {
@@ -74,7 +74,7 @@ macro_rules! other_than_0 {
             fn from_reply(reader: &mut Reader<'_>) -> Result<NonZero<$type>> {
                 let part = reader.peek()?;
                 let value = <$type>::from_reply(reader)?;
-                NonZero::new(value).ok_or_else(|| Error::unexpected("number other than 0", &part))
+                NonZero::new(value).ok_or_else(|| Error::unexpected("a number other than 0", &part))
             }
         }
     )*};
@@ -110,7 +110,7 @@ impl FromReply for String {
             Part::Double(value) => Ok(value.to_string()),
             part => str::from_utf8(text(&part, "String")?)
                 .map(str::to_owned)
-                .map_err(|_| Error::unexpected("String (no UTF-8)", &part)),
+                .map_err(|_| Error::unexpected("a UTF-8 string", &part)),
         }
     }
 }
@@ -122,12 +122,12 @@ impl FromReply for char {
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
             (Some(one), None) => Ok(one),
-            _ => Err(Error::unexpected("single character", &part)),
+            _ => Err(Error::unexpected("a single character", &part)),
         }
     }
 }
 
-/// Types that are made of another one.
+/// Types that convert from another type.
 macro_rules! made_of {
     ($($type:ty: $of:ty;)*) => {$(
         impl FromReply for $type {
@@ -224,33 +224,39 @@ mod tests {
             assert!(!format!("{error:?}").contains("secret"), "{error:?}");
             error.to_string()
         }
-        let of = "the reply is no";
-        assert_eq!(error::<i64>("$6|secret|"), format!("{of} i64, but a string of 6 bytes"));
-        assert_eq!(error::<f64>("+secret|"), format!("{of} f64, but a status of 6 bytes"));
-        assert_eq!(error::<bool>("=10|txt:secret|"), format!("{of} flag, but a string of 6 bytes"));
+        let but = "but the reply is";
+        assert_eq!(error::<i64>("$6|secret|"), format!("expected i64, {but} a string of 6 bytes"));
+        assert_eq!(error::<f64>("+secret|"), format!("expected f64, {but} a status of 6 bytes"));
+        assert_eq!(
+            error::<bool>("=10|txt:secret|"),
+            format!("expected a Boolean, {but} a string of 6 bytes")
+        );
         assert_eq!(
             error::<char>("$6|secret|"),
-            format!("{of} single character, but a string of 6 bytes")
+            format!("expected a single character, {but} a string of 6 bytes")
         );
-        assert_eq!(error::<Vec<i64>>("$6|secret|"), format!("{of} list, but a string of 6 bytes"));
+        assert_eq!(
+            error::<Vec<i64>>("$6|secret|"),
+            format!("expected a list, {but} a string of 6 bytes")
+        );
         assert_eq!(
             error::<Vec<i64>>("*2|:1|$6|secret|"),
-            format!("{of} i64, but a string of 6 bytes")
+            format!("expected i64, {but} a string of 6 bytes")
         );
         assert_eq!(
             error::<String>("%1|$6|secret|:1|"),
-            format!("{of} String, but a map of 1 pairs")
+            format!("expected String, {but} a map of 1 pairs")
         );
         assert_eq!(
             error::<(String, String)>("*3|+a|+b|+secret|"),
-            format!("{of} pair, but a list of 3 elements")
+            format!("expected a pair, {but} a list of 3 elements")
         );
         assert_eq!(
             error::<[i64; 2]>("*1|:1|"),
-            format!("{of} list of this length, but a list of 1 elements")
+            format!("expected a list of this length, {but} a list of 1 elements")
         );
-        assert_eq!(error::<i8>(":128|"), format!("{of} i8, but an integer"));
-        // A text of a few hundred bytes, however long the value is.
+        assert_eq!(error::<i8>(":128|"), format!("expected i8, {but} an integer"));
+        // The error text has a few hundred bytes, no matter how long the value is.
         let long = format!("${}|{}|", 1 << 20, "x".repeat(1 << 20));
         assert!(error::<i64>(&long).len() < 100);
     }

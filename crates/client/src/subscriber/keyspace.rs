@@ -29,7 +29,7 @@ impl Message {
         if !is_of_key && !self.channel.starts_with(KEYEVENT) {
             return None;
         }
-        // Both beginnings are of the same length. A key may contain anything, a number no `_`.
+        // Both prefixes have the same length. A key may contain any bytes, but the database number contains no `_`.
         let end = self.channel.iter().skip(KEYSPACE.len()).position(|byte| *byte == b'_')?;
         let (begin, end) = (KEYSPACE.len(), KEYSPACE.len() + end);
         let db = std::str::from_utf8(self.channel.get(begin..end)?).ok()?.parse().ok()?;

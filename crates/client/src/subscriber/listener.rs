@@ -22,16 +22,16 @@ use tokio::time::sleep;
 
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_LONGEST: Duration = Duration::from_secs(2);
-/// With nothing to hear a PING tells whether anybody is there.
+/// While no messages arrive, PING checks the connection.
 const PING_EACH: Duration = Duration::from_secs(2);
-/// Nobody waits.
+/// No caller is waiting.
 const NO_DEADLINE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Listener {
     pub(super) shared: Arc<Shared>,
     pub(super) setup: Arc<Setup>,
     pub(super) cluster: Option<Weak<Cluster>>,
-    /// In a cluster it listens where this one is.
+    /// In a cluster, the subscriber connects to the node of this channel.
     pub(super) channel: Option<Bytes>,
 }
 
@@ -50,7 +50,7 @@ impl Listener {
         }
     }
 
-    /// Whose time is over hears of it, whatever becomes of the connection.
+    /// Enforces the callers' time limits, even while there is no connection.
     async fn keep_time(&self) {
         loop {
             let next = self.shared.lock().orders.deadline();
@@ -73,7 +73,7 @@ impl Listener {
                 Some(connection) => {
                     let began = Instant::now();
                     let seen = Seen::connected(&self.setup, &connection);
-                    // Why it was lost is of no use to who listens; that it was, is.
+                    // Subscribers do not need the reason, only the event.
                     if let Err(error) = self.listen(connection).await {
                         seen.ended(&error);
                         self.learn(&error);
@@ -81,7 +81,7 @@ impl Listener {
                     if began.elapsed() >= RETRY_LONGEST {
                         retry = RETRY_FIRST;
                     } else if self.shared.lock().over.is_none() {
-                        // A server that ends each connection is not asked without a pause.
+                        // If a server closes each connection, pause before the next attempt.
                         sleep(retry).await;
                         retry = (retry * 2).min(RETRY_LONGEST);
                     }
@@ -106,7 +106,7 @@ impl Listener {
         self.cluster.as_ref()?.upgrade()
     }
 
-    /// Where the next connection goes: in a cluster not always to the same node.
+    /// The setup of the next connection: in a cluster, not always to the same node.
     fn next_setup(&self) -> Arc<Setup> {
         match self.cluster() {
             Some(cluster) => cluster.setup_to_listen(self.channel.as_deref()),
@@ -114,15 +114,15 @@ impl Listener {
         }
     }
 
-    /// A connection was lost, or could not be made: the cluster may have changed.
+    /// A connection was lost or could not be opened: the cluster may have changed.
     fn learn(&self, error: &Error) {
         if let Some(cluster) = self.cluster() {
             cluster.learn(error);
         }
     }
 
-    /// What the server refuses: another node has the channel now, and the listener goes there; or it is for who
-    /// has asked.
+    /// Handles an error of the server. If another node has the channel now, the listener reconnects there. Otherwise
+    /// the caller gets the error.
     fn refuse(&self, error: Error) -> Result<()> {
         let is_moved = self.cluster.is_some() && error.code() == Some(Code::Moved);
         let slot = error.message().split(' ').nth(1).and_then(|slot| slot.parse::<u16>().ok());
@@ -137,12 +137,13 @@ impl Listener {
         Ok(())
     }
 
-    /// Whether a sharded channel is wanted: then the server ends it by itself, since its slot moves.
+    /// Reports whether a sharded channel is still wanted: then the server has ended the subscription because its slot
+    /// moves.
     fn has_moved(&self, channel: &[u8]) -> bool {
         self.cluster.is_some() && self.shared.lock().orders.are_for(Way::Shard, channel)
     }
 
-    /// On a new connection everything that is wanted is ordered anew.
+    /// Requests all wanted subscriptions again on a new connection.
     fn subscribe_again(&self) {
         let mut state = self.shared.lock();
         state.orders.begin_anew();
@@ -152,13 +153,13 @@ impl Listener {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Sends orders and hears messages until the connection is lost or the listener gone.
+    /// Sends requests and receives messages until the connection is lost or the subscriber is dropped.
     async fn listen(&self, mut connection: Connection) -> Result<()> {
         let origin = connection.origin.clone();
         let mut left = pin!(self.setup.place.left(&origin));
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut silent = false;
-        // What is being sent, and how much of it was.
+        // The bytes that are being sent, and how many of them are sent.
         let (mut out, mut sent) = (Vec::new(), 0);
         loop {
             {
@@ -178,7 +179,7 @@ impl Listener {
             }
             buffer.reserve(4096);
             let lost = |error: std::io::Error| Error::socket("", error);
-            // Neither waits for the other: a server may read no more before its answers are.
+            // Reading and writing do not wait for each other: a server may stop reading until its replies are read.
             tokio::select! {
                 read = poll_fn(|cx| reader.poll_read(cx, buffer)) => {
                     silent = false;
@@ -193,7 +194,7 @@ impl Listener {
                 error = &mut left => return Err(error),
                 () = sleep(PING_EACH.min(self.setup.silence_max / 2)) => {
                     if silent {
-                        return Err(Error::new(Kind::Disconnected, "no answer to PING"));
+                        return Err(Error::new(Kind::Disconnected, "no reply to PING"));
                     }
                     silent = true;
                     self.shared.lock().orders.asked(Asked::Ping);
@@ -203,7 +204,7 @@ impl Listener {
         }
     }
 
-    /// One message of the server's; in RESP2 an array is what a push is in RESP3.
+    /// Handles a message of the server. In RESP2 an array takes the place of a push message.
     fn hear(&self, reply: &Reply) -> Result<()> {
         let mut reader = reply.reader();
         let count = match reader.part() {
@@ -266,7 +267,7 @@ impl Listener {
         listener.into_iter().for_each(Waker::wake);
     }
 
-    /// The server's answer to what it was told first of what it has not answered.
+    /// Handles the reply to the oldest request without a reply.
     fn take_answer(&self, answer: Answer<'_>) {
         let mut state = self.shared.lock();
         let answered = state.orders.answer(answer);

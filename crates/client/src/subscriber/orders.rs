@@ -15,10 +15,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Names that the server was not told of, or has not answered. More are refused.
+/// The maximum number of names without a reply, sent or not. Further ones are rejected.
 const UNANSWERED_MAX: usize = 1 << 20;
 
-/// What is listened to.
+/// The kind of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
     Channel,
@@ -44,33 +44,33 @@ pub(super) struct Order {
     way: Way,
     name: Bytes,
     ends: bool,
-    /// Whose it is; nobody's if it is repeated on a new connection.
+    /// The call that made the request; `None` if it is repeated on a new connection.
     call: Option<u64>,
 }
 
-/// What the server was told and has not answered.
+/// A request that was sent and has no reply yet.
 #[derive(Debug)]
 pub(super) enum Asked {
     Order(Order),
     Ping,
 }
 
-/// What the server says to it.
+/// The server's reply to it.
 pub(super) enum Answer<'a> {
     Confirmed { kind: &'a [u8], name: &'a [u8] },
     Refused(Error),
     Pong,
 }
 
-/// What has come of an answer.
+/// The effect of a reply.
 #[derive(Default)]
 pub(super) struct Answered {
     pub(super) waker: Option<Waker>,
-    /// What was listened to and is not any more, and why.
+    /// The subscription that has ended, and why.
     pub(super) refused: Option<(Bytes, Error)>,
 }
 
-/// Somebody waits until all of his orders are answered.
+/// A caller that waits until all of its requests have replies.
 #[derive(Debug)]
 struct Call {
     left: usize,
@@ -82,7 +82,7 @@ struct Call {
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     wanted: BTreeSet<(Way, Bytes)>,
-    /// To be told, in order.
+    /// Requests that are not sent yet, in order.
     queued: VecDeque<Order>,
     asked: VecDeque<Asked>,
     calls: BTreeMap<u64, Call>,
@@ -90,10 +90,10 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Writes what the server is to be told.
+    /// Writes the requests to send.
     pub(super) fn ask(&mut self, out: &mut Vec<u8>) {
         for order in self.queued.drain(..) {
-            // One each: sharded channels of one command have to be of one slot.
+            // One command for each name: all sharded channels of one command must be in one slot.
             let mut request = Request::new(order.way.command(order.ends), Traits::default());
             request.arg(&order.name);
             request.encode(out);
@@ -109,12 +109,12 @@ impl Orders {
         self.queued.is_empty() && !self.asked.iter().any(|asked| matches!(asked, Asked::Order(_)))
     }
 
-    /// Whether this is listened to, or is to be.
+    /// Reports whether this subscription exists or is requested.
     pub(super) fn are_for(&self, way: Way, name: &[u8]) -> bool {
         self.wanted.contains(&(way, Bytes::copy_from_slice(name)))
     }
 
-    /// On a new connection all that is wanted is told, and then again what was not answered.
+    /// On a new connection, requests all wanted subscriptions first, and then again the requests without a reply.
     pub(super) fn begin_anew(&mut self) {
         let unanswered = self.asked.drain(..).filter_map(|asked| match asked {
             Asked::Order(order) => Some(order),
@@ -130,7 +130,7 @@ impl Orders {
             .collect();
     }
 
-    /// The answer to the first that was not answered.
+    /// Handles the reply to the first request without one.
     pub(super) fn answer(&mut self, answer: Answer<'_>) -> Answered {
         let is_its = match (self.asked.front(), &answer) {
             (Some(Asked::Ping), answer) => !matches!(answer, Answer::Confirmed { .. }),
@@ -141,7 +141,7 @@ impl Orders {
             (Some(Asked::Order(_)), answer) => matches!(answer, Answer::Refused(_)),
             (None, _) => false,
         };
-        // What a server says of itself, as that a slot is no longer its own, answers nothing.
+        // A message that the server sends unprompted, for example when a slot has moved, is not a reply.
         let true = is_its else { return Answered::default() };
         let Some(Asked::Order(order)) = self.asked.pop_front() else { return Answered::default() };
         let error = if let Answer::Refused(error) = answer { Some(error) } else { None };
@@ -160,12 +160,12 @@ impl Orders {
         Answered { waker: (call.left == 0).then(|| call.waker.clone()), refused: None }
     }
 
-    /// When the time of the first is over.
+    /// The earliest time limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.calls.values().filter(|call| call.left > 0).filter_map(|call| call.until).min()
     }
 
-    /// Answers those whose time is over. Whom to wake.
+    /// Returns errors to calls that have timed out. Returns the wakers to wake.
     #[must_use]
     pub(super) fn expire(&mut self, now: Instant) -> Vec<Waker> {
         let is_over = |call: &&mut Call| call.left > 0 && call.until.is_some_and(|end| end <= now);
@@ -178,7 +178,7 @@ impl Orders {
         .collect()
     }
 
-    /// Of all who wait.
+    /// The wakers of all waiting callers.
     pub(super) fn wakers(&self) -> Vec<Waker> {
         self.calls.values().map(|call| call.waker.clone()).collect()
     }
@@ -217,7 +217,7 @@ struct New {
 ///
 /// The error is the first rejection of the server, [`Kind::Timeout`], [`Kind::Closed`], or [`Kind::Overloaded`] if a
 /// million names are waiting.
-#[must_use = "nothing is told to the server unless it is awaited or waited for"]
+#[must_use = "nothing is sent unless it is awaited or waited for"]
 #[derive(Debug)]
 pub struct Confirmation<'a> {
     shared: &'a Shared,
@@ -275,7 +275,7 @@ impl Future for Confirmation<'_> {
             state.orders.add(&this.new, until, cx.waker())
         });
         let Some(call) = state.orders.calls.get_mut(&number) else {
-            return Poll::Ready(Err(Error::new(Kind::Invalid, "polled after it was done")));
+            return Poll::Ready(Err(Error::new(Kind::Invalid, "polled after it had completed")));
         };
         if call.left > 0 {
             call.waker.clone_from(cx.waker());
@@ -294,7 +294,7 @@ impl Future for Confirmation<'_> {
 impl Drop for Confirmation<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.call {
-            // The answers are nobody's.
+            // Later replies belong to no call.
             self.shared.lock().orders.calls.remove(&call);
         }
     }

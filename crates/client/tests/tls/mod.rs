@@ -36,7 +36,7 @@ fn refusal(builder: Builder) -> String {
     assert!(may_be.contains(&error.kind()), "{error:?}");
     // A TLS error is not reported as a network error.
     let text = error.to_string();
-    let is_tls = text.contains("TLS: ") && !text.contains("cut without a notice");
+    let is_tls = text.contains("TLS: ") && !text.contains("ended without close_notify");
     assert_eq!(error.kind() == Kind::Tls, is_tls && error.kind() != Kind::Invalid, "{error:?}");
     assert!(error.kind() != Kind::Tls || std::error::Error::source(&error).is_some(), "{error:?}");
     error.to_string()
@@ -317,7 +317,7 @@ fn a_cut_is_told_from_an_end_and_a_late_reply_from_none() {
             link.cut(Cut::End);
             let error = session.get::<i64>("k").await.unwrap_err();
             assert_eq!(error.kind(), Kind::Disconnected);
-            assert!(error.to_string().contains("cut without a notice"), "{error}");
+            assert!(error.to_string().contains("ended without close_notify"), "{error}");
             // The lanes have others by then.
             assert_eq!(db.get("k").await.unwrap(), Some(1));
         });

@@ -53,7 +53,7 @@ pub mod flag {
     pub const USER_CHANGED: u32 = 1 << 17;
     /// It waits within SHUTDOWN: it gets a reply only if the server does not exit.
     pub const AWAITS_END: u32 = 1 << 18;
-    /// It is another node of the cluster, which sends messages on.
+    /// It is another node of the cluster, which forwards messages.
     pub const CLUSTER_PEER: u32 = 1 << 19;
 }
 

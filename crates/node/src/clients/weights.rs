@@ -68,13 +68,13 @@ type Classes = [Vec<Arc<ClientRecord>>; CLASSES];
 /// One worker's clients.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Scale {
+struct WorkerWeights {
     classes: Mutex<Classes>,
     total: AtomicI64,
     evictable: AtomicI64,
 }
 
-impl Scale {
+impl WorkerWeights {
     fn lock(&self) -> MutexGuard<'_, Classes> {
         self.classes.lock().even_poisoned()
     }
@@ -121,7 +121,7 @@ impl Scale {
 /// All clients by size.
 #[derive(Debug)]
 pub struct Weights {
-    workers: Box<[Scale]>,
+    workers: Box<[WorkerWeights]>,
     of: WeightOf,
     /// Flags of clients that are exempt from eviction.
     spared: u32,
@@ -143,7 +143,7 @@ impl Weights {
     }
 
     fn new(workers: usize, of: WeightOf, spared: u32) -> Weights {
-        Weights { workers: (0..workers).map(|_| Scale::default()).collect(), of, spared }
+        Weights { workers: (0..workers).map(|_| WorkerWeights::default()).collect(), of, spared }
     }
 
     /// Bytes of all clients. O(workers).
@@ -177,7 +177,7 @@ impl Weights {
     /// Takes one of the largest clients out of those that may be evicted, to be killed; returns it
     /// and its bytes. O(workers x classes).
     pub fn take_largest(&self) -> Option<(Arc<ClientRecord>, u64)> {
-        let highest = |own: &Scale| own.lock().iter().rposition(|list| !list.is_empty());
+        let highest = |own: &WorkerWeights| own.lock().iter().rposition(|list| !list.is_empty());
         let own = self.workers.iter().max_by_key(|own| highest(own))?;
         let mut classes = own.lock();
         let record = classes.iter().rev().find_map(|list| list.last()).cloned()?;

@@ -16,7 +16,7 @@
 //! | `deferred` | changes that transactions and scripts request |
 //! | `switch` | requests for planned switches |
 //!
-//! The topology document is the only truth about slots and roles. The topology thread of the server follows it
+//! The topology document is the only source of truth for slots and roles. The topology thread of the server follows it
 //! and installs each version while all workers are quiesced, so that no two workers act by different versions.
 
 mod deferred;
@@ -74,9 +74,10 @@ impl Cluster {
 #[derive(Debug)]
 pub struct ClusterState {
     in_force: ArcSwap<InForce>,
-    /// Replacements of `in_force` happen one after another.
+    /// Serializes replacements of `in_force`.
     replacing: Mutex<()>,
-    /// Counts installations. A worker whose copy has another number takes the new one before its next command.
+    /// Counts installations. A worker whose copy has another number switches to the new version before its next
+    /// command.
     generation: AtomicU64,
     /// The lease deadline in milliseconds of [`boot_ms`]: from then on this node serves nothing.
     deadline_ms: AtomicU64,
@@ -95,7 +96,7 @@ pub struct ClusterState {
     coordinator_contact_ms: AtomicU64,
 }
 
-/// How far this node is in contact with the coordinator.
+/// The state of this node's contact with the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CoordinatorState {
@@ -170,7 +171,7 @@ impl ClusterState {
         }
     }
 
-    /// This run of this node. CLUSTER RESET HARD changes the id of the node.
+    /// The id of this run of this node. CLUSTER RESET HARD changes the id of the node.
     #[must_use]
     pub fn run(&self) -> NodeRun {
         self.in_force.load().own.run()
@@ -189,8 +190,8 @@ impl ClusterState {
         self.replace(before.next(before.own.clone(), topology));
     }
 
-    /// Takes over which members have failed. The caller has quiesced all other workers, so that no script sees the
-    /// cluster go down between two of its commands. O(slots + shards).
+    /// Sets the members that have failed. The caller has quiesced all other workers, so that no script sees the cluster
+    /// go down between two of its commands. O(slots + shards).
     pub fn set_failed(&self, failed: BTreeSet<NodeId>) {
         let _replacing = self.replacing.lock().even_poisoned();
         let before = self.in_force();
@@ -202,7 +203,7 @@ impl ClusterState {
     }
 
     /// Changes this node's registration. The caller has quiesced all other workers if the id changes. Returns true if
-    /// the registration is another now. O(slots + shards).
+    /// the registration has changed. O(slots + shards).
     pub fn change_own(&self, change: impl FnOnce(&mut Registration)) -> bool {
         let _replacing = self.replacing.lock().even_poisoned();
         let before = self.in_force();
@@ -329,7 +330,7 @@ impl ClusterState {
     }
 }
 
-/// Milliseconds of `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+/// Milliseconds of `CLOCK_BOOTTIME`, which continues while the machine is suspended.
 #[must_use]
 pub fn boot_ms() -> u64 {
     let time = clock_gettime(ClockId::Boottime);

@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// How often the threads see that the server shuts down.
+/// How often the threads check whether the server is shutting down.
 const SLICE: Duration = Duration::from_millis(200);
 /// How long a connection attempt and a write may take. Messages to this node wait meanwhile.
 const IO_TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// The option of REPLCONF by which a node introduces a connection: its PUBLISH and SPUBLISH are not sent on.
+/// The option of REPLCONF with which a node introduces a connection: its PUBLISH and SPUBLISH are not forwarded.
 pub const PEER_OPTION: &str = "brisk-peer";
 
 /// Starts the thread that distributes messages.
@@ -139,7 +139,7 @@ struct Sender {
     state: &'static ClusterState,
     node: NodeId,
     queue: Arc<PeerQueue>,
-    /// The connection, and the address that it has.
+    /// The connection and its address.
     wire: Option<(Wire, Member)>,
 }
 

@@ -12,10 +12,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Condvar, Mutex};
 
-/// The option of REPLCONF by which a replica requests a switch from its primary.
+/// The option of REPLCONF with which a replica requests a switch from its primary.
 pub const SWITCH_OPTION: &str = "brisk-switch";
 
-/// The value of that option by which a former primary has the new one read the topology at once.
+/// The value of that option with which a former primary makes the new one read the topology at once.
 pub const LOOK_VALUE: &str = "look";
 
 /// A replica wants to be the primary of its shard. The text form is `shard:term:run`.
@@ -55,7 +55,7 @@ pub enum SwitchRequest {
     TakeOver,
     /// This primary hands over to a replica that requested it.
     HandOver(HandoverRequest),
-    /// This primary hands over to any replica, since it shuts down at this time, in Unix ms, at the latest.
+    /// This primary hands over to any replica, since it shuts down no later than this time, in Unix ms.
     Depart { until_ms: u64 },
     /// This node reads the topology: it has become a primary.
     Look,
@@ -106,7 +106,7 @@ impl PlannedSwitches {
         self.changed.notify_all();
     }
 
-    /// Waits for a request. `None` if the server ends.
+    /// Waits for a request. `None` if the server shuts down.
     pub fn next(&self) -> Option<SwitchRequest> {
         let mut state = self.state.lock().even_poisoned();
         loop {
@@ -123,7 +123,7 @@ impl PlannedSwitches {
         }
     }
 
-    /// Ends the wait for requests for good.
+    /// Ends the wait for requests permanently.
     pub fn stop(&self) {
         self.state.lock().even_poisoned().is_stopped = true;
         self.changed.notify_all();
@@ -137,14 +137,14 @@ impl PlannedSwitches {
     /// Notes the end of the switch before a shutdown.
     pub fn end_departure(&self, has_handed_over: bool) {
         let mut state = self.state.lock().even_poisoned();
-        // Another shutdown may have been requested after this one was called off.
+        // Another shutdown may have been requested after this one was cancelled.
         if state.departure == Departure::InProgress && state.departs_until_ms.is_none() {
             state.departure =
                 if has_handed_over { Departure::HandedOver } else { Departure::Failed };
         }
     }
 
-    /// The shutdown was called off: its switch does not begin.
+    /// The shutdown was cancelled: its switch does not begin.
     pub fn call_departure_off(&self) {
         let mut state = self.state.lock().even_poisoned();
         (state.departs_until_ms, state.departure) = (None, Departure::None);
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(switches.next(), Some(SwitchRequest::Depart { until_ms: 5 }));
         assert_eq!(switches.next(), Some(SwitchRequest::TakeOver));
         switches.call_departure_off();
-        // The end of the former switch says nothing about the next shutdown.
+        // The result of the previous switch says nothing about the next shutdown.
         switches.request(SwitchRequest::Depart { until_ms: 9 });
         switches.end_departure(true);
         assert_eq!(switches.departure(), Departure::InProgress);

@@ -43,7 +43,7 @@ impl WorkerCluster {
         WorkerCluster { installed: state.map(copy) }
     }
 
-    /// Takes changed settings over.
+    /// Applies changed settings.
     pub(crate) fn take_config(&mut self, config: &Config) {
         if let Some(copy) = &mut self.installed {
             copy.route_state = route_state(config, copy.route_state.is_fenced);
@@ -84,7 +84,7 @@ impl WorkerCluster {
         self.installed.as_ref().is_some_and(|copy| copy.state.is_fenced())
     }
 
-    /// Takes a newer version over; false if there is none.
+    /// Switches to a newer version; false if there is none.
     #[inline]
     pub(crate) fn takes_newer(&mut self) -> bool {
         match &mut self.installed {
@@ -178,7 +178,7 @@ impl WorkerCluster {
 }
 
 impl Installed {
-    /// Takes a newer version over. A version is installed while this worker is between two commands.
+    /// Switches to a newer version. A version is installed while this worker is between two commands.
     #[inline]
     fn refresh(&mut self) {
         let generation = self.state.generation();

@@ -58,7 +58,7 @@ pub trait TopologyWriter: Debug + Send + Sync {
 
 /// Reports the status of this node to other nodes.
 pub trait StatusReporter: Debug + Send + Sync {
-    /// The present status as JSON. Does not wait.
+    /// The current status as JSON. Does not wait.
     fn status(&self) -> Vec<u8>;
 
     /// Reports whether the dataset of this replica is a full copy of its shard's: one has ended, and no later one has

@@ -1,4 +1,4 @@
-//! How long each command took, and what is shown of the commands that a worker runs.
+//! How long each command took, and how commands are shown in logs and to monitors.
 //!
 //! A command is charged for the time since the last one ended, so that one reading of the clock per command
 //! is enough. Work between two commands restarts the measurement.
@@ -28,7 +28,7 @@ pub struct CommandAccounting {
     ran: u64,
     last_row: u32,
     latency_tracking: bool,
-    /// Arguments of the present server command that must not be shown: passwords.
+    /// Arguments of the current server command that must not be shown: passwords.
     redacted: Vec<usize>,
 }
 
@@ -137,7 +137,7 @@ impl CommandAccounting {
         ns >= self.slow_ns
     }
 
-    /// Hides argument `index` of the present command wherever the command is shown.
+    /// Hides argument `index` of the current command wherever the command is shown.
     pub fn redact(&mut self, index: usize) {
         self.redacted.push(index);
     }

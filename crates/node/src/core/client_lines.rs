@@ -21,13 +21,13 @@ use std::sync::atomic::Ordering;
 const LINE_BYTES: usize = 384;
 
 /// Values that are known of the caller only.
-struct Own {
+struct CallerValues {
     id: u64,
-    /// Bytes of the arguments of the present command.
+    /// Bytes of the arguments of the current command.
     words_bytes: u64,
-    /// Bytes of replies made in this turn, without the present reply.
+    /// Bytes of replies made in this turn, without the current reply.
     reply_bytes: u64,
-    /// The session's totals, including earlier commands of this turn but not the present command.
+    /// The session's totals, including earlier commands of this turn but not the current command.
     traffic: Traffic,
 }
 
@@ -37,7 +37,7 @@ pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option
     let record = &session.record;
     let last = record.last_command.load(Ordering::Relaxed) as usize;
     let row = command.or_else(|| core.shared.table.all().find(|row| row.id == last));
-    let own = Own::new(core, session, args, 0);
+    let own = CallerValues::new(core, session, args, 0);
     one_line(core, record, Some(&own), row.map_or("NULL", Row::full_name))
 }
 
@@ -46,7 +46,12 @@ pub fn describe_at_rest(core: &Core, record: &ClientRecord, command: &str) -> St
     one_line(core, record, None, command)
 }
 
-fn one_line(core: &Core, record: &ClientRecord, own: Option<&Own>, command: &str) -> String {
+fn one_line(
+    core: &Core,
+    record: &ClientRecord,
+    own: Option<&CallerValues>,
+    command: &str,
+) -> String {
     let mut text = Text::with_capacity(LINE_BYTES);
     line(&mut text, record, own, core.env.now().0, command);
     let mut text = text.done();
@@ -54,11 +59,11 @@ fn one_line(core: &Core, record: &ClientRecord, own: Option<&Own>, command: &str
     text
 }
 
-impl Own {
-    fn new(core: &Core, session: &Session, args: &Args<'_>, reply_bytes: u64) -> Own {
+impl CallerValues {
+    fn new(core: &Core, session: &Session, args: &Args<'_>, reply_bytes: u64) -> CallerValues {
         let mut traffic = session.accounting.traffic();
         traffic.commands += core.accounting.ran();
-        Own {
+        CallerValues {
             id: session.id(),
             traffic,
             words_bytes: args.arguments().map(|word| word.len() as u64).sum(),
@@ -69,7 +74,7 @@ impl Own {
 
 /// Writes the lines.
 pub struct Writer {
-    own: Own,
+    own: CallerValues,
     now_ms: u64,
     /// Names of commands by row id.
     commands: Vec<Cow<'static, str>>,
@@ -88,7 +93,7 @@ impl Writer {
         }
         record.last_active_ms.store(call.core.env.now().0, Ordering::Relaxed);
         Writer {
-            own: Own::new(call.core, call.session, args, call.reply.buffer().len() as u64),
+            own: CallerValues::new(call.core, call.session, args, call.reply.buffer().len() as u64),
             now_ms: call.core.env.now().0,
             commands,
         }
@@ -107,7 +112,13 @@ impl Writer {
 }
 
 /// Writes one line. `own` holds the values that are known of the caller only.
-fn line(text: &mut Text, record: &ClientRecord, own: Option<&Own>, now_ms: u64, command: &str) {
+fn line(
+    text: &mut Text,
+    record: &ClientRecord,
+    own: Option<&CallerValues>,
+    now_ms: u64,
+    command: &str,
+) {
     let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     let capacity = published(&record.query_capacity);
     // The request that is being executed is in no buffer of the session.

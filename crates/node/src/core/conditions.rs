@@ -36,7 +36,7 @@ pub enum Condition {
     Stale = 1 << 10,
     /// This server is a replica, and some client can be redirected to its primary.
     Redirect = 1 << 11,
-    /// Another dataset of the same history is being loaded and will replace the present one, which
+    /// Another dataset of the same history is being loaded and will replace the current one, which
     /// is served meanwhile.
     AsyncLoading = 1 << 12,
 }
@@ -142,7 +142,7 @@ impl Conditions {
         self.has(Condition::Loading)
     }
 
-    /// Reports whether another dataset is being loaded while the present one is served.
+    /// Reports whether another dataset is being loaded while the current one is served.
     pub fn is_loading_async(&self) -> bool {
         self.has(Condition::AsyncLoading)
     }

@@ -1,4 +1,4 @@
-//! Behaviour that DEBUG switches off or changes, for tests.
+//! Behavior that DEBUG switches off or changes, for tests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

@@ -95,7 +95,7 @@ impl Input {
         self.missing = missing;
     }
 
-    /// Adds bytes that arrived. Amortised O(new bytes).
+    /// Adds bytes that arrived. Amortized O(new bytes).
     pub fn append(&mut self, new: &[u8]) {
         self.missing = self.missing.saturating_sub(new.len());
         self.keep(new);

@@ -38,7 +38,7 @@ pub enum Message {
     Synchronise,
     /// This session wants a line for each command from now on.
     Monitor(Token),
-    /// Accept on these listeners instead of the present ones of the same purpose.
+    /// Accept on these listeners instead of the current ones of the same purpose.
     Listen(Replacement),
     /// Probe idle connections that are accepted from now on after this many seconds.
     Keepalive(u32),

@@ -41,8 +41,8 @@ impl MemoryLimit {
         self.budget_ns = eviction_budget_ns(config.memory.maxmemory_eviction_tenacity);
     }
 
-    /// Reports whether so much memory is used that it is worth knowing how much is about to be freed.
-    /// Output that clients have not read does not count, up to `unread_max`.
+    /// Reports whether memory is so close to the limit that bytes which are about to be freed must be counted. Output
+    /// that clients have not read does not count, up to `unread_max`.
     pub(super) fn is_near(&self, unread_max: u64) -> bool {
         self.max != 0 && brisk_observe::memory::above(self.max / 4 * 3, unread_max) > 0
     }

@@ -19,7 +19,7 @@
 //! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
 //! | `oom` | `oom-score-adj`: which process the kernel ends first when memory runs out |
-//! | `debug_switches` | behaviour that DEBUG switches off, for tests |
+//! | `debug_switches` | behavior that DEBUG switches off, for tests |
 
 pub mod accounting;
 pub mod background;

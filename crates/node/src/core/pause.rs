@@ -3,7 +3,7 @@
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::{Mutex, MutexGuard};
 
-/// The commands that wait.
+/// The commands that wait during a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Paused {
     Writes,

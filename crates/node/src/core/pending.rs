@@ -5,10 +5,10 @@ use brisk_reactor::Token;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Work for a worker after the present command, or at the end of the round.
+/// Work for a worker after the current command, or at the end of the round.
 #[derive(Debug, Default)]
 pub struct PendingWork {
-    /// Sessions to close after the present command.
+    /// Sessions to close after the current command.
     closes: Vec<Token>,
     /// Replies for sessions of this worker whose commands waited.
     deliveries: VecDeque<Delivery>,
@@ -19,7 +19,7 @@ pub struct PendingWork {
 }
 
 impl PendingWork {
-    /// Closes the connection of a session after the present command.
+    /// Closes the connection of a session after the current command.
     pub fn close(&mut self, token: Token) {
         self.closes.push(token);
     }

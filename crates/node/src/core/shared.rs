@@ -188,7 +188,7 @@ impl Shared {
         }
     }
 
-    /// Sets the phase of an upstream if the present generation is still `generation`. Returns true
+    /// Sets the phase of an upstream if the current generation is still `generation`. Returns true
     /// if so.
     pub fn enter_phase(
         &self,
@@ -287,7 +287,7 @@ impl Shared {
         garbage.saturating_add(self.replication.passing_bytes()).saturating_add(unwritten)
     }
 
-    /// The present meaning of rules about permissions.
+    /// The current meaning of rules about permissions.
     pub fn vocabulary(&self) -> Vocabulary<'static> {
         let channels = self.config().security.acl_pubsub_default;
         Vocabulary { table: self.table, channels }

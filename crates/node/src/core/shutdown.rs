@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! SIGTERM ── scheduled ──┐
-//!                        ├─ waits for replicas ── saved, synchronised ── is requested ── process exits
+//!                        ├─ waits for replicas ── saved, synchronized ── is requested ── process exits
 //! SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
 //!                                 └─ called off
 //! ```

@@ -175,8 +175,8 @@ pub fn refusal() -> CommandError {
     CommandError::text("ERR Errors trying to SHUTDOWN. Check logs.")
 }
 
-/// Shuts the server down after replicas have caught up or the time is over. If that fails, the shutdown
-/// is cancelled.
+/// Shuts the server down after replicas have caught up or the timeout has passed. If that fails, the shutdown is
+/// cancelled.
 fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     let called_off = || !core.shared.process.shutdown.is_planned();
     let ended = end(core, how, called_off);
@@ -191,9 +191,8 @@ fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.conditions.is_busy() && !shared.conditions.is_loading() && saves(&shared.config(), how)
 }
 
-/// As [`has_caught_up`], and what replicas have acknowledged includes the last effects of a slow script that
-/// has ended in the meantime. When no slow script is running, nothing more is written; a script that continues
-/// is cut off.
+/// Like [`has_caught_up`], including the last effects of a slow script that has ended in the meantime. When no slow
+/// script is running, nothing more is written; a script that still runs is cut off.
 fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
     if !has_caught_up(core, requests) {
         return false;

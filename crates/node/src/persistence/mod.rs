@@ -17,7 +17,7 @@
 //! | `disk` | the file system calls, so that tests can make them fail |
 //! | `simulated` | for tests: a disk that fails and loses power |
 //! | `ending` | the snapshot before the process ends |
-//! | `state` | the state of all that for INFO and LASTSAVE |
+//! | `state` | the state of persistence, for INFO and LASTSAVE |
 
 pub mod aof;
 pub mod bgsave;

@@ -3,9 +3,8 @@
 //! ```text
 //! create temporary ── write ── sync ── rename over the old one ── sync the directory
 //! ```
-//! The old file stays until the new one is complete and on the disk. Whatever fails, and whenever
-//! the process ends, there is one complete file of the name. A temporary file is removed after a
-//! failure.
+//! The old file stays until the new one is complete and on the disk. After any failure or exit of the process, there is
+//! one complete file of the name. A temporary file is removed after a failure.
 
 use super::disk::Disk;
 use brisk_config::os_reason;
@@ -158,7 +157,7 @@ mod tests {
             disk.fail_at(call);
             let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");
-            // After the rename the new file is present, but not durable across a power failure.
+            // After the rename the new file exists, but is not durable across a power failure.
             let expected = if call < 4 { OLD } else { NEW };
             assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
             disk.repair();

@@ -6,7 +6,7 @@ use crate::persistence::aof::state::{Aof, Level};
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
 
-/// The request by which a replica acknowledges its offset at once.
+/// The request that makes a replica acknowledge its offset at once.
 pub const GETACK_REQUEST: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
 /// The most replicas that replies of a client can wait for.
@@ -107,7 +107,7 @@ pub struct AckWait {
     pub wanted: AckCondition,
 }
 
-/// The present state of a wait.
+/// The current state of a wait.
 struct Reached {
     local: bool,
     replicas: u64,
@@ -148,7 +148,7 @@ impl AckWait {
         }
     }
 
-    /// Replies with the present state, whether the condition is met or not. O(replicas).
+    /// Replies with the current state, whether the condition is met or not. O(replicas).
     pub fn answer(&self, replication: &Replication, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
         if let AckCondition::Comparison(_) = self.wanted {
             return replication.comparison.answer(reply);

@@ -91,7 +91,7 @@ impl Backlog {
         (self.first()..=self.end).contains(&place)
     }
 
-    /// Appends whole transactions. Amortised O(bytes).
+    /// Appends whole transactions. Amortized O(bytes).
     pub(super) fn append(&mut self, added: &[u8]) {
         self.bytes += added.len() as u64;
         if let Some(tail) = self.blocks.back_mut()

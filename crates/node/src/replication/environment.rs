@@ -40,7 +40,7 @@ pub trait Environment: Send + Sync {
     /// The system has no thread.
     fn spawn(&self, name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-    /// Pauses the present thread, for about this time.
+    /// Pauses the current thread, for about this time.
     fn sleep(&self, time: Duration);
 
     /// Waits until `condition` returns true, but no longer than `timeout`. Returns its last result.

@@ -96,7 +96,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     progress.leave();
     progress.set_stage(ReplicaStage::Online);
     session.record.set(flag::SYNCHRONISES, false);
-    // The time of its silence counts from here.
+    // Its silence is measured from here.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.replicas.note_online(&session.record, now_ms);

@@ -60,7 +60,7 @@ pub struct ReplicationIds {
     pub former: Option<FormerHistory>,
 }
 
-/// A history with which the present one shares its beginning.
+/// A history with which the current one shares its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerHistory {
     pub id: String,
@@ -129,8 +129,7 @@ impl History {
         ids.former = Some(FormerHistory { id: former, end });
     }
 
-    /// Takes over another history. Its `offset` is at `place` in this server's stream. All other workers are
-    /// quiesced.
+    /// Adopts another history. Its `offset` is at `place` in this server's stream. All other workers are quiesced.
     pub fn adopt(&self, ids: ReplicationIds, offset: Offset, place: Ticket) {
         *self.ids.lock().even_poisoned() = ids;
         let shift = offset.get().cast_signed().saturating_sub_unsigned(place.0);

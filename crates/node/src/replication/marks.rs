@@ -29,7 +29,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Notes that the bytes from this position on are new. Amortised O(1).
+    /// Notes that the bytes from this position on are new. Amortized O(1).
     pub(super) fn note(&mut self, from: u64, now_ms: u64) {
         // A clock that was set back adds a mark as well.
         if self.marks.back().is_some_and(|(_, last_ms)| now_ms.abs_diff(*last_ms) < self.apart_ms) {

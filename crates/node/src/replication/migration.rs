@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Maximum length of a reply; an error is one line, with some arguments of the request at most.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Upper bound of the time of a step, whatever the request says: a year.
+/// Upper bound of the time of a step, even if the request allows more: a year.
 const STEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Transfers values to another server: see [`brisk_engine::transfer::TransferFn`].
@@ -51,7 +51,7 @@ fn hand_over(
         }
     }
     let mut answers = BufReader::new(socket);
-    // The first error is reported, whatever the later replies are.
+    // The first error is reported, regardless of later replies.
     let mut refused = None;
     for _ in &preface {
         refused = refused.or(answer(&mut answers)?);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `history` | the ids of the stream, and its offsets |
 //! | `stream` | the changes of all workers in one order, kept for replicas |
-//! | `replicas` | the replicas of this server, and what they have acknowledged |
+//! | `replicas` | the replicas of this server, and their acknowledgements |
 //! | `snapshots` | the snapshot for replicas that is being written |
 //! | `backlog` | the latest part of the stream, held once for all replicas |
 //! | `marks` | the times at which parts of the stream were appended |
@@ -112,7 +112,7 @@ impl Replication {
         }
     }
 
-    /// Takes over changed settings.
+    /// Applies changed settings.
     pub fn adopt(&self, config: &Config) {
         self.stream.set_backlog_bytes(config.replication.repl_backlog_size);
         let limit = config.clients.output_limits[ClientClass::Replica as usize];

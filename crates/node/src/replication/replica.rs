@@ -156,7 +156,7 @@ impl ReplicaSession {
         self.has_reply = has_reply;
     }
 
-    /// Reports once whether the present reply is the one after which the stream follows.
+    /// Reports once whether the current reply is the one after which the stream follows.
     pub fn take_has_reply(&mut self) -> bool {
         std::mem::take(&mut self.has_reply)
     }
@@ -224,7 +224,7 @@ pub struct ReplicaProgress {
     sent: AtomicU64,
     /// The stream follows only after it has acknowledged its snapshot, which ended with a mark.
     awaits_ack: AtomicBool,
-    /// It has not caught up since its full synchronisation began, or since it resumed in the spill file. Its
+    /// It has not caught up since its full synchronization began, or since it resumed in the spill file. Its
     /// missing bytes count for no limit as long as they may spill to a file.
     catches_up: AtomicBool,
     /// Its snapshot, and its number among the replicas of that.

@@ -1,4 +1,4 @@
-//! The replicas of this server: the sessions that follow its stream, and what they have acknowledged.
+//! The replicas of this server: the sessions that follow its stream, and their acknowledgements.
 //!
 //! A thread that needs the lock of the list and that of the stream takes that of the list first.
 
@@ -173,7 +173,7 @@ impl Replicas {
         self.ack_epoch.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The present epoch of acknowledgements.
+    /// The current epoch of acknowledgements.
     #[inline]
     pub fn ack_epoch(&self) -> u64 {
         self.ack_epoch.load(Ordering::Relaxed)
@@ -307,7 +307,7 @@ fn find<'l>(list: &'l mut [ReplicaHandle], client: &ClientRecord) -> Option<&'l 
     list.iter_mut().find(|replica| replica.client.id == client.id)
 }
 
-/// True if a replica has not caught up since its full synchronisation began, or since it resumed in the file.
+/// True if a replica has not caught up since its full synchronization began, or since it resumed in the file.
 pub(super) fn has_catching_up(list: &[ReplicaHandle]) -> bool {
     list.iter().any(|replica| replica.progress.catches_up())
 }

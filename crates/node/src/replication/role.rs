@@ -37,7 +37,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     core.refresh_config();
 }
 
-/// Makes this server a primary with its present dataset. Replicas of the same former primary can continue
+/// Makes this server a primary with its current dataset. Replicas of the same former primary can continue
 /// with it.
 pub fn become_primary(core: &mut Core) {
     let shared = core.shared;
@@ -80,8 +80,8 @@ fn unblock_all(shared: &Shared) {
     }
 }
 
-/// Takes over the history of a dataset that was loaded when the server started. A replica can continue from its
-/// offset, and so can the replicas of a primary. Those receive the keys that were left out: `gone`.
+/// Adopts the history of a dataset that was loaded when the server started. A replica can continue from its offset, and
+/// so can the replicas of a primary. Those receive the keys that were left out: `gone`.
 pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();

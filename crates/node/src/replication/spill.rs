@@ -1,4 +1,4 @@
-//! The oldest part of the stream in a file, for replicas whose full synchronisation is in progress.
+//! The oldest part of the stream in a file, for replicas whose full synchronization is in progress.
 //!
 //! ```text
 //!   |---------- in the file ----------|-- block --|-- block --|-- block --|-- block --|

@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 64 << 30;
 const FREE_BYTES: u64 = 1 << 30;
 const FREE_SHARE: u64 = 20;
 
-/// Starts the thread if replicas are being synchronised and it does not run.
+/// Starts the thread if replicas are being synchronized and it does not run.
 pub fn begin_if_due(shared: &'static Shared) {
     let replication = &shared.replication;
     let stream = &replication.stream;

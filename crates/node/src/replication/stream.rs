@@ -55,7 +55,7 @@ struct SpillNumbers {
     file_bytes: AtomicU64,
     /// A thread moves blocks to the file.
     is_running: AtomicBool,
-    /// Writing the file failed, and is not tried again for the present replicas.
+    /// Writing the file failed, and is not tried again for the current replicas.
     has_failed: AtomicBool,
 }
 
@@ -64,7 +64,7 @@ struct StreamState {
     backlog: Backlog,
     /// Times of the backlog, and of what replicas have not acknowledged.
     marks: Marks,
-    /// The part before the backlog, for replicas that are being synchronised, and for those that resume in it.
+    /// The part before the backlog, for replicas that are being synchronized, and for those that resume in it.
     spilled: Option<Spilled>,
     /// The thread that moves blocks there.
     spiller: Option<Thread>,
@@ -155,7 +155,7 @@ impl ReplicationStream {
     }
 
     /// Sets the bytes in memory beyond `repl-backlog-size` at which the stream spills to a file, for replicas
-    /// that are being synchronised.
+    /// that are being synchronized.
     pub fn set_memory_bytes_max(&self, most: u64) {
         self.spill.memory_bytes_max.store(most, Ordering::Relaxed);
     }
@@ -165,7 +165,7 @@ impl ReplicationStream {
         wanted.saturating_add(self.spill.memory_bytes_max.load(Ordering::Relaxed))
     }
 
-    /// Bytes of the stream in a file, for replicas that are being synchronised. O(1).
+    /// Bytes of the stream in a file, for replicas that are being synchronized. O(1).
     pub fn spilled_bytes(&self) -> u64 {
         self.spill.file_bytes.load(Ordering::Relaxed)
     }
@@ -315,7 +315,7 @@ impl ReplicationStream {
     }
 
     /// The number of bytes that a replica lacks, as `client-output-buffer-limit` counts them. For a replica that
-    /// is being synchronised the stream spills to a file if possible, so only bytes in memory beyond
+    /// is being synchronized the stream spills to a file if possible, so only bytes in memory beyond
     /// `repl-backlog-size` count. Called by its worker. O(1).
     pub fn counted_behind(&self, progress: &ReplicaProgress) -> u64 {
         let behind = self.behind(progress);
@@ -333,7 +333,7 @@ impl ReplicationStream {
         behind.min(kept.saturating_sub(self.wanted_bytes.load(Ordering::Relaxed)))
     }
 
-    /// Returns true if replicas are being synchronised and no thread moves blocks to the file yet. The caller
+    /// Returns true if replicas are being synchronized and no thread moves blocks to the file yet. The caller
     /// then has to do it.
     pub(super) fn begin_spilling(&self, replicas: impl FnOnce() -> bool) -> bool {
         !self.spill.has_failed.load(Ordering::Relaxed)
@@ -347,18 +347,18 @@ impl ReplicationStream {
         self.spill.is_running.store(false, Ordering::Release);
     }
 
-    /// Notes that writing the file failed. It is not tried again for the present replicas.
+    /// Notes that writing the file failed. It is not tried again for the current replicas.
     pub(super) fn give_up_spilling(&self) {
         self.spill.has_failed.store(true, Ordering::Relaxed);
     }
 
-    /// Allows the file again, for replicas whose synchronisation begins.
+    /// Allows the file again, for replicas whose synchronization begins.
     pub(super) fn allow_spilling(&self) {
         self.spill.has_failed.store(false, Ordering::Relaxed);
     }
 
     /// The blocks that are to be moved next. `Some(None)` if memory holds no more than it should: the thread
-    /// parks. `None` if no replica is being synchronised. O(blocks moved + replicas).
+    /// parks. `None` if no replica is being synchronized. O(blocks moved + replicas).
     pub(super) fn next_move(&self, replicas: &[ReplicaHandle]) -> Option<Option<Move>> {
         let mut state = self.lock();
         if self.spill.has_failed.load(Ordering::Relaxed) || !has_catching_up(replicas) {

@@ -70,7 +70,7 @@ impl SnapshotTransfer {
         SnapshotTransfer::begun(Some(cut), from, pipe)
     }
 
-    /// A transfer of the present dataset without its keys.
+    /// A transfer of the current dataset without its keys.
     pub fn without_keys(from: u64, pipe: SnapshotPipe) -> SnapshotTransfer {
         SnapshotTransfer::begun(None, from, Some(pipe))
     }

@@ -1,6 +1,6 @@
 //! One request: looked up, checked, run, counted.
 //!
-//! [`dispatch`] is the whole walk. Each step is a function of another file, and none of them returns here.
+//! [`dispatch`] calls all steps in order. Each step is a function in another file.
 
 use crate::core::Core;
 use crate::core::conditions::Condition;

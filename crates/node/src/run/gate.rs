@@ -112,7 +112,7 @@ fn concerns(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
 #[cold]
 pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if session.source.is_replay() {
-        // It has been executed once and is repeated, whatever rules apply now.
+        // It was executed before and is repeated, regardless of the rules in force.
         return Verdict::Pass;
     }
     if session.source.is_primary() {
@@ -479,8 +479,7 @@ fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'
     Verdict::Pass
 }
 
-/// Nothing of the stream is executed while a slow script runs, whatever its keys: the stream has
-/// one order.
+/// Nothing of the stream is executed while a slow script runs, regardless of the keys: the stream has one order.
 fn busy_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.shared.conditions.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }

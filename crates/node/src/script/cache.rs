@@ -159,7 +159,7 @@ impl Scripts {
         scripts
     }
 
-    /// Identifies the present set: it changes with each flush.
+    /// Identifies the current set: it changes with each flush.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

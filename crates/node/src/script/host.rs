@@ -1,4 +1,4 @@
-//! The interpreter's callbacks into the server, through the present run.
+//! The interpreter's callbacks into the server, through the current run.
 
 use super::calls;
 use super::runner::ScriptRunner;

@@ -120,7 +120,7 @@ impl Libraries {
         self.set.load_full()
     }
 
-    /// Identifies the present set.
+    /// Identifies the current set.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

@@ -14,7 +14,7 @@
 //! | `machine` | a worker's interpreters |
 //! | `eval_interpreter` | the one for scripts, and its compiled scripts |
 //! | `function_interpreter` | the one for functions, and its loaded libraries |
-//! | `runner` | the state of the present run |
+//! | `runner` | the state of the current run |
 //! | `host` | the interpreter's callbacks into the server |
 //! | `calls` | a command that a script calls |
 //! | `run` | a script from EVAL to its reply |

@@ -1,4 +1,4 @@
-//! The present run of a worker's interpreters: its state, and the host through which it acts.
+//! The current run of a worker's interpreters: its state, and the host through which it acts.
 
 use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
@@ -39,13 +39,13 @@ pub enum KeysInUse {
 pub struct WorkerScripts {
     /// Where they run.
     pub interpreters: Interpreters,
-    /// The present script may use keys that it did not declare.
+    /// The current script may use keys that it did not declare.
     pub(super) undeclared_keys_allowed: bool,
     /// Set when the script is slow: the keys that are blocked for others.
     pub(super) keys_in_use: Option<KeysInUse>,
     /// A slow script between two slices.
     pub(super) parked: Option<Box<Parked>>,
-    /// The slot of the keys that the command or transaction of the present script has used so far.
+    /// The slot of the keys that the command or transaction of the current script has used so far.
     pub(crate) used_slot: Option<SlotId>,
 }
 
@@ -61,7 +61,7 @@ impl WorkerScripts {
         }
     }
 
-    /// Reports whether the present script is slow.
+    /// Reports whether the current script is slow.
     pub fn is_slow(&self) -> bool {
         self.keys_in_use.is_some()
     }

@@ -1,5 +1,5 @@
 //! Libraries of functions from their source code, which comes with FUNCTION LOAD and RESTORE, a file, or
-//! the primary's dataset: the code is checked, compiled and run, and the library replaces the present one.
+//! the primary's dataset: the code is checked, compiled and run, and the library replaces the current one.
 
 use super::libraries::{Function, Library, Policy};
 use super::machine::error_with;

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Reports whether invalidations must be sent before the present command, and were not sent yet.
+/// Reports whether invalidations must be sent before the current command, and were not sent yet.
 #[cold]
 pub(crate) fn must_precede_command(core: &mut Core) -> bool {
     let any = core.env.hooks.get().contains(Hooks::INVALIDATE);

@@ -66,7 +66,7 @@ pub fn act_again_for(core: &Core, session: &Session, remembers: bool) {
     core.env.set_hooks(Hooks::REMEMBER, remembers);
 }
 
-/// Reports whether the keys that the present session's commands read are remembered.
+/// Reports whether the keys that the current session's commands read are remembered.
 pub fn remembers(core: &Core) -> bool {
     core.env.hooks.get().contains(Hooks::REMEMBER)
 }

@@ -106,7 +106,7 @@ pub struct TrackingSessions {
     clients: HashMap<u64, Token>,
     /// The sessions that track prefixes.
     prefixes: HashMap<Box<[u8]>, HashSet<Token>>,
-    /// The session was sent invalidations before its present request, for keys evicted for it.
+    /// The session was sent invalidations before its current request, for keys evicted for it.
     sent_before_request: bool,
 }
 
@@ -151,7 +151,7 @@ impl TrackingSessions {
         self.prefixes.get(prefix).into_iter().flatten().copied().collect()
     }
 
-    /// Reports whether the session must be sent invalidations before its present request. This is true
+    /// Reports whether the session must be sent invalidations before its current request. This is true
     /// at most once for a request; `any` says that there are some.
     pub(crate) fn must_send_before_request(&mut self, any: bool) -> bool {
         self.sent_before_request = !self.sent_before_request && any;

@@ -52,7 +52,7 @@ pub struct Execution {
     pub replies: ReplyBuffer,
     /// The row of EXEC.
     pub row: &'static Row,
-    /// How long it ran before the present script, and how long that script has run.
+    /// How long it ran before the current script, and how long that script has run.
     pub ns: u64,
 }
 

@@ -4,8 +4,8 @@
 //!  configuration ── begin: notify manager, or fork ── open sockets ── pid file ── ready ── … ── end
 //! ```
 //!
-//! A process under a manager stays in the foreground whatever `daemonize` says, as in Redis: the
-//! manager identifies it by its process id.
+//! A process under a manager stays in the foreground regardless of `daemonize`, as in Redis: the manager identifies it
+//! by its process id.
 
 use brisk_config::choice::Supervised;
 use brisk_config::value::Text;

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 /// Number of test writes, and the size of each in bytes.
 const TRIES: usize = 16;
 const TRY_BYTES: usize = 4096;
-/// A server's disk takes a fraction of this time; a disk without a cache of its own takes about
-/// this.
+/// A server's disk takes a fraction of this time; a disk without a write cache takes about this time.
 const SLOW: Duration = Duration::from_millis(20);
 /// Less free space than this is used up soon by any workload.
 const ROOM_BYTES_MIN: u64 = 1 << 30;

@@ -100,8 +100,8 @@ const fn section(
 /// Capacity for the default sections; with command statistics the text grows.
 const TEXT_BYTES: usize = 8 * 1024;
 
-/// Returns the text of the sections that `words` names, or of the default sections if it is empty.
-/// Unknown names are skipped. O(workers x (commands + databases)).
+/// Returns the text of the sections in `words`, or of the default sections if it is empty. Unknown names are skipped.
+/// O(workers x (commands + databases)).
 pub fn text<'w>(
     shared: &Shared,
     config: &Config,

@@ -25,7 +25,7 @@ pub(super) struct Record {
     pub(super) last: Option<NodeView>,
     /// The largest offset that it has reached in each history.
     reached: HashMap<String, u64>,
-    /// True if its last request for the stream was answered with a full synchronisation.
+    /// True if its last request for the stream was answered with a full synchronization.
     pub(super) gets_all: bool,
     /// When it was last seen with a replica, in Unix ms.
     followed_ms: u64,

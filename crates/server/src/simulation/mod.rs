@@ -7,9 +7,9 @@
 //!                                      ╚══╩════════════════╝   late, in pieces, one way, cut
 //! ```
 //!
-//! A server consists of the usual parts: one worker with its loop, sessions, timers, snapshots on
-//! the disk and the thread of its upstream. Only one of its threads runs at a time, and the clock
-//! stands still meanwhile. A separate model defines the expected datasets.
+//! A server consists of the usual parts: one worker with its loop, sessions, timers, snapshots on the disk and the
+//! thread of its upstream. Only one of its threads runs at a time, and the clock does not advance meanwhile. A separate
+//! model defines the expected datasets.
 //!
 //! | file | about |
 //! |---|---|

@@ -14,7 +14,7 @@ pub(super) fn string(n: usize) -> String {
     format!("s{n}")
 }
 
-/// Returns the name of one more string key of database 0, longer than the shortest backlog.
+/// Returns the name of an additional string key of database 0, longer than the shortest backlog.
 pub(super) fn long_string() -> String {
     "s".repeat((16 << 10) + 1)
 }

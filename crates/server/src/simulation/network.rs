@@ -73,7 +73,7 @@ impl Lane {
             Ok(len) => self.bytes.drain(..len).collect(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Vec::new(),
             Err(_) => {
-                // The receiver is gone.
+                // The receiver has closed.
                 self.bytes.clear();
                 self.is_ended = true;
                 Vec::new()

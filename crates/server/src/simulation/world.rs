@@ -436,7 +436,7 @@ impl World {
             let mut places = vec![(&ids.id, look.offset)];
             places.extend(look.kept.iter().map(|kept| (&ids.id, kept.0)));
             if let Some(former) = &ids.former {
-                // Mostly there, where a single byte makes a difference.
+                // Mostly at the end of the former history, where a single byte makes a difference.
                 places.extend([(&former.id, former.end); 4]);
             }
             let unknown = "0123456789".repeat(4);
@@ -478,7 +478,7 @@ impl World {
                 let before = self.last(index).cloned();
                 let port = port(primary).to_string();
                 self.request(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
-                // The server's data does not change by that.
+                // This must not change the server's data.
                 if let Some((before, now)) = before.as_ref().zip(self.last(index)) {
                     assert_eq!(now.acked, before.acked, "the replicas are still attached");
                 }

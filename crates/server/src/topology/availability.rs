@@ -1,13 +1,13 @@
-//! `cluster-etcd-loss availability`: a node serves on without its coordinator while its shard is in contact. The thread
-//! `brisk-acks` extends the lease deadline.
+//! `cluster-etcd-loss availability`: a node continues to serve without its coordinator while its shard is in contact.
+//! The thread `brisk-acks` extends the lease deadline.
 //!
-//! - A primary serves while every replica of its shard acknowledges: a promoted replica acknowledges nothing more,
-//!   and waits until its last acknowledgement has no effect.
+//! - A primary serves while every replica of its shard acknowledges. A promoted replica no longer acknowledges, and
+//! waits until its last acknowledgement has no effect.
 //! - A replica serves reads while its connection to its primary is up.
 //!
 //! An acknowledgement counts from the time at which this node sent the acknowledged part of the stream. The time of its
-//! arrival would not do: a network can deliver it long after the replica was promoted. So that there is a new part to
-//! acknowledge, this node requests acknowledgements while its renewals are overdue.
+//! arrival is not reliable: a network can deliver it long after the replica was promoted. So that there is a new part
+//! to acknowledge, this node requests acknowledgements while its renewals are overdue.
 //!
 //! The deadline is extended only while renewals are overdue. A process that was stopped does not extend it before its
 //! next renewal.
@@ -29,11 +29,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The time between two looks at the acknowledgements.
+/// The time between two checks of the acknowledgements.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// The time between two requests for acknowledgements: several within the shortest window.
 const REQUEST_PERIOD_MS: u64 = 300;
-/// Marks of the stream that are kept, one per look. An acknowledgement of an older part counts for nothing.
+/// The number of marks of the stream that are kept, one per check. An acknowledgement of an older part has no effect.
 const MARKS_MAX: usize = 1024;
 
 /// Extends the deadline until the threads are stopped.
@@ -51,10 +51,10 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 struct DeadlineExtender {
     follower: Arc<TopologyFollower>,
     looked_ms: u64,
-    /// The process was stopped: the renewal that was the last one then does not count.
+    /// The renewal that was the last one when the process was stopped; it no longer counts.
     stalled: Option<Lease>,
-    /// A replica that the document does not name was connected since the renewal that was the last one then. A later
-    /// document may name it, so that it may be promoted.
+    /// The renewal that was the last one when a replica was connected that the document does not name. A later document
+    /// may name that replica, so it may be promoted.
     has_stranger: Option<Lease>,
     marks: StreamMarks,
     requested_ms: u64,
@@ -111,7 +111,7 @@ impl DeadlineExtender {
         }
     }
 
-    /// Has worker 0 request acknowledgements. The reply to a request covers the request before.
+    /// Makes worker 0 request acknowledgements. The reply to a request covers the request before it.
     fn request_acks(&mut self, now_ms: u64) {
         let is_due = now_ms.saturating_sub(self.requested_ms) >= REQUEST_PERIOD_MS;
         if !is_due || self.is_requesting.swap(true, Ordering::SeqCst) {
@@ -156,7 +156,7 @@ impl DeadlineExtender {
         is_served.then_some(from_ms)
     }
 
-    /// When this node sent what each replica of its shard has acknowledged.
+    /// For each replica of this shard, this node knows when it sent the acknowledged part. Returns the earliest time.
     fn oldest_ack(&self, in_force: &InForce, replicas: &[ReplicaHandle]) -> Option<ReplicaAcks> {
         let topology = in_force.topology.as_deref()?;
         let shard = topology.shard_of(in_force.map.own())?;
@@ -175,7 +175,7 @@ impl DeadlineExtender {
     }
 }
 
-/// True if a replica is connected that the document does not name as one of this shard.
+/// True if a connected replica is not named as a member of this shard in the document.
 fn has_stranger(in_force: &InForce, replicas: &[ReplicaHandle]) -> bool {
     let topology = in_force.topology.as_deref();
     let shard = topology.and_then(|topology| topology.shard_of(in_force.map.own()));
@@ -193,7 +193,7 @@ fn members_of<'t>(
     shard.replicas.iter().filter_map(|id| members.get(id))
 }
 
-/// True if this connection is of a member, by the address that the replica announces.
+/// True if this connection belongs to a member, by the address that the replica announces.
 fn is_of(replica: &ReplicaHandle, member: &Member) -> bool {
     let has_port = replica.port != 0 && (replica.port == member.port || replica.port == member.tls);
     let announced = replica.ip.map(|ip| ip.to_string());
@@ -202,7 +202,7 @@ fn is_of(replica: &ReplicaHandle, member: &Member) -> bool {
     has_port && (announced.as_deref() == Some(&*member.ip) || peer == Some(&*member.ip))
 }
 
-/// When this node, as the primary, had written the stream up to which offset.
+/// The times at which this node, as the primary, had written the stream up to given offsets.
 #[derive(Debug, Default)]
 struct StreamMarks {
     replid: String,
@@ -249,7 +249,7 @@ mod tests {
         note(&mut marks, "a", 100, 1_100);
         note(&mut marks, "a", 137, 1_200);
         assert_eq!((marks.sent_ms(137), marks.sent_ms(138)), (Some(1_100), Some(1_200)));
-        // Another history, and one that has lost its end.
+        // Another history, and one whose end is lost.
         note(&mut marks, "b", 150, 1_300);
         assert_eq!(marks.sent_ms(150), None);
         note(&mut marks, "b", 140, 1_400);

@@ -1,9 +1,8 @@
-//! The office of the controller: a node that holds it decides about failovers, forms the cluster, and corrects
-//! addresses.
+//! The controller: one elected node decides about failovers, forms the cluster, and corrects addresses.
 //!
-//! Each pass decides about one snapshot, which has the document and the nodes of one revision. Each change expects
-//! that document. A node that registers after the snapshot reasserts itself before it serves, which changes the
-//! document. So a promotion cannot meet a primary that has come back.
+//! Each pass decides about one snapshot, which has the document and the nodes of one revision. Each change expects that
+//! document. A node that registers after the snapshot reasserts itself before it serves, which changes the document. So
+//! a promotion cannot conflict with a primary that has come back.
 
 use super::coord::ErrorLog;
 use super::follower::{Installation, TopologyFollower};
@@ -24,17 +23,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Passes of one turn: each carries out the decisions of a newer situation.
+/// The maximum number of passes in one turn; each carries out the decisions about a newer situation.
 const PASSES_MAX: usize = 8;
-/// The time for the outcome of one change.
+/// The time limit for the outcome of one change.
 const CHANGE_MAX: Duration = Duration::from_secs(3);
 /// The pause between two passes that wait for reports.
 const QUERY_PAUSE_MS: u64 = 50;
 
-/// The part of this node in the office of the controller.
+/// This node's part in the election, and in the work of the controller.
 pub(super) struct ControllerOffice {
     follower: Arc<TopologyFollower>,
-    /// The term of office, if this node holds it.
+    /// The term, if this node is the controller.
     held: Option<(values::Controller, Controller)>,
     statuses: BTreeMap<NodeId, ReceivedStatus>,
     /// When the reports were read before, on the clock of [`boot_ms`].
@@ -43,36 +42,36 @@ pub(super) struct ControllerOffice {
     /// The next campaign and the next pass, on the clock of [`boot_ms`].
     campaign_due_ms: u64,
     pass_due_ms: u64,
-    /// A storm was logged, and has not ended.
+    /// Too many failures at once (a storm) were logged and have not ended.
     is_storm: bool,
-    /// The last decision that was not possible, which is made again and again.
+    /// The last decision that could not be carried out. It is repeated, but logged once.
     refusal: Option<String>,
     errors: ErrorLog,
 }
 
-/// Why a turn ends early.
-enum OfficeError {
+/// The reason why a turn ends early.
+enum TurnError {
     Coordinator(CoordinatorError),
     Commit(CommitError),
 }
 
-impl From<CoordinatorError> for OfficeError {
-    fn from(error: CoordinatorError) -> OfficeError {
-        OfficeError::Coordinator(error)
+impl From<CoordinatorError> for TurnError {
+    fn from(error: CoordinatorError) -> TurnError {
+        TurnError::Coordinator(error)
     }
 }
 
-impl From<CommitError> for OfficeError {
-    fn from(error: CommitError) -> OfficeError {
-        OfficeError::Commit(error)
+impl From<CommitError> for TurnError {
+    fn from(error: CommitError) -> TurnError {
+        TurnError::Commit(error)
     }
 }
 
-impl fmt::Display for OfficeError {
+impl fmt::Display for TurnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OfficeError::Coordinator(error) => error.fmt(f),
-            OfficeError::Commit(error) => error.fmt(f),
+            TurnError::Coordinator(error) => error.fmt(f),
+            TurnError::Commit(error) => error.fmt(f),
         }
     }
 }
@@ -85,7 +84,7 @@ enum Pass {
     Until(u64),
 }
 
-/// The document that the decisions of a pass build upon.
+/// The document on which the decisions of a pass are based.
 struct PassDocument {
     revision: Revision,
     topology: Option<Topology>,
@@ -115,7 +114,7 @@ impl ControllerOffice {
         }
     }
 
-    /// An event has arrived: the next turn makes a pass.
+    /// An event has arrived: the next turn runs a pass.
     pub(super) fn look(&mut self) {
         self.pass_due_ms = 0;
         if self.follower.take_vacancy() {
@@ -137,17 +136,17 @@ impl ControllerOffice {
         self.pass_due_ms = 0;
     }
 
-    /// Campaigns, and makes passes while this node holds the office.
+    /// Runs for election, and makes passes while this node is the controller.
     pub(super) fn turn(&mut self, lease: &Lease) {
         let config = self.follower.shared.config();
         if !config.cluster.cluster_controller || self.follower.is_static() {
             (self.campaign_due_ms, self.held) = (u64::MAX, None);
             return;
         }
-        let result = self.campaign(lease).map_err(OfficeError::from);
+        let result = self.campaign(lease).map_err(TurnError::from);
         match result.and_then(|()| self.make_passes()) {
             Ok(()) => self.errors.clear(),
-            Err(OfficeError::Coordinator(
+            Err(TurnError::Coordinator(
                 CoordinatorError::Stopped | CoordinatorError::LeaseLost,
             )) => {}
             Err(error) => {
@@ -195,7 +194,7 @@ impl ControllerOffice {
         }
     }
 
-    fn make_passes(&mut self) -> Result<(), OfficeError> {
+    fn make_passes(&mut self) -> Result<(), TurnError> {
         for _ in 0..PASSES_MAX {
             let Some((office, mut controller)) = self.held.take() else { return Ok(()) };
             if boot_ms() < self.pass_due_ms {
@@ -221,11 +220,11 @@ impl ControllerOffice {
         &mut self,
         office: values::Controller,
         controller: &mut Controller,
-    ) -> Result<Pass, OfficeError> {
+    ) -> Result<Pass, TurnError> {
         let (snapshot, installation) = self.follower.snapshot(CALL_MAX)?;
         let idle_until = boot_ms() + self.third_ms();
         if let Installation::Refused(_) = installation {
-            // Nothing is decided about a document that this node refuses.
+            // No decisions are made about a document that this node rejects.
             return Ok(Pass::Until(idle_until));
         }
         let topology = snapshot.topology.document.as_deref().map(Topology::parse);
@@ -271,7 +270,7 @@ impl ControllerOffice {
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<Pass, OfficeError> {
+    ) -> Result<Pass, TurnError> {
         let (shared, now_ms) = (self.follower.shared, boot_ms());
         match decision {
             Decision::Query { nodes, .. } => {
@@ -302,7 +301,7 @@ impl ControllerOffice {
                 shared.log.warning(format_args!("Cluster: shard {shard} has no primary: {why}"));
                 Ok(Pass::Until(now_ms + self.third_ms()))
             }
-            // A restarted primary loads its dataset, or has just reported that it is loaded.
+            // A restarted primary is loading its dataset, or has just reported that it is loaded.
             Decision::WaitUntil(at_ms) => {
                 let statuses = self.follower.read_statuses()?;
                 self.note_statuses(statuses);
@@ -319,7 +318,7 @@ impl ControllerOffice {
         office: values::Controller,
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
-    ) -> Result<Pass, OfficeError> {
+    ) -> Result<Pass, TurnError> {
         let (now_ms, change) = (boot_ms(), self.follower.next_change());
         let next =
             decision.apply(&self.situation(document, registered), self.follower.name(), change);
@@ -350,14 +349,14 @@ impl ControllerOffice {
                 document.topology = Some(next);
                 Ok(Pass::Again)
             }
-            // It is decided again about the newer document.
+            // The next pass decides about the newer document.
             Ok(Attempt::Overtaken) => Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// The decision in words, for the log.
+/// The decision as a text, for the log.
 fn words(decision: &Decision, next: Option<&Topology>) -> String {
     match decision {
         Decision::Form { shards, replicas } => {

@@ -1,5 +1,4 @@
-//! The thread `brisk-coord`: follows the role, reports, and decides as the controller. The lease has a thread of its
-//! own.
+//! The thread `brisk-coord`: follows the role, reports, and decides as the controller. The lease has a separate thread.
 
 use super::controller::ControllerOffice;
 use super::follower::TopologyFollower;
@@ -15,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time between two turns: a changed role or a loaded dataset is noticed after this time.
+/// The longest time between two turns, which is also the delay until a changed role or a loaded dataset is noticed.
 const TURN_MS_MAX: u64 = 100;
 /// The longest wait of this thread for quiescence.
 pub(super) const QUIESCE_MAX: Duration = Duration::from_millis(100);
@@ -28,7 +27,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
     while !follower.signal.is_stopped() {
         let has_turned = coord.turn();
         let now_ms = boot_ms();
-        // The office is overdue while the coordinator is unreachable.
+        // The controller's work is overdue while the coordinator is unreachable.
         let office_ms = if has_turned { coord.office.due_ms() } else { u64::MAX };
         let due_ms = office_ms.min(now_ms + TURN_MS_MAX);
         coord.wait(Duration::from_millis(due_ms.saturating_sub(now_ms)));
@@ -64,14 +63,15 @@ impl Coord {
         }
     }
 
-    /// Does what is due. Returns true if the controller had its turn: the coordinator is reached.
+    /// Does the work that is due. Returns true if the controller had its turn, which requires that the coordinator is
+    /// reached.
     pub(super) fn turn(&mut self) -> bool {
         let generation = self.follower.shared.settings.generation();
         if std::mem::replace(&mut self.settings, generation) != generation {
             self.follower.refresh_own();
         }
         self.follow_role();
-        // While the lease cannot be renewed, further calls would only repeat the error.
+        // While the lease cannot be renewed, other calls would only repeat the error.
         let lease = self.follower.lease().filter(|_| self.follower.is_reached());
         let Some(lease) = lease else { return false };
         match self.report(&lease) {
@@ -101,7 +101,8 @@ impl Coord {
         }
     }
 
-    /// Reports at once if role or loading have changed, else from time to time; then reads the other reports.
+    /// Reports at once if the role or the loading state has changed, otherwise periodically. Then reads the other
+    /// reports.
     fn report(&mut self, lease: &brisk_coordinate::values::Lease) -> Result<(), CoordinatorError> {
         let status = self.follower.node_status();
         let now_ms = boot_ms();
@@ -133,7 +134,7 @@ impl Coord {
 /// Logs each kind of error of a repeated activity once, until the activity succeeds.
 pub(super) struct ErrorLog {
     shared: &'static Shared,
-    /// The activity, in words.
+    /// The activity as a text.
     what: &'static str,
     seen: ErrorKinds,
 }

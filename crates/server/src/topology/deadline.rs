@@ -1,4 +1,4 @@
-//! The lease deadline of this node: when it stops to serve unless its lease is renewed.
+//! The lease deadline of this node: the time at which it stops serving unless its lease is renewed.
 //!
 //! ```text
 //!  deadline = the later of the lease's own deadline and its extension
@@ -19,9 +19,9 @@ pub(super) struct LeaseDeadline(Mutex<DeadlineTimes>);
 struct DeadlineTimes {
     /// The last confirmed renewal of a lease that the coordinator may end.
     lease: Option<Lease>,
-    /// By the lease.
+    /// The deadline by the lease.
     own_ms: u64,
-    /// Without the coordinator, while replicas acknowledge.
+    /// The deadline by acknowledgements of replicas, without the coordinator.
     extended_ms: u64,
     /// After a promotion: this node serves from then on.
     serves_from_ms: u64,
@@ -38,7 +38,7 @@ impl LeaseDeadline {
         });
     }
 
-    /// The lease has ended. The deadline stays: it has passed, or replicas have extended it.
+    /// The lease has ended. The deadline does not change: it has passed, or replicas have extended it.
     pub(super) fn end_lease(&self) {
         self.0.lock().even_poisoned().lease = None;
     }
@@ -48,12 +48,12 @@ impl LeaseDeadline {
         self.change(state, |times| (times.lease, times.own_ms, times.extended_ms) = (None, 0, 0));
     }
 
-    /// The number of the present role.
+    /// The number of the current role.
     pub(super) fn role_number(&self) -> u64 {
         self.0.lock().even_poisoned().roles
     }
 
-    /// This node has another role, shard or term: an extension for the one before has no effect.
+    /// This node has another role, shard or term: an extension for the previous one has no effect.
     pub(super) fn begin_role(&self, state: &ClusterState) {
         self.change(state, |times| {
             times.roles += 1;
@@ -125,7 +125,7 @@ mod tests {
         assert!(state.is_fenced());
         deadline.extend(state, 0, boot_ms() + LONG_MS);
         assert!(!state.is_fenced());
-        // The extension of a replica is none of a primary, even if it comes late.
+        // The extension for a replica does not apply to a primary, even if it comes late.
         let role = deadline.role_number();
         deadline.begin_role(state);
         deadline.extend(state, role, boot_ms() + LONG_MS);

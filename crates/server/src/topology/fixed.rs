@@ -1,9 +1,9 @@
-//! The run and the address of this node in a document that never changes.
+//! This node's run and address in a document that never changes.
 
 use brisk_cluster::document::{Registration, Topology};
 
-/// Takes over what a document of `static:FILE` names for this node: its address, and its run. No change can put a new
-/// run into the document, and no other node can become the primary, so any run may serve.
+/// Takes this node's address and run from a document of `static:FILE`. No change can put a new run into the document,
+/// and no other node can become the primary, so any run may serve.
 pub(super) fn adopt_place(own: &mut Registration, topology: &Topology) {
     if let Some(member) = topology.members.get(&own.id) {
         own.member = member.clone();

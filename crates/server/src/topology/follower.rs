@@ -69,7 +69,7 @@ pub(super) struct TopologyFollower {
     pub(super) document: DocumentLock,
     /// The nodes with a lease, as the watch reports them.
     pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
-    /// The present lease, for the controller, the report, and the end of the process.
+    /// The current lease, for the controller, the report, and the end of the process.
     lease: Mutex<Option<Lease>>,
     /// The workers run: documents are put in force by worker 0.
     has_workers: AtomicBool,
@@ -88,7 +88,7 @@ pub(super) struct TopologyFollower {
     has_new_details: AtomicBool,
     /// The watch has had no error since its last events: `registered` is current.
     pub(super) is_watch_sound: AtomicBool,
-    /// The address from which etcd is reached.
+    /// The local address of the route to etcd.
     routed_ip: Option<IpAddr>,
     pub(super) failures: Mutex<FailureDetector>,
     /// The shard of this node at the start of the process: a dataset from disk is a copy of that shard's.
@@ -105,8 +105,8 @@ impl fmt::Debug for TopologyFollower {
     }
 }
 
-/// A document that was read, with the revision that was in force before the read began. A lower revision than
-/// that is a rollback; one that is only lower by now was overtaken.
+/// A document that was read, with the revision that was in force before the read began. A revision lower than that is a
+/// rollback. A revision that is lower only than the current one was overtaken.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found<'t> {
     pub(super) topology: &'t CoordinatorTopology,
@@ -120,8 +120,8 @@ pub(super) enum Installation {
     InForce,
     /// The document in force stays.
     Refused(InstallError),
-    /// The time was over: another thread installs a document, or a slow script or a long command runs. The thread
-    /// that follows the events installs it.
+    /// The time limit has passed: another thread is installing a document, or a slow script or a long command is
+    /// running. The thread that follows the events installs it later.
     Unfinished,
 }
 
@@ -167,7 +167,7 @@ impl TopologyFollower {
             shard_at_start: None,
             contact: Mutex::default(),
         };
-        // The file of `static:` is the truth by itself, and an operator may replace it by any other.
+        // The file of `static:` is authoritative, and an operator may replace it with any other.
         if !follower.is_static()
             && let Some(last) = follower.last_topology()?
         {
@@ -190,12 +190,12 @@ impl TopologyFollower {
     /// Hands over, ends the lease and the threads.
     pub(super) fn stop(&self) {
         self.state.switches.stop();
-        // A switch before the shutdown has handed over already, unless it failed.
+        // A planned switch before the shutdown has already handed over, unless it failed.
         self.hand_over();
         for signal in [&self.signal, &self.lease_signal, &self.files_signal] {
             signal.stop();
         }
-        // A coordinator that was not reached before would only delay the shutdown.
+        // If the coordinator was not reached before, calling it would only delay the shutdown.
         let lease = self.lease.lock().even_poisoned().take();
         if let Some(lease) = lease.filter(|_| self.is_reached())
             && let Err(error) = self.coordinator.end(&lease)
@@ -205,7 +205,7 @@ impl TopologyFollower {
         self.coordinator.stop();
     }
 
-    /// True if the last call for the lease reached the coordinator.
+    /// True if the last call about the lease reached the coordinator.
     pub(super) fn is_reached(&self) -> bool {
         self.state.coordinator() != CoordinatorState::Unreachable
     }
@@ -247,7 +247,7 @@ impl TopologyFollower {
         }
     }
 
-    /// Gives this node, which is no member, another id.
+    /// Gives this node, which is not a member, another id.
     pub(super) fn adopt_id(&self, id: NodeId) {
         // No document is installed meanwhile.
         let document = self.document.take(None);
@@ -256,7 +256,7 @@ impl TopologyFollower {
             state.change_own(|own| own.id = id);
         });
         drop(document);
-        // Before the node registers: after a crash it comes back with this id.
+        // Before the node registers: after a crash it restarts with this id.
         self.write_nodes_file();
         self.has_new_id.store(true, Ordering::SeqCst);
         self.lease_signal.wake();
@@ -272,12 +272,12 @@ impl TopologyFollower {
         self.has_new_details.swap(false, Ordering::SeqCst)
     }
 
-    /// Notes the present lease.
+    /// Notes the current lease.
     pub(super) fn note_lease(&self, lease: Option<Lease>) {
         *self.lease.lock().even_poisoned() = lease;
     }
 
-    /// The present lease.
+    /// The current lease.
     pub(super) fn lease(&self) -> Option<Lease> {
         self.lease.lock().even_poisoned().clone()
     }
@@ -312,13 +312,13 @@ impl TopologyFollower {
         }
     }
 
-    /// Notes that the office of the controller is vacant.
+    /// Notes that there is no controller.
     pub(super) fn note_vacancy(&self) {
         self.is_vacant.store(true, Ordering::SeqCst);
         self.signal.wake();
     }
 
-    /// Reports once that the office of the controller has become vacant.
+    /// Reports once that there is no controller any more.
     pub(super) fn take_vacancy(&self) -> bool {
         self.is_vacant.swap(false, Ordering::SeqCst)
     }
@@ -414,7 +414,7 @@ impl TopologyFollower {
         Ok(new)
     }
 
-    /// True if this node cannot know what a refused document says. It must not serve by the document in force.
+    /// True if this node cannot know the content of a rejected document. It must not serve by the document in force.
     pub(super) const fn is_incomprehensible(error: &InstallError) -> bool {
         matches!(error, InstallError::Invalid(DocumentError::Format(_)))
     }
@@ -464,7 +464,7 @@ impl TopologyFollower {
     }
 
     /// Notes from when on this node may serve if it begins a term as the primary: an earlier primary may serve until
-    /// then. It acknowledges nothing more. Returns true if it has ended its acknowledgements.
+    /// then. The node no longer acknowledges. Returns true if it has ended its acknowledgements.
     fn note_term(&self, topology: &Topology, before: &InForce) -> bool {
         let run = self.state.run();
         let Some(shard) = topology.shard_of(run.node) else { return false };
@@ -517,8 +517,7 @@ impl TopologyFollower {
         })
     }
 
-    /// The facts about nodes for the view, if all members of the document are alive: with `static:` no node has
-    /// a lease.
+    /// Marks all nodes as alive, for a document whose members are all alive: with `static:` no node has a lease.
     pub(super) fn set_all_alive(&self) {
         let in_force = self.state.in_force();
         let members = in_force.topology.iter().flat_map(|topology| topology.members.keys());

@@ -1,10 +1,10 @@
-//! A primary that ends hands its shard over, if it has not done so by a planned switch before. It is the case after
+//! A primary that shuts down hands its shard over, unless a planned switch has done so before. This happens after
 //! SHUTDOWN NOW, and if no replica had every write within `shutdown-timeout`.
 //!
 //! A planned switch needs workers that hold commands back, and a replica that has every write. Here the workers have
-//! ended, and the replica with most of the stream is promoted. Without this, the controller would do the same after
+//! ended, and the replica with the most of the stream is promoted. Without this, the controller would do the same after
 //! the end of the lease. But then the new primary would have to wait until its acknowledgements have no effect, since
-//! it could not know that this node serves no more.
+//! it could not know that this node no longer serves.
 
 use super::follower::TopologyFollower;
 use super::query;
@@ -15,7 +15,7 @@ use brisk_cluster::map::MapRole;
 use brisk_node::cluster::{ChangeBasis, CoordinatorState};
 use std::time::Duration;
 
-/// The time for the change. Without it, the controller promotes a replica after the lease has ended.
+/// The time limit for the change. If it passes, the controller promotes a replica after the lease has ended.
 const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 
 impl TopologyFollower {
@@ -55,7 +55,7 @@ impl TopologyFollower {
         }
     }
 
-    /// The replica that has most of the stream of this node, and its offset.
+    /// The replica that has the most of the stream of this node, and its offset.
     fn successor(&self, shard: &Shard) -> Option<(NodeRun, u64)> {
         let (shared, registered) = (self.shared, self.registered());
         let is_fit = |run: NodeRun, no_failover: bool| {

@@ -102,7 +102,7 @@ pub(super) fn to_coordinator(own: &Registration) -> Result<NodeRegistration, Str
     Ok(NodeRegistration { node, incarnation, details })
 }
 
-/// The node id of the document for one of the coordinator. Both have the same text.
+/// Converts a node id of the coordinator to one of the document. Both have the same text.
 pub(super) fn node_id(id: values::NodeId) -> Option<NodeId> {
     id.as_str().parse().ok()
 }

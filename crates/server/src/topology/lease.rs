@@ -1,6 +1,6 @@
 //! The thread `brisk-lease`: registers this node, renews its lease, and sets the lease deadline of the workers.
 //!
-//! It does nothing else, so that neither a slow request to a node nor a slow call for the controller delays a renewal.
+//! It has no other work, so that neither a slow request to a node nor a slow call of the controller delays a renewal.
 //!
 //! ```text
 //! sent ── renew: at most TTL/2 ── read and install the document: at most TTL/2 ── deadline = sent + TTL − margin
@@ -8,9 +8,9 @@
 //! the next: TTL/3 after `sent`; after an error TTL/6 after it, or at once
 //! ```
 //!
-//! A renewal counts only once the newest document is installed: otherwise this node could renew and miss a forced
-//! promotion. A primary that registers again first reasserts itself: the change makes a promotion fail that was
-//! decided while it had no lease.
+//! A renewal counts only after the newest document is installed. Otherwise this node could renew its lease and miss a
+//! forced promotion. A primary that registers again first reasserts its role. If a promotion was decided while the
+//! primary had no lease, that change makes it fail.
 
 use super::coord::ErrorLog;
 use super::follower::{Installation, TopologyFollower};
@@ -26,14 +26,14 @@ use std::time::Duration;
 
 /// A lease is renewed this many times per TTL, and twice as often after an error.
 const RENEWALS_PER_TTL: u64 = 3;
-/// A confirmation takes at most this part of the TTL: after a renewal that succeeded, the lease lives on for longer.
+/// A confirmation takes at most this part of the TTL: a renewed lease lives longer than that.
 const CONFIRMATION_PARTS: u64 = 2;
 /// The pause after an error that took long.
 const RETRY_PAUSE_MS: u64 = 50;
-/// The longest time between two turns: the end of a wait after a promotion is noticed after this time.
+/// The longest time between two turns, which is also the delay until the end of a wait after a promotion is noticed.
 const TURN_MS_MAX: u64 = 100;
 
-/// Why a renewal does not count.
+/// The reason why a renewal does not count.
 enum RenewalError {
     Coordinator(CoordinatorError),
     /// The newest document is not in force yet.
@@ -65,7 +65,7 @@ pub(super) struct LeaseKeeper {
     lease: Option<Lease>,
     /// The node has been registered in this process.
     has_registered: bool,
-    /// The node has registered, and neither corrected its address nor reasserted its role.
+    /// The node has registered, but has not yet corrected its address or reasserted its role.
     must_reassert: bool,
     /// The next renewal, on the clock of [`boot_ms`].
     due_ms: u64,
@@ -87,7 +87,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub(super) fn turn(&mut self) {
         if self.follower.take_new_id() {
             self.leave();
@@ -121,14 +121,14 @@ impl LeaseKeeper {
         if let Some(lease) = self.lease.take()
             && let Err(error) = self.follower.coordinator.end(&lease)
         {
-            // It ends by itself.
+            // The lease ends by itself.
             self.errors.note(&error.to_string());
         }
         self.follower.note_lease(None);
         (self.has_registered, self.due_ms) = (false, 0);
     }
 
-    /// Renews the lease if it is time.
+    /// Renews the lease if that is due.
     fn keep(&mut self) {
         let sent_ms = boot_ms();
         if sent_ms < self.due_ms {
@@ -238,7 +238,7 @@ impl LeaseKeeper {
                 log.notice(format_args!("Cluster: this node has a new address: {ip}:{port}"));
                 Ok(())
             }
-            // It serves on at its old address.
+            // It continues to serve at its old address.
             Err(RenewalError::Reassertion(CommitError::Refused(error))) => {
                 log.warning(format_args!(
                     "Cluster: the address of this node was rejected: {error}"
@@ -257,7 +257,7 @@ impl LeaseKeeper {
         let run = self.follower.state.run();
         let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
         match self.commit(&edit) {
-            // Another node is the primary by now. This node must not serve by the document before that one.
+            // Another node is the primary by now. This node must not serve by the earlier document.
             Err(RenewalError::Reassertion(CommitError::Refused(
                 ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
             ))) => match self.follower.state.in_force().map.role() {

@@ -10,7 +10,7 @@
 //! | file | about |
 //! |---|---|
 //! | here | start and stop |
-//! | `fixed` | the run and the address of this node in a document that never changes |
+//! | `fixed` | this node's run and address in a document that never changes |
 //! | `identity` | the id of this node, and the address that it announces |
 //! | `files` | `nodes.conf`, its lock, and `topology.json` |
 //! | `signal` | wakes and stops the threads |
@@ -19,10 +19,10 @@
 //! | `quiesced` | work on worker 0 while the other workers are quiesced |
 //! | `save` | writes the files after an installation: the thread `brisk-files` |
 //! | `role` | this server becomes the primary or replica that the document names |
-//! | `handover` | a primary that ends hands its shard over |
+//! | `handover` | a primary that shuts down hands its shard over |
 //! | `writer` | commits changes of the document |
 //! | `watch` | the thread that follows the coordinator's events |
-//! | `status` | the report of this node, and the lives of others |
+//! | `status` | the report of this node, and the state of other nodes |
 //! | `failures` | which members have failed |
 //! | `query` | requests to other nodes |
 //! | `controller` | carries out the decisions about failovers |
@@ -84,7 +84,7 @@ pub(crate) struct TopologyThreads {
 /// the workers start and before the dataset is loaded.
 ///
 /// # Errors
-/// A setting or a file of this node cannot be used. A coordinator that cannot be reached is no error.
+/// A setting or a file of this node cannot be used. A coordinator that cannot be reached is not an error.
 pub(crate) fn start(
     shared: &'static Shared,
     config: &Config,

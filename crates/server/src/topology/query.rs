@@ -1,4 +1,4 @@
-//! Requests to other nodes, by a connection of their own to the client port: a node's report, and a ping.
+//! Requests to other nodes, on a separate connection to the client port: a node's report, and a ping.
 
 use brisk_cluster::document::{Member, NodeStatus, REPORT_BYTES_MAX};
 use brisk_cluster::id::NodeId;
@@ -12,12 +12,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
-/// The time for one request, connection included. Requests run side by side, so that the controller waits no longer
-/// than this.
+/// The time limit for one request, including the connection. Requests run in parallel, so the controller waits no
+/// longer than this.
 const QUERY_MAX: Duration = Duration::from_millis(300);
 /// The option of REPLCONF that replies with a report.
 pub(super) const STATUS_OPTION: &str = "brisk-status";
-/// Nodes that are queried at once; the replicas of a shard are fewer.
+/// The number of nodes that are queried in parallel; a shard has fewer replicas.
 const QUERIES_MAX: usize = 64;
 
 /// A connection to a node, with or without TLS.
@@ -61,7 +61,7 @@ pub(super) fn statuses(
     replies.into_iter().filter_map(|(id, status)| Some((id, status.ok()?))).collect()
 }
 
-/// Pings these nodes. Any reply counts, also an error.
+/// Pings these nodes. Any reply counts, including an error.
 pub(super) fn pings(config: &Config, nodes: &[(NodeId, Member)]) -> Vec<NodeId> {
     let replies = each(nodes, |member| request_of(config, member, &["PING"]));
     let is_alive = |(id, reply): (NodeId, io::Result<Vec<u8>>)| {
@@ -71,7 +71,7 @@ pub(super) fn pings(config: &Config, nodes: &[(NodeId, Member)]) -> Vec<NodeId> 
     replies.into_iter().filter_map(is_alive).collect()
 }
 
-/// Runs a request to each node, all at once.
+/// Runs a request to each node, all in parallel.
 fn each<T: Send>(
     nodes: &[(NodeId, Member)],
     request: impl Fn(&Member) -> io::Result<T> + Sync,

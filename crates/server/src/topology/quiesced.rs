@@ -36,8 +36,8 @@ impl QuiesceAttempt {
 }
 
 impl TopologyFollower {
-    /// Runs `work` on worker 0 while all other workers are quiesced, and waits for its end. Waits while a slow
-    /// script prevents quiescence, unless `despite_scripts`: for work that touches no keys. Returns false if the
+    /// Runs `work` on worker 0 while all other workers are quiesced, and waits for it to complete. Waits while a slow
+    /// script prevents quiescence, unless `despite_scripts` is set, for work that touches no keys. Returns false if the
     /// server shuts down.
     pub(super) fn when_quiesced(
         &self,
@@ -47,8 +47,8 @@ impl TopologyFollower {
         self.when_quiesced_within(None, despite_scripts, work)
     }
 
-    /// The same, but returns false if the work was not begun at the time `until`: a slow script prevents quiescence,
-    /// or a worker executes a long command. Then the work is not done later either.
+    /// The same, but returns false if the work has not begun at the time `until`, because a slow script prevents
+    /// quiescence or a worker executes a long command. The work is not done later either.
     pub(super) fn when_quiesced_within(
         &self,
         until: Option<Instant>,
@@ -70,7 +70,7 @@ impl TopologyFollower {
                 if begins {
                     work(core);
                 }
-                // The receiver is gone only if the attempt was given up.
+                // The receiver is dropped only if the attempt was given up.
                 let _ = done.send(begins);
             };
             shared.mailboxes.send(0, Message::Run(Work(Box::new(run))));

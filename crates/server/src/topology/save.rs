@@ -31,7 +31,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 }
 
 impl TopologyFollower {
-    /// Writes both files, as the document in force has it.
+    /// Writes both files with the document in force.
     fn write_files(&self) {
         self.write_nodes_file();
         // Read after the lock was taken, so that the last writer writes the newest document.
@@ -45,7 +45,7 @@ impl TopologyFollower {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
-            // The document is in force all the same: a full disk must not keep a node from following.
+            // The document stays in force: a full disk must not prevent a node from following.
             self.shared.log.warning(format_args!("Cluster: cannot write topology.json: {error}"));
         }
     }

@@ -13,19 +13,19 @@ pub(super) struct TopologySignal {
 
 #[derive(Debug, Default)]
 struct SignalFlags {
-    /// Something has changed that the thread should look at.
+    /// The thread was woken, since something has changed.
     is_awake: bool,
     is_stopped: bool,
 }
 
 impl TopologySignal {
-    /// Ends the present or the next wait.
+    /// Ends the current or the next wait.
     pub(super) fn wake(&self) {
         self.flags.lock().even_poisoned().is_awake = true;
         self.changed.notify_all();
     }
 
-    /// Ends all waits for good.
+    /// Ends all waits permanently.
     pub(super) fn stop(&self) {
         self.flags.lock().even_poisoned().is_stopped = true;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! The report of this node, and the lives of all nodes.
+//! The report of this node, and the state of all nodes.
 
 use super::follower::TopologyFollower;
 use super::identity::node_id;
@@ -38,7 +38,7 @@ impl StatusReporter for TopologyFollower {
 }
 
 impl TopologyFollower {
-    /// The present report of this node.
+    /// The current report of this node.
     pub(super) fn node_status(&self) -> NodeStatus {
         let shared = self.shared;
         self.note_contact();
@@ -65,14 +65,14 @@ impl TopologyFollower {
         }
     }
 
-    /// Notes the last byte from the primary. It counts for the present shard only: data of another shard is no
+    /// Notes the last byte from the primary. It counts for the current shard only: data of another shard is no
     /// reason to promote this node.
     pub(super) fn note_contact(&self) {
         let shared = self.shared;
         let upstream = &shared.replication.upstream;
         let in_force = self.state.in_force();
         let Some((shard, _)) = in_force.map.own_shard() else { return };
-        // A node that comes back to a shard has to follow its primary first.
+        // A node that returns to a shard has to follow its primary first.
         let mut contact = self.contact.lock().even_poisoned();
         *contact = contact.filter(|contact| contact.shard == shard);
         drop(contact);
@@ -101,8 +101,8 @@ impl TopologyFollower {
         Ok(parsed.collect())
     }
 
-    /// Publishes the lives of the nodes, for CLUSTER NODES and similar commands. `statuses` are the last reports,
-    /// each with its arrival in Unix ms.
+    /// Publishes the state of the nodes, for CLUSTER NODES and similar commands. `statuses` are the last reports, each
+    /// with its arrival in Unix ms.
     pub(super) fn publish_lives(&self, statuses: &BTreeMap<NodeId, (NodeStatus, u64)>) {
         if self.is_static() {
             return self.set_all_alive();

@@ -1,4 +1,4 @@
-//! The thread `brisk-switch`: a primary hands its shard over to a replica, without the loss of a write.
+//! The thread `brisk-switch`: a primary hands its shard over to a replica without losing a write.
 //!
 //! ```text
 //!  a replica replies, and lags little ── writes wait ── it has the last offset ── reads wait ── promotion committed
@@ -7,9 +7,9 @@
 //!                                                                                      └─ outcome unknown: settled
 //! ```
 //!
-//! Reads wait from before the promotion is sent: after it another node may serve writes. From then on this node
-//! serves only by a later document. Either that has another primary, or this node has confirmed its role in it
-//! ([`reassert`]), after which the promotion can no longer be committed.
+//! Reads are held back before the promotion is sent: after it, another node may serve writes. From then on this node
+//! serves only by a later document. Either that document names another primary, or this node has confirmed its role in
+//! it ([`reassert`]), after which the promotion can no longer be committed.
 
 use super::follower::TopologyFollower;
 use super::query;
@@ -30,15 +30,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest switch, as in Redis. A shorter `cluster-node-timeout` makes it shorter.
+/// The maximum duration of a switch, as in Redis. A shorter `cluster-node-timeout` makes it shorter.
 const SWITCH_MAX: Duration = Duration::from_secs(5);
-/// Bytes that the replica may lack when writes begin to wait. A replica applies them in a few milliseconds.
+/// The largest lag of the replica at which writes begin to wait. A replica applies these bytes in a few milliseconds.
 const LAG_BYTES_MAX: u64 = 64 << 10;
 /// The pause between two reports of the replica.
 const REPORT_PAUSE: Duration = Duration::from_millis(2);
-/// The time for the commit of the promotion. After it the outcome is settled in another way.
+/// The time limit for the commit of the promotion. Afterwards the outcome is settled in another way.
 const COMMIT_MAX: Duration = Duration::from_secs(1);
-/// The time for one attempt to settle an unknown outcome, and the pause before the next.
+/// The time limit for one attempt to settle an unknown outcome. The next constant is the pause before the next attempt.
 const SETTLE_MAX: Duration = Duration::from_millis(500);
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// How long commands wait for the new primary to serve. Otherwise clients would be redirected back and forth.
@@ -133,17 +133,17 @@ struct PlannedSwitch<'f> {
     to: Option<NodeRun>,
     /// The switch is aborted at this time unless it is being committed.
     until: Instant,
-    /// The reason in words, for the document.
+    /// The reason as a text, for the document.
     why: &'static str,
 }
 
-/// How long writes waited, and for what.
+/// How long writes waited in each phase.
 struct WriteStop {
-    /// For the last writes at the replica.
+    /// Until the replica had the last writes.
     for_replica: Duration,
-    /// For the commit, and until it was in force.
+    /// Until the promotion was committed and in force.
     for_commit: Duration,
-    /// For the new primary to serve.
+    /// Until the new primary served.
     for_successor: Duration,
 }
 
@@ -171,7 +171,7 @@ struct HeldCommands {
 
 impl Drop for HeldCommands {
     fn drop(&mut self) {
-        // If the server ends during a switch, its outcome may be unknown: nothing more is served.
+        // If the server shuts down during a switch, its outcome may be unknown: nothing more is served.
         if !self.shared.process.shutdown.is_requested() {
             self.shared.release_writes(self.purpose);
         }
@@ -278,7 +278,7 @@ impl PlannedSwitch<'_> {
         shared.replication.position(&shared.keyspace)
     }
 
-    /// Waits for the report of a replica that lags little. After half of the time, any lag will do.
+    /// Waits for the report of a replica with a small lag. After half of the time, any lag is accepted.
     fn wait_until_near(&self, candidates: &[Candidate]) -> Result<(), String> {
         let half = Instant::now() + self.until.saturating_duration_since(Instant::now()) / 2;
         loop {
@@ -347,7 +347,7 @@ impl PlannedSwitch<'_> {
     /// Pauses before the next report.
     ///
     /// # Errors
-    /// The time is over, with the reason `late`, or the switch was called off.
+    /// The time limit has passed, with the reason `late`, or the switch was cancelled.
     fn pause(&self, late: &str) -> Result<(), String> {
         let shutdown = &self.follower.shared.process.shutdown;
         if self.to.is_none() && !shutdown.is_planned() {
@@ -417,13 +417,13 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Has the new primary read the topology, and waits until it serves.
+    /// Makes the new primary read the topology, and waits until it serves.
     fn wait_for_successor(&self, to: NodeRun, candidates: &[Candidate]) {
         let is_new = |(run, _): &&Candidate| *run == to;
         let Some(successor) = candidates.iter().find(is_new) else { return };
         let until = Instant::now() + SUCCESSOR_MAX;
         let words = ["REPLCONF", SWITCH_OPTION, LOOK_VALUE];
-        // Its watch finds the document a little later if it does not get this.
+        // If this request fails, its watch finds the document a little later.
         let _ = query::request_of(&self.follower.shared.config(), &successor.1, &words);
         let serves = || {
             let statuses = self.statuses(std::slice::from_ref(successor));

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 struct Calls {
     renewals: AtomicU64,
     snapshots: AtomicU64,
-    /// A report is under way, and hangs.
+    /// A report is in progress, and hangs.
     is_reporting: AtomicBool,
     /// Reports hang.
     hangs: Mutex<bool>,
@@ -166,7 +166,7 @@ impl Node {
         Node::with_document(ttl, |_| None)
     }
 
-    /// A node of the document that is made for its run.
+    /// A node of a document that is created for its run.
     fn with_document(ttl: Duration, make: impl Fn(NodeRun) -> Option<String>) -> Node {
         let dir = TempDir::new();
         let log = Arc::new(Log::to_file(Level::Notice, &dir.path("log")).unwrap());

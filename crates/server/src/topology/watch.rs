@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// How long one call waits for events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
-/// A watch without events and errors for this long works: a silent member has replied to a probe meanwhile.
+/// A watch without events and errors for this time works: a silent member has replied to a probe in the meantime.
 const SOUND_AFTER: Duration = Duration::from_secs(10);
 /// The pause after a snapshot that failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -23,7 +23,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
     while !follower.signal.is_stopped() {
         // A refusal is logged by the installation.
         match follower.snapshot(CALL_MAX) {
-            // The events after the snapshot would not have this document: it is read again.
+            // The events after the snapshot do not include this document, so it is read again.
             Ok((snapshot, Installation::Unfinished)) => take_nodes(follower, &snapshot),
             Ok((snapshot, _)) => {
                 errors.clear();

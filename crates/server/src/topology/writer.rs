@@ -11,18 +11,18 @@ use brisk_coordinate::values::{
 use brisk_node::cluster::{ChangeBasis, CommitError, TopologyWriter};
 use std::time::{Duration, Instant};
 
-/// The time for one commit, as clients of CLUSTER commands wait.
+/// The time limit for one commit, which is how long clients of CLUSTER commands wait.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 /// The pause before another attempt after a lost race or an error.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// The shortest time for a call: the outcome of a change that was sent is worth one more.
+/// The shortest time limit for a call: it is worth one more call to learn the outcome of a change that was sent.
 const CALL_MIN: Duration = Duration::from_millis(50);
-/// How long a look for a change in the history waits for the coordinator.
+/// How long a search for a change in the history waits for the coordinator.
 const HISTORY_WAIT: Duration = Duration::from_millis(500);
 
 /// The result of one attempt.
 pub(super) enum Attempt {
-    /// The document was changed, or already was as wanted, and is in force. The revision of the change, if it is
+    /// The document was changed, or already had the wanted content, and is in force. The revision of the change, if
     /// known.
     Done(Option<Revision>),
     /// The document was changed. This node puts it in force later.
@@ -68,7 +68,7 @@ impl TopologyFollower {
                 Ok((_, Installation::Refused(refusal))) => {
                     return Err(CommitError::Coordinator(refusal.to_string()));
                 }
-                // The change is computed from the snapshot, whatever is in force here.
+                // The change is computed from the snapshot, regardless of the topology in force here.
                 Ok((snapshot, Installation::InForce | Installation::Unfinished)) => Some(snapshot),
                 Err(error) => {
                     last = Some(error.to_string());
@@ -78,7 +78,7 @@ impl TopologyFollower {
             let attempt = snapshot.map(|snapshot| self.attempt(&snapshot, until, edit));
             match attempt.transpose()? {
                 Some(Attempt::Done(_)) => return Ok(()),
-                // A node that has ended its workers puts nothing in force any more.
+                // After its workers have ended, a node puts nothing in force any more.
                 Some(Attempt::NotInForce(_)) if self.shared.process.shutdown.is_requested() => {
                     return Ok(());
                 }
@@ -86,7 +86,7 @@ impl TopologyFollower {
                 Some(Attempt::Overtaken) | None => {}
             }
             if Instant::now() >= until || self.signal.is_stopped() {
-                // Nothing is undecided: each attempt was overtaken, or nothing was sent.
+                // No outcome is unknown: each attempt was overtaken, or nothing was sent.
                 let nothing = || "the topology changes too often, try again".to_owned();
                 return Err(CommitError::Coordinator(last.unwrap_or_else(nothing)));
             }
@@ -124,8 +124,8 @@ impl TopologyFollower {
         self.propose(&proposal, change, until)
     }
 
-    /// Sends a change until its outcome is known, and installs it, both until `until`. Sending it again is safe: it
-    /// is applied at most once, since its expected revision is gone afterwards.
+    /// Sends a change until its outcome is known, and installs it, both until `until`. Sending it again is safe: it is
+    /// applied at most once, since its expected revision no longer exists afterwards.
     pub(super) fn propose(
         &self,
         proposal: &TopologyChange<'_>,
@@ -146,7 +146,7 @@ impl TopologyFollower {
                 {
                     Some((true, Installation::InForce)) => return Ok(Attempt::Done(None)),
                     Some((true, Installation::Unfinished)) => return Ok(Attempt::NotInForce(None)),
-                    // The log has the reason. The change is committed, so this is no refusal of it.
+                    // The log has the reason. The change is committed, so it is not rejected.
                     Some((true, Installation::Refused(_))) => return Err(CommitError::Unknown),
                     Some((false, _)) => return Ok(Attempt::Overtaken),
                     None => {}
@@ -175,13 +175,13 @@ impl TopologyFollower {
         match self.install(found, Some(until)) {
             Installation::InForce => Ok(Attempt::Done(Some(revision))),
             Installation::Unfinished => Ok(Attempt::NotInForce(Some(revision))),
-            // The log has the reason. The change is committed, so this is no refusal of it.
+            // The log has the reason. The change is committed, so it is not rejected.
             Installation::Refused(_) => Err(CommitError::Unknown),
         }
     }
 
-    /// Looks for a change in the document and in the history after `expected`, and installs the document. `None` if
-    /// it cannot be known.
+    /// Looks for a change in the document and in the history after `expected`, and installs the document. `None` if the
+    /// outcome cannot be determined.
     fn find_change(
         &self,
         expected: Revision,

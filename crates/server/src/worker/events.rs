@@ -102,7 +102,7 @@ impl Handler for Worker {
         let Some(session) = self.sessions.at(token.index()) else { return };
         session.connection.finish();
         if session.synchronises() {
-            // A replica that is gone needs no snapshot.
+            // A replica that has disconnected needs no snapshot.
             io.close(token, Close::Now);
         } else if session.stall() == Stall::None {
             close_flushed(io, session);

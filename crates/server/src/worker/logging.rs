@@ -1,5 +1,5 @@
-//! The end of a round with an append-only file or replicas: changes are written and sent, and output that waited
-//! for that leaves.
+//! The end of a round with an append-only file or replicas: changes are written and sent, then the output that waited
+//! for them is sent.
 
 use super::Worker;
 use super::sending::close_flushed;

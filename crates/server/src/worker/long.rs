@@ -11,7 +11,7 @@ use brisk_node::script::run;
 use brisk_reactor::Control;
 
 impl Worker {
-    /// Takes the result of a computation for one of this worker's clients. The client may be gone.
+    /// Takes the result of a computation for one of this worker's clients. The client may have disconnected.
     pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
         if outcome.computed.writes() && self.core.data_must_not_change() {
             // The data must not change until the pause is over.
@@ -30,7 +30,7 @@ impl Worker {
         self.core.free_garbage();
     }
 
-    /// Discards a reply whose client is gone.
+    /// Discards a reply whose client has disconnected.
     pub(super) fn discard_answer(&self, delivery: Delivery) {
         self.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(delivery.replies)));
     }

@@ -1,4 +1,4 @@
-//! Commands that a worker executes for no client of its own: those of the dataset that is loaded, and those of the
+//! Commands that a worker executes without a client: those of the dataset that is being loaded, and those of the
 //! primary's stream.
 
 use brisk_node::core::Core;

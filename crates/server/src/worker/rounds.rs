@@ -5,7 +5,7 @@ use brisk_node::core::Core;
 /// In a round that has taken longer than this, turns become short.
 const ROUND_NS_MAX: u64 = 4_000_000;
 
-/// When the present round began, and what the metrics of the last one need.
+/// When the current round began, and what the metrics of the last one need.
 pub(super) struct RoundClock {
     /// When the current round began, in ticks.
     began: u64,

@@ -1,5 +1,5 @@
-//! Output of a session on its way to its connection: replies are flushed, written on as the client reads them, and
-//! limited; the session's numbers are published after its turn.
+//! Output of a session on its way to its connection: replies are flushed, limited, and written as the client reads
+//! them. The session's numbers are published after its turn.
 
 use super::{LINGER, Worker, encrypted};
 use brisk_engine::effect::Hooks;
@@ -19,8 +19,8 @@ pub(super) const FLUSH_BYTES: usize = 64 * 1024;
 /// The most input that is held for a session that is read although it is stalled.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
-/// How long replies that wait for replicas are kept for a client that has shut down its sending
-/// side, in ms. The client may still read them, or be gone.
+/// How long replies that wait for replicas are kept for a client that has shut down its sending side, in ms. The client
+/// may still read them, or may have disconnected.
 const HELD_FOR_LEFT_MS: u64 = 1000;
 
 impl Worker {

@@ -6,9 +6,9 @@
 //! ends, they go through the steps of a batch together: all are cut, all buckets are prefetched,
 //! all entries are prefetched, then all are executed. The replies leave at the end of the round.
 //!
-//! Only requests that would be executed at once anyway are staged: the session is not stalled,
-//! holds no other input, and needs no password. Order within a connection is preserved, because
-//! every other event of a connection executes its staged requests first.
+//! Only requests that would be executed at once anyway are staged: the session is not stalled, has no other pending
+//! input, and is authenticated. Order within a connection is preserved, because every other event of a connection
+//! executes its staged requests first.
 
 use super::Worker;
 use super::turn::{Cut, cut};

@@ -9,18 +9,18 @@ use brisk_resp::slot::SLOTS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A slot that nobody is known to serve.
+/// A slot without a known node.
 const NOBODY: u16 = u16::MAX;
 
-/// A server in one role, and the lanes to it. A server that changes its role is another member then: what
-/// waits for the old one goes elsewhere.
+/// A server in one role, and the lanes to it. If a server changes its role, it becomes a new member, and requests that
+/// wait for the old one go elsewhere.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) address: Address,
-    /// Its connections ask for reads of a replica.
+    /// Its connections send READONLY, since it is a replica that serves reads.
     pub(crate) reads: bool,
     pub(crate) zone: Option<String>,
-    /// Made when first needed.
+    /// Created when first needed.
     node: OnceLock<Node>,
     is_retired: AtomicBool,
 }
@@ -31,13 +31,14 @@ impl Member {
         Member { address, reads, zone, node: OnceLock::new(), is_retired: AtomicBool::new(false) }
     }
 
-    /// Its lanes, which `make` makes the first time.
+    /// Returns its lanes, which `make` creates on first use.
     ///
     /// # Errors
-    /// It is no member any more: nothing goes by it.
+    /// The member was retired: it takes no more requests.
     pub(crate) fn node(&self, make: impl FnOnce() -> Node) -> Result<&Node> {
         let node = self.node.get_or_init(make);
-        // Behind it: either this sees that it is retired, or who retires it sees the lanes.
+        // After creating the lanes: either this check sees that the member is retired, or the retiring thread sees the
+        // lanes.
         if self.is_retired.load(Ordering::SeqCst) {
             node.retire();
             return Err(elsewhere());
@@ -45,12 +46,12 @@ impl Member {
         Ok(node)
     }
 
-    /// Its lanes, if some were needed yet.
+    /// Its lanes, if they were created.
     pub(crate) fn known_node(&self) -> Option<&Node> {
         self.node.get()
     }
 
-    /// Nothing more goes by it; what was sent is still answered.
+    /// Takes no more requests; replies to sent requests are still delivered.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::SeqCst);
         self.node.get().into_iter().for_each(Node::retire);
@@ -76,14 +77,14 @@ impl Shard {
 
 #[derive(Debug)]
 pub(crate) struct Map {
-    /// For each slot the place of its shard.
+    /// For each slot, the index of its shard.
     slots: Box<[u16]>,
     shards: Vec<Shard>,
     pub(crate) topology: Topology,
 }
 
 impl Map {
-    /// A map of what was told. Members that were there before stay, with their lanes.
+    /// Builds a map from a topology. Members of the previous map are kept, with their lanes.
     pub(crate) fn new(topology: Topology, before: Option<&Map>) -> Map {
         let kept = |peer: &Peer, reads: bool| {
             let is_same = |member: &&Arc<Member>| {
@@ -114,25 +115,26 @@ impl Map {
         &self.shards
     }
 
-    /// Whether a slot is known to be served.
+    /// Reports whether a slot has a known node.
     pub(crate) fn serves(&self, slot: u16) -> bool {
         self.slots.get(usize::from(slot)).is_some_and(|at| *at != NOBODY)
     }
 
-    /// The place of a slot's shard; of the shard of the first slot for what has none, or an unknown one. O(1).
+    /// The index of a slot's shard. Without a slot, or if its node is unknown, the shard of the first slot. O(1).
     #[inline]
     pub(crate) fn place(&self, slot: Option<u16>) -> usize {
         let at = slot.and_then(|slot| self.slots.get(usize::from(slot)));
         at.filter(|at| **at != NOBODY).map_or(0, |at| usize::from(*at))
     }
 
-    /// The shard of a slot, as [`Map::place`] has it.
+    /// The shard of a slot, with the same rules as [`Map::place`].
     #[inline]
     pub(crate) fn shard(&self, slot: Option<u16>) -> Option<&Shard> {
         self.shards.get(self.place(slot))
     }
 
-    /// The primary at an address, which is a shard of its own if it was not known; `None` if there are too many.
+    /// The index of the primary at an address. An unknown address becomes a shard of its own; `None` if there are too
+    /// many.
     pub(crate) fn primary_at(&mut self, address: &Address) -> Option<usize> {
         let is_there = |shard: &Shard| shard.primary.address == *address;
         if let Some(at) = self.shards.iter().position(is_there) {
@@ -149,7 +151,7 @@ impl Map {
         Some(self.shards.len() - 1)
     }
 
-    /// A node has said that a slot is served by the primary at this place.
+    /// Records that the primary at this index serves a slot, as a node has reported.
     pub(crate) fn correct(&mut self, slot: u16, place: usize) {
         if let (Some(at), Ok(place)) = (self.slots.get_mut(usize::from(slot)), u16::try_from(place))
         {

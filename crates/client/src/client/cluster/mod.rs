@@ -53,13 +53,13 @@ use tokio::runtime::Handle;
 use tokio::time::{Sleep, sleep};
 use topology::{AddressMap, Topology};
 
-/// Nodes that a cluster may have, and one may have lanes to; the specification says 1,000.
+/// The maximum number of nodes of a cluster. The specification recommends up to 1,000.
 pub(crate) const NODES_MAX: usize = 1024;
-/// Lanes to a node that is none any more are closed when all is answered, and after this time anyway.
+/// The lanes to a node that left the cluster are closed when all replies have arrived, or after this time.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
-/// What was asked for of a cluster.
+/// The requested options of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) source: Source,
@@ -79,27 +79,27 @@ pub(crate) struct Cluster {
     handle: Handle,
     read_from: ReadFrom,
     zone: Option<String>,
-    /// Replicas take turns.
+    /// Selects the next replica.
     turn: AtomicUsize,
     is_closed: AtomicBool,
 }
 
-/// What became of requests.
+/// The result of submitting requests.
 #[derive(Debug)]
 pub(crate) enum Sent {
-    /// The answer will be there.
+    /// The reply will arrive in this slot.
     Waits(Waiting),
-    /// There is no room.
+    /// The budget is full.
     Full,
-    /// Nothing had to be sent.
+    /// The reply is already known.
     Ready(Reply),
-    /// The node is none any more: it is to be sent again.
+    /// The node has left the cluster: the request must be sent again.
     Turned(Onward),
-    /// They go to several nodes.
+    /// The requests go to several nodes.
     Spread(Box<Spread>),
 }
 
-/// A command that rests before it is sent again.
+/// A command that pauses before it is sent again.
 #[derive(Debug)]
 pub(crate) struct Paused {
     pub(crate) sleep: Pin<Box<Sleep>>,
@@ -114,13 +114,13 @@ impl Paused {
     }
 }
 
-/// Asks the seeds for the map.
+/// Reads the map from the seeds.
 ///
 /// # Errors
-/// None of them answers, or they know no slots.
+/// None of them replies, or they know no slots.
 pub(super) async fn find(setup: &Arc<Setup>, wanted: &Wanted) -> Result<Found> {
     if let Source::Sentinels(_) = wanted.source {
-        // Whoever is the primary has to be there, and to take the login.
+        // The primary must be reachable, and must accept the login.
         open(setup).await?;
     }
     let outlook = Outlook {
@@ -133,7 +133,7 @@ pub(super) async fn find(setup: &Arc<Setup>, wanted: &Wanted) -> Result<Found> {
 }
 
 impl Cluster {
-    /// A cluster that was found, and the task that keeps its map right.
+    /// Starts a cluster that was discovered, and the task that keeps its map up to date.
     pub(super) fn start(
         plan: Plan,
         setup: &Arc<Setup>,
@@ -173,7 +173,7 @@ impl Cluster {
         let now = Instant::now();
         let began = *trip.began.get_or_insert(now);
         let slot = match way.unity {
-            // All keys are everywhere.
+            // Every node has all keys.
             _ if !self.is_sharded() => way.requests.iter().find_map(Request::slot),
             Unity::Each if way.requests.len() > 1 => {
                 return Ok(Sent::Spread(Box::new(Spread::new(self, way, trip))));
@@ -220,7 +220,7 @@ impl Cluster {
         }
     }
 
-    /// The lanes to a member, made now if they were not needed before.
+    /// The lanes to a member, created if necessary.
     fn lanes<'a>(&self, member: &'a Member) -> Result<&'a super::node::Node> {
         member.node(|| {
             let setup = self.outlook.setup_at(&member.address, member.reads);
@@ -231,7 +231,7 @@ impl Cluster {
         })
     }
 
-    /// Who is to have requests of a slot.
+    /// The member that requests of a slot go to.
     fn member(&self, slot: Option<u16>, way: &Way<'_>, trip: &Trip) -> Result<Arc<Member>> {
         let map = read(&self.map);
         if slot.is_some_and(|slot| !map.serves(slot)) {
@@ -254,7 +254,7 @@ impl Cluster {
         chosen.map(Arc::clone).ok_or_else(nobody)
     }
 
-    /// Whether an answer sends the requests on, and when; else it is for the caller.
+    /// Returns whether a reply redirects the requests, and when. If not, the reply is for the caller.
     #[inline]
     pub(crate) fn onward(
         &self,
@@ -271,7 +271,7 @@ impl Cluster {
         }
     }
 
-    /// What was not sent goes where the map says by now.
+    /// Redirects requests that were not sent to the node that the map now names.
     #[cold]
     fn unsent(&self, error: &Error, trip: &mut Trip) -> Option<Onward> {
         if matches!(error.kind(), Kind::Timeout(_)) {
@@ -286,7 +286,7 @@ impl Cluster {
         trip.hop(false)
     }
 
-    /// A node has refused a command: where it goes instead, and when; `None` if it went round for long enough.
+    /// A node has rejected a command: returns where and when it is sent again; `None` after too many attempts.
     #[cold]
     pub(crate) fn sent_on(&self, text: &[u8], trip: &mut Trip) -> Option<Onward> {
         let code = Code::of(text);
@@ -309,14 +309,14 @@ impl Cluster {
         }
         trip.by_map();
         if was_replica && self.read_from != ReadFrom::Replica {
-            // The primary knows.
+            // The primary accepts it.
             trip.to_primary = true;
             return Some(Onward::Now);
         }
         Some(onward)
     }
 
-    /// A slot is somebody else's: known from here on, also before the whole map is looked at anew.
+    /// A slot has moved to another node. The map records it before the whole map is read again.
     fn moved(&self, slot: u16, address: &Address) -> Option<Arc<Member>> {
         self.signal.hint();
         let mut map = write(&self.map);
@@ -331,7 +331,7 @@ impl Cluster {
         Some(Arc::clone(&map.shards().get(place)?.primary))
     }
 
-    /// An error that a session or a listener met with: if it names a slot's node, that is noted.
+    /// Takes the slot's node from an error that a session or a subscriber received, if the error names one.
     pub(crate) fn learn(&self, error: &Error) {
         let text = error.message().as_bytes();
         if error.code() == Some(Code::Moved)
@@ -343,7 +343,7 @@ impl Cluster {
         self.signal.hint();
     }
 
-    /// The place of a slot's shard.
+    /// The index of a slot's shard.
     pub(crate) fn place(&self, slot: Option<u16>) -> usize {
         read(&self.map).place(slot)
     }
@@ -352,12 +352,12 @@ impl Cluster {
         read(&self.map).shards().get(place).map(|shard| Arc::clone(&shard.primary))
     }
 
-    /// The primary that has a key; without a key the one that has the first slot.
+    /// The primary that has a key; without a key, the primary of the first slot.
     pub(super) fn primary_of(&self, key: Option<&[u8]>) -> Option<Arc<Member>> {
         self.primary(self.place(key.map(brisk_resp::slot::key_slot)))
     }
 
-    /// All primaries that serve slots, in the order of their first.
+    /// All primaries that serve slots, in the order of their first slot.
     pub(super) fn primaries(&self) -> Vec<Arc<Member>> {
         let map = read(&self.map);
         let mut primaries: Vec<Arc<Member>> = Vec::new();
@@ -375,7 +375,7 @@ impl Cluster {
         primaries
     }
 
-    /// How a connection to the primary of a key is made.
+    /// The setup of a connection to the primary of a key.
     pub(crate) fn setup_for(&self, key: Option<&[u8]>) -> Arc<Setup> {
         match self.primary_of(key) {
             Some(member) => self.outlook.setup_at(&member.address, false),
@@ -383,7 +383,7 @@ impl Cluster {
         }
     }
 
-    /// How a connection is made that only listens: to the node of a sharded channel, else to any that is there.
+    /// The setup of a subscriber's connection: to the node of a sharded channel, otherwise to any reachable node.
     pub(crate) fn setup_to_listen(&self, channel: Option<&[u8]>) -> Arc<Setup> {
         if channel.is_some() || !self.is_sharded() {
             return self.setup_for(channel);
@@ -395,12 +395,12 @@ impl Cluster {
         }
     }
 
-    /// How a connection to a node is made.
+    /// The setup of a connection to a node.
     pub(super) fn setup_at(&self, member: &Member) -> Arc<Setup> {
         self.outlook.setup_at(&member.address, member.reads)
     }
 
-    /// As [`Cluster::submit`], to one node whatever the slots are.
+    /// As [`Cluster::submit`], to one node regardless of the slots.
     pub(super) fn submit_to(
         &self,
         member: &Member,
@@ -417,12 +417,12 @@ impl Cluster {
         self.signal.hint();
     }
 
-    /// Whether a key decides on the node.
+    /// Reports whether the key decides which node a command goes to.
     pub(crate) fn is_sharded(&self) -> bool {
         self.outlook.source.is_sharded()
     }
 
-    /// Whether a connection finds the primary by itself, whoever it is by then.
+    /// Reports whether each new connection finds the current primary by itself.
     pub(crate) fn finds_primaries(&self) -> bool {
         matches!(self.outlook.source, Source::Sentinels(_))
     }
@@ -431,7 +431,7 @@ impl Cluster {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// What each lane to each node has counted.
+    /// The counters of each lane of each node.
     pub(super) fn counts(&self) -> Vec<Counts> {
         let map = read(&self.map);
         let nodes = map.members().filter_map(|member| member.known_node());
@@ -444,7 +444,7 @@ impl Cluster {
         nodes.map(super::node::Node::pending).sum()
     }
 
-    /// Some node cannot be reached.
+    /// Reports whether a node cannot be reached.
     fn is_in_trouble(&self) -> bool {
         read(&self.map).members().any(|member| member.is_down())
     }
@@ -453,7 +453,7 @@ impl Cluster {
         read(&self.map).topology.epoch
     }
 
-    /// Whom to ask, those first that are there; `turn` says with whom to begin.
+    /// The nodes to query, reachable ones first; `turn` selects the first one.
     fn candidates(&self, turn: usize) -> Vec<Address> {
         let map = read(&self.map);
         let (down, mut all): (Vec<_>, Vec<_>) = map.members().partition(|member| member.is_down());
@@ -465,7 +465,7 @@ impl Cluster {
         addresses.filter(|address| known.insert(*address)).cloned().collect()
     }
 
-    /// Takes over what a node has told; whether that is something new.
+    /// Takes over a topology. Returns whether it is new.
     fn take(&self, topology: Topology) -> bool {
         let (before, has_changed) = {
             let mut map = write(&self.map);
@@ -491,20 +491,20 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // The task that keeps the map right ends.
+        // Ends the task that keeps the map up to date.
         self.signal.hint();
     }
 }
 
-/// Its cursor is of use to the server that gave it, and to no other: replicas that take turns would pass over
-/// elements. O(1).
+/// Reports whether a request has a cursor. A cursor is valid only on the server that returned it: alternating replicas
+/// would skip elements. O(1).
 fn has_cursor(request: &Request) -> bool {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     name.len() == 5 && (is("HSCAN") || is("SSCAN") || is("ZSCAN"))
 }
 
-/// Keeps a node's lanes until all that was sent by them is answered.
+/// Keeps a node's lanes open until all replies have arrived.
 async fn drain(member: Arc<Member>) {
     let until = Instant::now() + DRAIN_MAX;
     let is_busy = || member.known_node().is_some_and(|node| node.pending() > 0);
@@ -513,7 +513,7 @@ async fn drain(member: Arc<Member>) {
     }
 }
 
-/// The one slot of requests that are executed together.
+/// The common slot of requests that are executed together.
 fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
     let mut all = None;
     for request in requests {
@@ -532,7 +532,7 @@ fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
     Ok(all)
 }
 
-/// The requests behind ASKING, which holds for one command or one transaction.
+/// The requests with ASKING before them, which applies to one command or one transaction.
 fn asking(way: &Way<'_>) -> Vec<Request> {
     let mut requests = vec![Request::new("ASKING", Traits::default())];
     requests.extend(way.requests.iter().cloned());

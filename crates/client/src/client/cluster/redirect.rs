@@ -8,37 +8,37 @@ use brisk_resp::reply::read::{Part, ReplyReader};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A command is not sent on more often than this. With the pauses that is longer than a failover takes.
+/// A command is redirected at most this number of times. With the pauses, that takes longer than a failover.
 pub(crate) const HOPS_MAX: u8 = 64;
-/// So many are made without a pause: two nodes that name one another are not asked as fast as they answer.
+/// The number of redirections without a pause. Two nodes that redirect to each other cause no tight loop.
 const HOPS_AT_ONCE: u8 = 4;
-/// First and longest pause before a command is sent again.
+/// The first and the longest pause before a command is sent again.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
 const PAUSE_LONGEST: Duration = Duration::from_millis(500);
 
-/// How far a command has come on its way to the node that executes it.
+/// The state of a command that may be redirected.
 #[derive(Debug, Default)]
 pub(crate) struct Trip {
     /// How often it was sent again because its connection was lost.
     pub(crate) replays: u8,
-    /// How often it was sent on.
+    /// How often it was redirected.
     pub(crate) hops: u8,
     pauses: u8,
-    /// It was told where to go, whatever the map says.
+    /// The target was set by a redirection and overrides the map.
     pub(crate) is_aimed: bool,
-    /// The node has to be told that it was asked to take it.
+    /// ASKING must be sent before it.
     pub(crate) asks: bool,
-    /// No replica may answer.
+    /// It must not go to a replica.
     pub(crate) to_primary: bool,
-    /// When it began, where there are several nodes to go to.
+    /// When it began, if there are several nodes.
     pub(crate) began: Option<Instant>,
-    /// Where it goes, or went.
+    /// The node that it goes to, or went to.
     pub(crate) at: Option<Arc<Member>>,
-    /// What it was last answered.
+    /// The last error that redirected it.
     pub(crate) refusal: Option<Error>,
 }
 
-/// When a command is sent on.
+/// When a redirected command is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Onward {
     Now,
@@ -46,7 +46,7 @@ pub(crate) enum Onward {
 }
 
 impl Trip {
-    /// One that has its time from another.
+    /// A command that continues the time limit of another one.
     pub(crate) fn begun(began: Option<Instant>, to_primary: bool) -> Trip {
         Trip { began, to_primary, ..Trip::default() }
     }
@@ -55,17 +55,17 @@ impl Trip {
         self.hops == 0 && self.replays == 0
     }
 
-    /// It goes where the map says.
+    /// Routes it by the map again.
     pub(crate) fn by_map(&mut self) {
         (self.is_aimed, self.asks, self.at) = (false, false, None);
     }
 
-    /// It goes to this node.
+    /// Sends it to this node.
     pub(crate) fn aim(&mut self, member: Arc<Member>, asks: bool) {
         (self.is_aimed, self.asks, self.at) = (true, asks, Some(member));
     }
 
-    /// One hop more; `None` if there were too many.
+    /// Counts a redirection; `None` if there were too many.
     pub(crate) fn hop(&mut self, waits: bool) -> Option<Onward> {
         if self.hops >= HOPS_MAX {
             return None;
@@ -79,7 +79,7 @@ impl Trip {
         Some(Onward::After(pause.min(PAUSE_LONGEST)))
     }
 
-    /// The command's own replies: that to ASKING goes.
+    /// The command's own replies, without the reply to ASKING.
     pub(crate) fn own_replies(&self, reply: Reply) -> Reply {
         if !self.asks {
             return reply;
@@ -97,21 +97,21 @@ fn behind_first(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// What a node has answered instead of executing what was sent; `None` if it may have executed it, or if each
-/// of several commands has an answer of its own. O(1) for what is no error.
+/// The error by which a node rejected the requests without executing any. `None` if it may have executed one, or if
+/// each of several commands has its own result. O(1) for replies that are not errors.
 pub(crate) fn refusal<'a>(reply: &'a Reply, way: &Way<'_>, asks: bool) -> Option<&'a [u8]> {
     let bytes = reply.as_bytes();
     let bytes = if asks { behind_first(bytes) } else { bytes };
     match way.unity {
         Unity::Whole => of_transaction(bytes),
         _ if way.requests.len() == 1 => error(bytes),
-        // In a cluster the parts of a batch find their ways one by one; elsewhere it stays whole.
+        // In a cluster, each request of a batch is redirected separately; elsewhere a batch stays together.
         Unity::Each => of_batch(bytes, way),
         Unity::Piece => None,
     }
 }
 
-/// The text of a reply that is an error and says that nothing was executed.
+/// The text of an error reply that means that nothing was executed.
 #[inline]
 pub(crate) fn error(reply: &[u8]) -> Option<&[u8]> {
     let text = reply.strip_prefix(b"-")?;
@@ -132,7 +132,7 @@ fn sends_on(code: Code) -> bool {
     )
 }
 
-/// The first refusal of a batch, if none of it was executed, or if all of it may be executed again.
+/// The first rejection in a batch, if none of it was executed, or if all of it may be executed again.
 fn of_batch<'a>(replies: &'a [u8], way: &Way<'_>) -> Option<&'a [u8]> {
     let only_reads = way.requests.iter().all(|request| request.traits().reads_only);
     if !only_reads && error(replies).is_none() {
@@ -146,7 +146,7 @@ fn of_batch<'a>(replies: &'a [u8], way: &Way<'_>) -> Option<&'a [u8]> {
     replies.into_iter().find_map(error)
 }
 
-/// The first refusal of a transaction, if none of it was executed.
+/// The first rejection in a transaction, if none of it was executed.
 fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     let replies = super::split::cut(replies)?;
     let text = |reply: &&[u8]| match ReplyReader::new(reply).part() {
@@ -155,9 +155,9 @@ fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     };
     let (multi, exec) = (replies.first()?, replies.last()?);
     let is_executed = match text(multi) {
-        // It was begun, so all of it hangs on EXEC.
+        // MULTI succeeded, so EXEC decides about the whole transaction.
         None => !text(exec).is_some_and(|code| code == Code::ExecAbort || sends_on(code)),
-        // Without MULTI each command stands for itself.
+        // Without MULTI, each command was executed separately.
         Some(_) => !replies.iter().all(|reply| error(reply).is_some()),
     };
     if is_executed {
@@ -166,11 +166,11 @@ fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     replies.iter().find_map(|reply| error(reply))
 }
 
-/// Slot, host and port of `MOVED 3999 127.0.0.1:6381`, and of ASK.
+/// The slot, host and port in `MOVED 3999 127.0.0.1:6381`, or in ASK.
 pub(crate) fn target(text: &[u8]) -> Option<(u16, &str, u16)> {
     let mut words = std::str::from_utf8(text).ok()?.split(' ').skip(1);
     let slot = words.next()?.parse().ok()?;
-    // An address of IPv6 has colons of its own.
+    // An IPv6 address contains colons.
     let (host, port) = words.next()?.rsplit_once(':')?;
     (slot < brisk_resp::slot::SLOTS).then_some(())?;
     Some((slot, host, port.parse().ok()?))
@@ -212,9 +212,9 @@ mod tests {
         assert_eq!(of("+OK|-ERR what|-EXECABORT no|"), None);
         assert_eq!(of("-NOPERM no|:1|-ERR EXEC without MULTI|"), None);
         assert_eq!(of("+OK|-MOVED 1 h:1|*0|"), None);
-        // All of it was refused, MULTI too.
+        // All commands were rejected, including MULTI.
         assert_eq!(of("-LOADING a|-LOADING b|-LOADING c|").as_deref(), Some("LOADING a"));
-        // MULTI was refused and something was executed.
+        // MULTI was rejected and a command was executed.
         assert_eq!(of("-LOADING a|:1|-ERR EXEC without MULTI|"), None);
         assert_eq!(of("-LOADING a|:1|-LOADING c|"), None);
     }

@@ -18,30 +18,30 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Shortest time between two looks; it doubles while hints come and nothing changes.
+/// The shortest time between two refreshes. It doubles while hints arrive and nothing changes.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
-/// A node that has not answered for so long is not waited for alone.
+/// If a node has not replied for this time, another one is queried as well.
 const HEDGE: Duration = Duration::from_millis(100);
-/// Time for a node to answer.
+/// The time limit for a node's reply.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// Tells that the map may be wrong.
+/// Signals that the map may be out of date.
 #[derive(Debug, Default)]
 pub(crate) struct Signal(Notify);
 
 impl Signal {
-    /// Cheap, and as good as once if it is called often.
+    /// Cheap; several calls have the effect of one.
     pub(crate) fn hint(&self) {
         self.0.notify_one();
     }
 }
 
-/// What the lanes of a node are watched for.
+/// Watches the lanes of a node.
 #[derive(Debug)]
 pub(super) struct NodeWatch {
     pub(super) signal: Arc<Signal>,
-    /// What waits for this node can go to another one at once.
+    /// Requests that wait for this node may go to another one at once.
     pub(super) has_others: bool,
 }
 
@@ -54,7 +54,7 @@ impl Watch for NodeWatch {
     }
 }
 
-/// How nodes are asked.
+/// How nodes are queried.
 #[derive(Debug)]
 pub(super) struct Outlook {
     pub(super) source: Source,
@@ -63,7 +63,7 @@ pub(super) struct Outlook {
     pub(super) map: Option<AddressMap>,
 }
 
-/// What was told, and the connection to the node that did.
+/// The topology, and the connection to the node that reported it.
 pub(crate) struct Found {
     pub(super) topology: Topology,
     pub(super) scout: Option<Scout>,
@@ -75,7 +75,7 @@ pub(super) struct Scout {
 }
 
 impl Outlook {
-    /// How a connection to another node is made.
+    /// The setup of a connection to another node.
     pub(super) fn setup_at(&self, address: &Address, reads: bool) -> Arc<Setup> {
         self.source.setup_at(&self.setup, address, reads)
     }
@@ -92,11 +92,11 @@ impl Outlook {
         self.told(by).address(host, port)
     }
 
-    /// Asks one after the other, without waiting long for any; the first answer that is not older than what is
-    /// known. If all are older the newest: a cluster may have been made anew.
+    /// Queries the nodes one after the other, without waiting long for any. Returns the first reply that is not older
+    /// than the known map. If all are older, returns the newest: the cluster may have been created again.
     ///
     /// # Errors
-    /// Nobody has answered: what the first one met with.
+    /// No node has replied: the error of the first one.
     pub(super) async fn discover(
         self: &Arc<Outlook>,
         candidates: Vec<Address>,
@@ -129,7 +129,7 @@ impl Outlook {
                 () = sleep(HEDGE), if left.len() > 0 => {}
             }
         }
-        let nobody = || Error::new(Kind::Disconnected, "no node of the cluster has answered");
+        let nobody = || Error::new(Kind::Disconnected, "no node of the cluster has replied");
         best.ok_or_else(|| failed.unwrap_or_else(nobody))
     }
 }
@@ -152,11 +152,13 @@ impl Scout {
         let requests = names.map(|name| Request::new(name, Traits::default()));
         let late = |_| Error::new(Kind::Disconnected, format!("{} does not answer", self.address));
         let replies = timeout(ANSWER_MAX, self.connection.ask(&requests)).await.map_err(late)??;
-        let other = |_| Error::new(Kind::Protocol, "another number of replies than of requests");
+        let other = |_| {
+            Error::new(Kind::Protocol, "the number of replies differs from the number of requests")
+        };
         replies.try_into().map_err(other)
     }
 
-    /// What it is; it is asked where there is no cluster.
+    /// The role of the node; queried where there is no cluster.
     pub(super) async fn role(&mut self, outlook: &Outlook) -> Result<Role> {
         let [role] = self.replies(["ROLE"]).await?;
         Role::read(&role, &outlook.told(&self.address))
@@ -178,7 +180,7 @@ impl Scout {
     }
 }
 
-/// Keeps the map of a cluster right for as long as somebody has it.
+/// Keeps the map of a cluster up to date while the cluster is in use.
 pub(super) async fn keep_up(
     cluster: Weak<Cluster>,
     signal: Arc<Signal>,
@@ -192,7 +194,7 @@ pub(super) async fn keep_up(
     let mut turn = 0;
     loop {
         let Some(open) = cluster.upgrade().filter(|cluster| !cluster.is_closed()) else { return };
-        // A node that is away gives no hint when it is replaced.
+        // If a node that is down is replaced, no hint arrives.
         let rest = if open.is_in_trouble() { pause } else { outlook.source.each() };
         drop(open);
         tokio::select! {
@@ -218,7 +220,7 @@ pub(super) async fn keep_up(
         }
         pause = (pause * 2).min(PAUSE_LONGEST);
         if open.is_in_trouble() {
-            // Perhaps another node knows more.
+            // Another node may know more.
             scout = None;
             turn += 1;
         }

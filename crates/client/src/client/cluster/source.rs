@@ -17,30 +17,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Nodes of a cluster tell where a command has to go. Without them a look is all that tells of new replicas.
+/// How often the map is read without a hint. Cluster nodes redirect commands; without a cluster, only a refresh finds
+/// new replicas, so the next constant is shorter.
 const EACH: Duration = Duration::from_secs(30);
 const EACH_UNTOLD: Duration = Duration::from_secs(5);
-/// A replica may have a replica. So often it is asked whose it is.
+/// A replica may replicate from another replica. ROLE is followed for at most this number of steps.
 pub(super) const ROLES_MAX: usize = 4;
 
-/// Who tells which nodes there are.
+/// The source of the list of nodes.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// Each node of a cluster.
+    /// Any node of a cluster.
     Slots,
-    /// A primary, of its replicas, and each of them, of its primary.
+    /// ROLE: a primary lists its replicas, and each replica names its primary.
     Roles,
     /// Sentinels.
     Sentinels(Arc<Sentinels>),
 }
 
 impl Source {
-    /// Whether a key decides on the node.
+    /// Reports whether the key decides which node a command goes to.
     pub(crate) fn is_sharded(&self) -> bool {
         matches!(self, Source::Slots)
     }
 
-    /// How often is looked without a hint.
+    /// How often the map is read without a hint.
     pub(super) fn each(&self) -> Duration {
         match self {
             Source::Slots => EACH,
@@ -48,7 +49,7 @@ impl Source {
         }
     }
 
-    /// How a connection to a node is made. Sentinels say for each connection where the primary is.
+    /// The setup of a connection to a node. With Sentinel, each connection finds the current primary.
     pub(super) fn setup_at(
         &self,
         setup: &Arc<Setup>,
@@ -71,11 +72,11 @@ impl Source {
     }
 }
 
-/// What sentinels tell of another primary.
+/// Notifications of failovers from Sentinel.
 pub(super) struct Switches(Option<watch::Receiver<u64>>);
 
 impl Switches {
-    /// Completes when there is one.
+    /// Completes at the next failover.
     pub(super) async fn next(&mut self) {
         let Some(switches) = &mut self.0 else { return pending().await };
         if switches.changed().await.is_err() {
@@ -84,10 +85,10 @@ impl Switches {
     }
 }
 
-/// What sentinels say.
+/// Reads the topology from Sentinel.
 ///
 /// # Errors
-/// None of them answers, or knows the service.
+/// No sentinel replies, or none knows the service.
 pub(super) async fn by_sentinels(outlook: &Outlook, sentinels: &Sentinels) -> Result<Topology> {
     let replicas = sentinels.replicas().await?;
     let told = outlook.told(&outlook.setup.address);
@@ -98,10 +99,10 @@ pub(super) async fn by_sentinels(outlook: &Outlook, sentinels: &Sentinels) -> Re
     Ok(Topology::of_one(outlook.setup.address.clone(), replicas.collect()))
 }
 
-/// Asks a node, or its primary, or that one's.
+/// Queries a node, and follows it to its primary.
 ///
 /// # Errors
-/// One of them does not answer, or is its own replica.
+/// A node does not reply, or the replication chain is too long or circular.
 pub(super) async fn by_roles(outlook: &Outlook, mut address: Address) -> Result<Found> {
     for _ in 0..ROLES_MAX {
         let connection = open(&outlook.setup_at(&address, false)).await?;
@@ -117,7 +118,7 @@ pub(super) async fn by_roles(outlook: &Outlook, mut address: Address) -> Result<
     Err(Error::new(Kind::Disconnected, format!("{address} is a replica of replicas")))
 }
 
-/// What a node is, with whom.
+/// The role of a node, with its peers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Primary(Vec<Address>),
@@ -125,14 +126,14 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Reads the reply to ROLE.
+    /// Parses the reply to ROLE.
     ///
     /// # Errors
-    /// The server's, and what is no such reply.
+    /// The server's error, or a malformed reply.
     pub(super) fn read(reply: &Reply, told: &Told<'_>) -> Result<Role> {
         let reply: Value = reply.read()?;
-        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to ROLE is not one");
-        // Ports are texts in one of the two, and numbers in the other.
+        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to ROLE is malformed");
+        // Ports are strings in one of the two replies, and integers in the other.
         let port = |value: &Value| match value.as_integer() {
             Some(port) => u16::try_from(port).ok(),
             None => std::str::from_utf8(value.as_bytes()?).ok()?.parse().ok(),

@@ -6,58 +6,58 @@ use brisk_resp::reply::encode;
 use brisk_resp::reply::read::{Part, ReplyReader};
 use brisk_resp::slot::key_slot;
 
-/// How the replies to the parts of a command become the reply to the command.
+/// How the replies to the parts of a command are merged.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Merge {
-    /// It had one part.
+    /// There is only one part.
     Only,
-    /// Numbers are added.
+    /// Integers are added.
     Sum,
-    /// Each value is that of a part, at a place of it.
+    /// Each value comes from one part, at one index of it.
     Values(Vec<(u32, u32)>),
-    /// All say the same.
+    /// All parts have the same reply.
     First,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Splits {
+enum SplitKind {
     Sum,
     Values,
     First,
 }
 
-/// What a request is that can be split, and from which word to which its keys are.
-fn splits(request: &Request) -> Option<(Splits, usize)> {
+/// How a request can be split, and the range of its key arguments.
+fn splits(request: &Request) -> Option<(SplitKind, usize)> {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    // By length first: most commands are none of these.
+    // Compare the length first: most commands are none of these.
     match name.len() {
-        3 if is("DEL") => Some((Splits::Sum, 1)),
-        4 if is("MGET") => Some((Splits::Values, 1)),
-        4 if is("MSET") => Some((Splits::First, 2)),
-        5 if is("TOUCH") => Some((Splits::Sum, 1)),
-        6 if is("EXISTS") || is("UNLINK") => Some((Splits::Sum, 1)),
+        3 if is("DEL") => Some((SplitKind::Sum, 1)),
+        4 if is("MGET") => Some((SplitKind::Values, 1)),
+        4 if is("MSET") => Some((SplitKind::First, 2)),
+        5 if is("TOUCH") => Some((SplitKind::Sum, 1)),
+        6 if is("EXISTS") || is("UNLINK") => Some((SplitKind::Sum, 1)),
         _ => None,
     }
 }
 
-/// What the server says to keys of several slots.
+/// The server's error for keys of several slots.
 pub(crate) fn crossed() -> Error {
     Error::server(b"CROSSSLOT Keys in request don't hash to the same slot")
 }
 
-/// Where a request belongs.
+/// The slots that a request belongs to.
 #[derive(Debug)]
 pub(crate) enum Belongs {
-    /// Keys of one slot, or none.
+    /// Its keys are in one slot, or it has none.
     Together(Option<u16>),
-    /// Its keys are of several slots; these are its parts with theirs.
+    /// Its keys are in several slots; these are its parts.
     Apart(Merge, Vec<(u16, Request)>),
-    /// The same, and it cannot be split.
+    /// Its keys are in several slots, and it cannot be split.
     Nowhere,
 }
 
-/// The slot of a request's keys. O(bytes of the keys).
+/// The slots of a request's keys. O(bytes of the keys).
 pub(crate) fn belongs(request: &Request) -> Belongs {
     let Some(first) = request.routing_key() else { return Belongs::Together(None) };
     let slot = key_slot(first);
@@ -79,10 +79,10 @@ pub(crate) fn belongs(request: &Request) -> Belongs {
     }
 }
 
-fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Request)>) {
+fn split(request: &Request, how: SplitKind, step: usize) -> (Merge, Vec<(u16, Request)>) {
     let name = std::str::from_utf8(request.verb()).unwrap_or_default();
     let mut parts: Vec<(u16, Request)> = Vec::new();
-    // Where the part of a slot is; slots are few, and most often fewer than keys.
+    // The index of each slot's part. There are usually fewer slots than keys.
     let mut places = std::collections::HashMap::new();
     let mut order = Vec::new();
     let mut words = request.words().skip(1);
@@ -100,9 +100,9 @@ fn split(request: &Request, how: Splits, step: usize) -> (Merge, Vec<(u16, Reque
         }
     }
     let merge = match how {
-        Splits::Sum => Merge::Sum,
-        Splits::Values => Merge::Values(order),
-        Splits::First => Merge::First,
+        SplitKind::Sum => Merge::Sum,
+        SplitKind::Values => Merge::Values(order),
+        SplitKind::First => Merge::First,
     };
     (merge, parts)
 }
@@ -156,7 +156,7 @@ fn values(parts: &[&[u8]], order: &[(u32, u32)], out: &mut Vec<u8>) -> Option<()
     Some(())
 }
 
-/// The elements of an array, as they came.
+/// The encoded elements of an array.
 fn elements(reply: &[u8]) -> Option<Vec<&[u8]>> {
     let mut reader = ReplyReader::new(reply);
     if !matches!(reader.part(), Ok(Part::Array(_))) {
@@ -165,7 +165,7 @@ fn elements(reply: &[u8]) -> Option<Vec<&[u8]>> {
     cut(reader.rest())
 }
 
-/// The replies that stand one after the other.
+/// Splits consecutive replies.
 pub(crate) fn cut(replies: &[u8]) -> Option<Vec<&[u8]>> {
     let mut reader = ReplyReader::new(replies);
     let mut all = Vec::new();

@@ -19,7 +19,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Spread {
     parts: Vec<Part>,
-    /// What became of each leaf.
+    /// The result of each leaf.
     outcomes: Vec<Option<Result<Reply>>>,
     /// The requests.
     wholes: Vec<Whole>,
@@ -27,7 +27,7 @@ pub(crate) struct Spread {
     to_primary: bool,
 }
 
-/// A request, and the parts that it was split into.
+/// A request, and its leaves.
 #[derive(Debug)]
 struct Whole {
     merge: Merge,
@@ -35,10 +35,10 @@ struct Whole {
     reads_only: bool,
 }
 
-/// What goes to one node in one piece.
+/// The leaves that go to one node in one piece.
 #[derive(Debug)]
 struct Part {
-    /// The place of the shard they belong to, as the map was when they were dealt out.
+    /// The index of their shard in the map at the time of grouping.
     place: usize,
     requests: Vec<Request>,
     leaves: Vec<usize>,
@@ -46,9 +46,9 @@ struct Part {
 }
 
 impl Spread {
-    /// Deals requests out to the nodes that serve them.
+    /// Groups requests by the nodes that serve them.
     pub(super) fn new(cluster: &Cluster, way: &Way<'_>, trip: &Trip) -> Spread {
-        // Reads of a batch that also writes are not to see less than it has written.
+        // In a batch with writes, reads go to the primary too, to see these writes.
         let to_primary = !way.requests.iter().all(|request| request.traits().reads_only);
         let mut spread = Spread {
             parts: Vec::new(),
@@ -95,7 +95,7 @@ impl Spread {
         self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
     }
 
-    /// Goes on with all parts; the reply when all have theirs.
+    /// Advances all parts; returns the reply when all have theirs.
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
@@ -122,7 +122,7 @@ impl Spread {
         Poll::Ready(self.assemble())
     }
 
-    /// A part was answered: its leaves have their replies, or go on alone.
+    /// A part has completed: its leaves get their replies, or continue alone.
     fn settle(&mut self, cluster: Option<&Cluster>, at: usize, answer: Result<Reply>) {
         let Some(part) = self.parts.get_mut(at) else { return };
         let place = part.place;
@@ -133,7 +133,12 @@ impl Spread {
                 return Ok(vec![reply]);
             }
             let cut = cut(reply.as_bytes()).filter(|cut| cut.len() == leaves.len());
-            let wrong = || Error::new(Kind::Protocol, "another number of replies than of requests");
+            let wrong = || {
+                Error::new(
+                    Kind::Protocol,
+                    "the number of replies differs from the number of requests",
+                )
+            };
             let reader = reply.reader();
             let own = |bytes: &[u8]| {
                 Reply::small(bytes).unwrap_or_else(|| Reply::shared(reader.share(bytes)))
@@ -150,7 +155,7 @@ impl Spread {
         let is_alone = leaves.len() == 1;
         for ((request, leaf), reply) in requests.into_iter().zip(leaves).zip(replies) {
             let mut trip = Trip::begun(self.began, self.to_primary);
-            // One that was alone has been sent on already, as far as that goes.
+            // A leaf that was alone has already been redirected as often as possible.
             let refused = if is_alone { None } else { redirect::error(reply.as_bytes()) };
             let onward = refused.zip(cluster).and_then(|(text, cluster)| {
                 trip.at = cluster.primary(place);
@@ -161,7 +166,7 @@ impl Spread {
                 continue;
             };
             let state = State::onward(cluster, onward, trip);
-            // A place of its own: what follows does not join it.
+            // An index of its own, so that no other leaf joins it.
             let place = usize::MAX;
             self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
         }
@@ -196,7 +201,7 @@ impl Spread {
     }
 }
 
-/// Whether a request was executed whose parts gave this reply.
+/// Reports whether the request with these replies to its leaves was executed.
 fn executed(leaves: &[Result<Reply>]) -> Executed {
     let of = |leaf: &Result<Reply>| match leaf {
         Ok(reply) if matches!(reply.as_bytes().first(), Some(b'-' | b'!')) => Executed::No,

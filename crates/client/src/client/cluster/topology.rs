@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// A function of the user's that says where a node can be reached.
+/// A user's function that translates the addresses of nodes.
 #[derive(Clone)]
 pub(crate) struct AddressMap(pub(crate) Arc<Translate>);
 
@@ -22,17 +22,17 @@ impl fmt::Debug for AddressMap {
     }
 }
 
-/// How addresses that nodes tell are to be understood.
+/// How to interpret addresses in a node's reply.
 #[derive(Debug)]
 pub(crate) struct Told<'a> {
-    /// The node that was asked: it is meant where no host is told.
+    /// The queried node. It is meant where the reply has no host.
     pub(crate) by: &'a Address,
     pub(crate) tls: bool,
     pub(crate) map: Option<&'a AddressMap>,
 }
 
 impl Told<'_> {
-    /// The address that is meant. A port of 0 cannot be.
+    /// The address of a node. A port of 0 is invalid.
     pub(crate) fn address(&self, host: &str, port: u16) -> Option<Address> {
         if port == 0 {
             return None;
@@ -50,11 +50,11 @@ impl Told<'_> {
     }
 }
 
-/// A node as others tell of it.
+/// A node in the reply of another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: Address,
-    /// Where it stands, if that is told.
+    /// Its availability zone, if reported.
     pub(crate) zone: Option<String>,
 }
 
@@ -66,28 +66,28 @@ pub(crate) struct Placed {
     pub(crate) replicas: Vec<Peer>,
 }
 
-/// All that serves slots, in the order of the slots.
+/// All shards that serve slots, in the order of the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Topology {
-    /// Grows with each failover: what is told with a smaller one is older.
+    /// Grows with each failover; a topology with a smaller epoch is older.
     pub(crate) epoch: u64,
     pub(crate) shards: Vec<Placed>,
 }
 
-/// The epoch in the text of CLUSTER INFO; 0 if it is not told.
+/// The epoch in the reply to CLUSTER INFO; 0 if it has none.
 pub(crate) fn epoch(info: &str) -> u64 {
     let line = info.lines().find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 impl Topology {
-    /// Reads the reply to CLUSTER SLOTS.
+    /// Parses the reply to CLUSTER SLOTS.
     ///
     /// # Errors
-    /// The server's; what cannot be, such as a slot above the last; that no slot is served.
+    /// The server's error; an invalid reply, for example a slot out of range; or no slot is served.
     pub(crate) fn read(reply: &Reply, epoch: u64, told: &Told<'_>) -> Result<Topology> {
         let reply: Value = reply.read()?;
-        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to CLUSTER SLOTS is no list");
+        let wrong = || Error::new(Kind::UnexpectedReply, "the reply to CLUSTER SLOTS is malformed");
         let mut ranges: Vec<Placed> = Vec::new();
         for range in reply.as_slice().ok_or_else(wrong)? {
             ranges.push(placed(range, told).ok_or_else(wrong)?);
@@ -126,7 +126,7 @@ impl Topology {
     }
 }
 
-/// Two replies that say the same are the same then.
+/// Sorts the replicas, so that equivalent replies compare equal.
 fn in_one_order(replicas: &mut Vec<Peer>) {
     replicas.sort_by_cached_key(|peer| peer.address.to_string());
     replicas.dedup();
@@ -148,7 +148,7 @@ fn placed(range: &Value, told: &Told<'_>) -> Option<Placed> {
     Some(Placed { slots: vec![first..=last], primary: peer(primary, told)?, replicas })
 }
 
-/// `[host, port, id, metadata]`, of which the metadata are a map or a flat list.
+/// `[host, port, id, metadata]`; the metadata is a map or a flat list.
 fn peer(node: &Value, told: &Told<'_>) -> Option<Peer> {
     let [host, port, more @ ..] = node.as_slice()? else { return None };
     let host = String::from_utf8_lossy(host.as_bytes().unwrap_or_default());

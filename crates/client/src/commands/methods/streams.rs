@@ -205,7 +205,7 @@ impl Client {
     }
 
     /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-    /// entries; none if there are no new ones: only `xread_block` waits.
+    /// entries; none if there are no new entries. Only `xread_block` waits for some.
     ///
     /// `XREAD [COUNT count] STREAMS key … id …`
     pub fn xread<T>(
@@ -217,7 +217,7 @@ impl Client {
     }
 
     /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-    /// none if there are no new ones: only `xreadgroup_block` waits.
+    /// none if there are no new entries. Only `xreadgroup_block` waits for some.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
     pub fn xreadgroup<T>(

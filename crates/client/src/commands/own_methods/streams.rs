@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-    /// entries; none if there are no new ones: only `xread_block` waits.
+    /// entries; none if there are no new entries. Only `xread_block` waits for some.
     ///
     /// `XREAD [COUNT count] STREAMS key … id …`
     pub fn xread<T>(
@@ -217,7 +217,7 @@ impl Session {
     }
 
     /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
-    /// entries; none if the time is over.
+    /// entries; none after the timeout.
     ///
     /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
     pub fn xread_block<T>(
@@ -230,7 +230,7 @@ impl Session {
     }
 
     /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-    /// none if there are no new ones: only `xreadgroup_block` waits.
+    /// none if there are no new entries. Only `xreadgroup_block` waits for some.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
     pub fn xreadgroup<T>(
@@ -244,7 +244,7 @@ impl Session {
     }
 
     /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
-    /// none if the time is over.
+    /// none after the timeout.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
     pub fn xreadgroup_block<T>(

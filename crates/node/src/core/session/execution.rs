@@ -1,4 +1,4 @@
-//! The execution of a session's requests: whether it is stalled, and retries of its present request.
+//! The execution of a session's requests: whether it is stalled, and retries of its current request.
 
 use super::Session;
 
@@ -37,7 +37,7 @@ impl Stall {
     }
 }
 
-/// The state of the session's present request.
+/// The state of the session's current request.
 pub(super) struct ExecutionState {
     stall: Stall,
     /// How often the request was postponed because another worker held a slot.
@@ -64,18 +64,18 @@ impl Session {
         self.execution.stall = stall;
     }
 
-    /// Counts that its present request could not lock its slots.
+    /// Counts that its current request could not lock its slots.
     pub(crate) fn count_slot_refusal(&mut self) {
         self.execution.slot_refusals = self.execution.slot_refusals.saturating_add(1);
     }
 
-    /// Reports whether its present request was postponed because another worker held a slot.
+    /// Reports whether its current request was postponed because another worker held a slot.
     #[inline]
     pub(crate) fn was_refused_slots(&self) -> bool {
         self.execution.slot_refusals != 0
     }
 
-    /// Reports whether its present request was postponed so often that it is tried while all other
+    /// Reports whether its current request was postponed so often that it is tried while all other
     /// workers are quiesced. A request that needs several slots in constant use might never find
     /// them free at once. The pauses between tries grow, because a script that holds a slot for
     /// long cannot be stopped.

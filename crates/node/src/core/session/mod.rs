@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `identity` | the account that it acts as, and the permissions of its user |
 //! | `options` | what the client has set for its connection: database, protocol, CLIENT REPLY |
-//! | `execution` | whether it is stalled, and retries of its present request |
+//! | `execution` | whether it is stalled, and retries of its current request |
 //! | `transaction` | commands queued since MULTI, and watched keys |
 //! | `blocked` | the wait of its command for keys, replicas or the disk |
 //! | `connection` | input that is not executed yet, its decoder, TLS |
 //! | `output` | output that has not reached the connection |
 //! | `push` | subscriptions and tracking |
-//! | `replication` | its state as a replica, and the durability of what it is shown |
+//! | `replication` | its state as a replica, and the durability of the data that it is shown |
 //! | `source` | whether its commands come from a client, a file or the primary |
 //! | `accounting` | its numbers in sums that INFO and CLIENT LIST show |
 //!

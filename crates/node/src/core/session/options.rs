@@ -30,7 +30,7 @@ enum ReplyMode {
 }
 
 impl ReplyMode {
-    /// Reports whether the present command is replied to.
+    /// Reports whether the current command is replied to.
     #[inline]
     fn answers(self) -> bool {
         matches!(self, ReplyMode::On | ReplyMode::SkipAfterExec | ReplyMode::OffAfterExec)
@@ -123,7 +123,7 @@ impl Session {
         self.options.protocol = protocol;
     }
 
-    /// Reports whether replies to the present command are sent.
+    /// Reports whether replies to the current command are sent.
     #[inline]
     pub fn wants_reply(&self) -> bool {
         self.options.reply_mode.answers()

@@ -8,7 +8,7 @@ use brisk_structures::alloc::SetAside;
 /// The memory of held output is published to other threads when it has changed by this many bytes.
 const SET_ASIDE_STEP: u64 = 16 * 1024;
 
-/// Output that waits, and the numbers by which unread output is limited.
+/// Output that waits, and the numbers that limit unread output.
 #[derive(Default)]
 pub struct SessionOutput {
     /// A large reply that is written as the client reads it.

@@ -1,10 +1,11 @@
-//! A session's part in replication and durability: what it is as a replica, and what its replies wait for.
+//! A session's role in replication and durability: its state as a replica, and the durability that its replies wait
+//! for.
 
 use crate::replication::acks::RequestedDurability;
 use crate::replication::replica::ReplicaSession;
 use brisk_engine::keyspace::Ticket;
 
-/// The state of a session as a replica, and the durability of what it is shown.
+/// The state of a session as a replica, and the durability of the data that it is shown.
 #[derive(Default)]
 pub struct SessionReplication {
     /// The state that REPLCONF set, and whether it follows the stream.

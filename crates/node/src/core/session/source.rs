@@ -47,7 +47,7 @@ impl CommandSource {
         self.ran_nothing
     }
 
-    /// Notes that the present command was rejected, failed, or ran nothing.
+    /// Notes that the current command was rejected, failed, or ran nothing.
     pub(crate) fn note_ran_nothing(&mut self) {
         self.ran_nothing = true;
     }

@@ -1,8 +1,7 @@
 //! The file that is being written.
 //!
-//! The first write after opening is a batch without transactions, which is synced before anything
-//! else is written. After a batch, a reader knows that any bytes it cannot parse were written by
-//! this server and torn, whatever is left of them.
+//! The first write after opening is a batch without transactions, which is synced before anything else is written.
+//! After this batch, a reader knows that any bytes it cannot parse are the torn rest of a batch of this server.
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};

@@ -124,7 +124,7 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// Sets the present size as the base for measuring growth.
+    /// Sets the current size as the base for measuring growth.
     pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
         let total = files::size(disk, home, manifest.files_to_load());
         self.metrics.size.store(total, Ordering::Relaxed);

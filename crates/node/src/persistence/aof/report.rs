@@ -12,7 +12,7 @@ pub struct AofReport {
     pub write_failed: bool,
     pub rewrite_runs: bool,
     pub rewrite_is_scheduled: bool,
-    /// Seconds that the last rewrite took, and since the present one began; -1 without one.
+    /// Seconds that the last rewrite took, and since the current one began; -1 without one.
     pub last_rewrite_s: i64,
     pub rewrite_s: i64,
     pub rewrite_failed: bool,
@@ -31,7 +31,7 @@ pub struct AofReport {
 }
 
 impl Aof {
-    /// The present state. O(1).
+    /// The current state. O(1).
     pub fn report(&self) -> AofReport {
         let (rewrite, metrics) = (&self.rewrite, &self.metrics);
         let began = *rewrite.began.lock().even_poisoned();

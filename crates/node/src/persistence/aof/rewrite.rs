@@ -7,8 +7,8 @@
 //! the snapshot is written during commands, renamed to the new base                             │
 //! the manifest names the new base and the new increment; the old files are removed  ◄──────────┘
 //! ```
-//! Whatever fails, and whenever the process ends, the files that the manifest names contain the
-//! dataset: a failed rewrite adds one increment.
+//! After any failure or exit of the process, the files that the manifest names contain the dataset. A failed rewrite
+//! adds one increment.
 //!
 //! CONFIG SET appendonly yes works the same way, but the manifest names nothing before the base is
 //! complete.
@@ -276,7 +276,7 @@ fn write_base(
         aof.hasten(aof.level());
         std::thread::park_timeout(LOOK_AGAIN);
     }
-    // The setting as it is now.
+    // The current value of the setting.
     let removes_history = !shared.config().persistence.aof_disable_auto_gc;
     aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))?;
     aof.locks.lock().even_poisoned().keep_only(home);

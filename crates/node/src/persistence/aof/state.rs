@@ -269,7 +269,7 @@ impl<D: Disk> Aof<D> {
         self.mode() != AofMode::Off
     }
 
-    /// The policy by which the file is synced.
+    /// The sync policy of the file.
     pub fn policy(&self) -> AppendFsync {
         match self.policy.load(Ordering::Relaxed) {
             policy if policy == AppendFsync::Always as u8 => AppendFsync::Always,

@@ -92,7 +92,7 @@ impl Aof {
         synced.is_ok()
     }
 
-    /// Writes what is pending. After `until` it begins no further item.
+    /// Writes pending data. After `until` it begins no further item.
     fn write_pending(
         &self,
         shared: &Shared,
@@ -161,8 +161,8 @@ impl Aof {
         Ok(())
     }
 
-    /// Writes and syncs everything that was pushed, whatever the policy. Called when the server
-    /// shuts down, and when the file is closed.
+    /// Writes and syncs everything that was pushed, regardless of the policy. Called when the server shuts down, and
+    /// when the file is closed.
     pub fn flush(&self, shared: &Shared) -> io::Result<()> {
         let brought = self.bring_to_disk();
         match &brought {

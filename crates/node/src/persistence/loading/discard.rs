@@ -1,4 +1,4 @@
-//! Removes the present dataset before another one is loaded.
+//! Removes the current dataset before another one is loaded.
 
 use crate::core::Core;
 use crate::script::libraries::Policy;

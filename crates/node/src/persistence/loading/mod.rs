@@ -11,7 +11,7 @@
 //! | `queue` | the queue from the thread that reads to the threads that load |
 //! | `aof` | the append-only file: its files, and handling of damaged ones |
 //! | `steps` | the steps of loading that a worker executes between its rounds |
-//! | `discard` | removes the present dataset |
+//! | `discard` | removes the current dataset |
 //! | `replay` | executes commands of a file |
 
 pub mod aof;

@@ -62,7 +62,7 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let keeps_expired = shared.conditions.is_replica();
     let gone_bytes_max = config.replication.repl_backlog_size;
     let (keyspace, duplicate) = (&shared.keyspace, Duplicate::Refuse);
-    let how = How { keyspace, settings, now, keeps_expired, gone_bytes_max, duplicate };
+    let how = LoadParameters { keyspace, settings, now, keeps_expired, gone_bytes_max, duplicate };
     load(shared, &config, &how)
 }
 
@@ -71,7 +71,7 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
 /// # Errors
 /// As in [`load_at_start`].
 pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
-    let how = How {
+    let how = LoadParameters {
         keyspace: &core.shared.keyspace,
         settings: core.env.settings.clone(),
         now: core.env.now(),
@@ -118,7 +118,7 @@ fn load_base_by(
     settings: Settings,
     path: &Path,
 ) -> Result<Beside, Unreadable> {
-    let how = How::repeating(&shared.keyspace, settings);
+    let how = LoadParameters::repeating(&shared.keyspace, settings);
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
@@ -154,7 +154,7 @@ pub struct Lineage {
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = engine_settings::in_force(shared, &config);
-    let how = How::repeating(&shared.keyspace, settings);
+    let how = LoadParameters::repeating(&shared.keyspace, settings);
     let source = Source::nameless(file)?;
     shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, &config, &how, &source)
@@ -172,7 +172,7 @@ pub fn load_stream(
     keyspace: &Keyspace,
 ) -> Result<Beside, Unreadable> {
     let config = shared.config();
-    let how = How::repeating(keyspace, engine_settings::in_force(shared, &config));
+    let how = LoadParameters::repeating(keyspace, engine_settings::in_force(shared, &config));
     shared.persistence.snapshots.loading.begin(bytes.unwrap_or(0));
     load_reader(shared, &config, &how, (stream, bytes)).map_err(|(failure, position)| {
         let path = PathBuf::from(RECEIVED);
@@ -181,7 +181,7 @@ pub fn load_stream(
 }
 
 /// The parameters of loading that all threads use.
-struct How<'k> {
+struct LoadParameters<'k> {
     /// The destination of the keys.
     keyspace: &'k Keyspace,
     settings: Settings,
@@ -193,15 +193,22 @@ struct How<'k> {
     duplicate: Duplicate,
 }
 
-impl How<'_> {
+impl LoadParameters<'_> {
     /// Loads everything: later commands delete the keys that have expired meanwhile.
-    fn repeating(keyspace: &Keyspace, settings: Settings) -> How<'_> {
+    fn repeating(keyspace: &Keyspace, settings: Settings) -> LoadParameters<'_> {
         let (now, duplicate) = (UnixMs(0), Duplicate::Refuse);
-        How { keyspace, settings, now, keeps_expired: true, gone_bytes_max: 0, duplicate }
+        LoadParameters {
+            keyspace,
+            settings,
+            now,
+            keeps_expired: true,
+            gone_bytes_max: 0,
+            duplicate,
+        }
     }
 }
 
-fn load(shared: &Shared, config: &Config, how: &How<'_>) -> Result<Beside, Unreadable> {
+fn load(shared: &Shared, config: &Config, how: &LoadParameters<'_>) -> Result<Beside, Unreadable> {
     let source = Source::open(config)?;
     shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, config, how, &source)
@@ -210,7 +217,7 @@ fn load(shared: &Shared, config: &Config, how: &How<'_>) -> Result<Beside, Unrea
 fn load_from(
     shared: &Shared,
     config: &Config,
-    how: &How<'_>,
+    how: &LoadParameters<'_>,
     source: &Source,
 ) -> Result<Beside, Unreadable> {
     load_reader(shared, config, how, (&source.file, Some(source.bytes)))
@@ -220,7 +227,7 @@ fn load_from(
 fn load_reader<R: Read>(
     shared: &Shared,
     config: &Config,
-    how: &How<'_>,
+    how: &LoadParameters<'_>,
     (reader, total): (R, Option<u64>),
 ) -> Result<Beside, Failed> {
     let progress = &shared.persistence.snapshots.loading;
@@ -272,7 +279,7 @@ impl Lineage {
 /// Reads a file of `total` bytes, if that is known, on this thread and loads it on others.
 fn by_threads<R: Read>(
     shared: &Shared,
-    how: &How<'_>,
+    how: &LoadParameters<'_>,
     threads: usize,
     (splitter, total): (&mut RdbSplitter<R>, Option<u64>),
     other: impl FnMut(RdbEvent),
@@ -333,7 +340,7 @@ fn split<R: Read>(
                     .map_err(|failure| (failure, splitter.position()))?;
                 expected = 0;
             }
-            // At most the number of keys that the rest of the file can contain, whatever it states.
+            // At most the number of keys that the rest of the file can contain, even if the file states more.
             Some(RdbPiece::Section(RdbEvent::ResizeDb { keys, .. })) => {
                 let rest = total.map(|total| total.saturating_sub(splitter.position()));
                 expected = keys.min(rest.map_or(EXPECTED_MAX, |rest| rest / ENTRY_BYTES_MIN));
@@ -346,7 +353,7 @@ fn split<R: Read>(
 }
 
 /// Loads blocks of the queue until there are no more.
-fn load_blocks(shared: &Shared, how: &How<'_>, queue: &Queue) -> Done {
+fn load_blocks(shared: &Shared, how: &LoadParameters<'_>, queue: &Queue) -> Done {
     // Ensures that no thread waits for one that panics.
     let _end = GiveUp(queue);
     // If it cannot register, other threads free the values that this thread replaces.

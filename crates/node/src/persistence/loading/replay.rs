@@ -145,7 +145,7 @@ impl Replay {
             database: shared.keyspace.database(session.db()),
             participant,
         };
-        // The reader has found the command complete, so present limits do not apply.
+        // The reader has found the command complete, so current limits do not apply.
         let limits = core.limits.accepted_requests();
         let (len, _) = batch.fill(data, most, session.connection.decoder_mut(), &limits, &look);
         let unknown = |what: Unreplayable| ReplayError { what, position: part.end };

@@ -9,7 +9,7 @@
 //! differing slots are sent whole, and compared again
 //! ```
 //! On both sides, the contents of a slot result from the stream up to the marker. So each slot is
-//! compared at one offset, whatever is written meanwhile, and no step has to be retried.
+//! compared at one offset, regardless of concurrent writes, and no step has to be retried.
 //!
 //! The first worker does it between its rounds, a slice at a time. [`replica`] is the other side.
 
@@ -210,8 +210,8 @@ impl Work {
         };
         match &mut self.phase {
             Phase::Walks => match self.pass.look(core) {
-                Looked::Some(large) if large.is_empty() => Compared::Part,
-                Looked::Some(large) => match self.pass.digest(large) {
+                Processed::Some(large) if large.is_empty() => Compared::Part,
+                Processed::Some(large) => match self.pass.digest(large) {
                     Some(thread) => {
                         self.phase = Phase::WaitsForLarge(thread);
                         Compared::Waits
@@ -219,8 +219,8 @@ impl Work {
                     // Replicas notice that these slots were not compared.
                     None => Compared::Part,
                 },
-                Looked::Later => Compared::Waits,
-                Looked::All => {
+                Processed::Later => Compared::Waits,
+                Processed::All => {
                     let Pass { round, databases, .. } = &self.pass;
                     append(&Marker::End {
                         round: *round,
@@ -360,7 +360,7 @@ fn places_of(keyspace: &Keyspace, report: &ComparisonReport) -> Option<Vec<(DbSl
 }
 
 /// The result of processing the next slots.
-enum Looked {
+enum Processed {
     /// Some slots were processed; these are their large values.
     Some(Vec<(DbSlot, Vec<LargeValue>)>),
     Later,
@@ -406,9 +406,9 @@ impl Pass {
     }
 
     /// Processes the next slots and appends their marker.
-    fn look(&mut self, core: &Core) -> Looked {
+    fn look(&mut self, core: &Core) -> Processed {
         let shared = core.shared;
-        let Some(run) = self.runs.last_mut() else { return Looked::All };
+        let Some(run) = self.runs.last_mut() else { return Processed::All };
         let database = shared.keyspace.database(run.db);
         let (mut slots, mut keys) = (Vec::new(), 0);
         for number in (run.first..run.end).take(SLOTS_AT_ONCE) {
@@ -431,7 +431,7 @@ impl Pass {
         };
         let at = (&shared.keyspace, &core.env);
         let Some(seen) = compare::digest_slots(at, db, &slots, &lens, send) else {
-            return Looked::Later;
+            return Processed::Later;
         };
         run.first += slots.len();
         if run.first >= run.end {
@@ -440,7 +440,7 @@ impl Pass {
         let large = |(slot, seen): (SlotId, Option<SlotDigest>)| {
             Some(((db, slot), seen?.large)).filter(|(_, large)| !large.is_empty())
         };
-        Looked::Some(slots.into_iter().zip(seen).filter_map(large).collect())
+        Processed::Some(slots.into_iter().zip(seen).filter_map(large).collect())
     }
 
     /// Starts a thread that computes the digests of large values; `None` if no thread could be

@@ -105,7 +105,7 @@ pub struct Comparison {
 struct State {
     /// True if the requested or running comparison repairs differences.
     heals: bool,
-    /// The reports of replicas on the present pass.
+    /// The reports of replicas on the current pass.
     round: Option<u64>,
     reports: BTreeMap<String, ComparisonReport>,
     last: Option<Finding>,

@@ -1,12 +1,12 @@
-//! A full copy of the primary's dataset: it is received and replaces the present dataset.
+//! A full copy of the primary's dataset: it is received and replaces the current dataset.
 //!
 //! | `repl-diskless-load` | while it is received | if it is incomplete |
 //! |---|---|---|
-//! | `disabled` | is written to a nameless file; the present dataset is served | the present dataset stays |
+//! | `disabled` | is written to a nameless file; the current dataset is served | the current dataset stays |
 //! | `on-empty-db`, no keys present | is loaded | the dataset is empty |
-//! | `swapdb` | is loaded into a second keyspace; the present one may be served | the present dataset stays |
+//! | `swapdb` | is loaded into a second keyspace; the current one may be served | the current dataset stays |
 //!
-//! With `swapdb`, the present dataset is served if it has the same history. A file is complete before anything is
+//! With `swapdb`, the current dataset is served if it has the same history. A file is complete before anything is
 //! discarded. Then the dataset is emptied while all workers are quiesced, and loaded while they reply LOADING. A
 //! second keyspace replaces the first while all workers are quiesced, so every command sees one of the two.
 
@@ -39,7 +39,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
-/// The file is synchronised after each of these parts. Otherwise the system would write all of it at once.
+/// The file is synced after each of these parts. Otherwise the system would write all of it at once.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// The position of the dataset: the id of a history and an offset.
@@ -118,7 +118,7 @@ fn load_and_swap(
     let mut payload = Payload::begin(thread, reader, "parser")?;
     let ours = &shared.keyspace;
     let beside = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
-    // With the same history, the present dataset is an older state of the same data and is served.
+    // With the same history, the current dataset is an older state of the same data and is served.
     let is_same_history = shared.replication.history.ids().id == position.0;
     let condition = if is_same_history { Condition::AsyncLoading } else { Condition::Loading };
     thread.when_quiesced(move |core| core.shared.conditions.set(condition, true))?;
@@ -238,7 +238,7 @@ fn end_snapshots(shared: &Shared) -> bool {
     !is_written
 }
 
-/// Ends the present history: the append-only file is closed, replicas are disconnected, and the backlog is
+/// Ends the current history: the append-only file is closed, replicas are disconnected, and the backlog is
 /// dropped.
 fn leave_history(shared: &Shared) {
     rewrite::close(shared);

@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The primary's reply to PSYNC: what it sends next.
+/// The primary's reply to PSYNC, which says what follows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PsyncReply {
     /// The dataset at this offset of this history, then the stream.

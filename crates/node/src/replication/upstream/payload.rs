@@ -13,7 +13,7 @@ use std::io::{self, Read};
 /// Length of the mark after a dataset of unknown length.
 const MARK_LEN: usize = 40;
 
-/// How the end of the dataset is recognised.
+/// How the end of the dataset is recognized.
 #[derive(Debug, PartialEq, Eq)]
 enum PayloadEnd {
     Length(u64),

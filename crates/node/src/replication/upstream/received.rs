@@ -84,7 +84,7 @@ impl ReceivedStream {
         !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Reports that the connection of the present stream is closed, if `is_wanted`. No more parts follow.
+    /// Reports that the connection of the current stream is closed, if `is_wanted`. No more parts follow.
     /// Returns true if the worker has to be woken.
     pub fn end(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();

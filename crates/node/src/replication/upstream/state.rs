@@ -63,7 +63,7 @@ pub struct IncomingDataset {
 /// in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckTimes {
-    /// The last one to the present primary.
+    /// The last one to the current primary.
     pub last_ms: Option<u64>,
     /// The last one to a primary before.
     pub earlier_ms: Option<u64>,
@@ -150,7 +150,7 @@ impl Upstream {
         self.is_up() || self.down_since_ms().is_some()
     }
 
-    /// Sets the phase, if the present generation is `generation`. Returns true if so.
+    /// Sets the phase, if the current generation is `generation`. Returns true if so.
     pub fn set_phase(&self, generation: u64, phase: UpstreamPhase, now_ms: u64) -> bool {
         // A thread that changes the primary at the same time waits for this lock and wins.
         let _connection = self.connection.lock().even_poisoned();
@@ -172,7 +172,7 @@ impl Upstream {
         true
     }
 
-    /// Ends the present generation, since the primary changes: parts that are not executed are dropped, and
+    /// Ends the current generation, since the primary changes: parts that are not executed are dropped, and
     /// the connection is closed. Returns the next generation. All other workers are quiesced.
     pub fn leave(&self) -> u64 {
         // The generation changes first, so no thread adds a part of the previous generation.
@@ -212,18 +212,18 @@ impl Upstream {
         *acks
     }
 
-    /// Lets acknowledgements go on after [`Upstream::end_acks`]: this server stays a replica for now.
+    /// Resumes acknowledgements after [`Upstream::end_acks`]: this server stays a replica for now.
     pub fn resume_acks(&self) {
         self.ack_times.lock().even_poisoned().has_ended = false;
     }
 
-    /// The present generation.
+    /// The current generation.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// Sets the connection, if the present generation is `generation`. Returns true if so.
+    /// Sets the connection, if the current generation is `generation`. Returns true if so.
     pub fn connect(&self, generation: u64, connection: Arc<dyn UpstreamConnection>) -> bool {
         let mut present = self.connection.lock().even_poisoned();
         let is_wanted = generation == self.generation();
@@ -233,7 +233,7 @@ impl Upstream {
         is_wanted
     }
 
-    /// Closes the connection, if the present generation is `generation`.
+    /// Closes the connection, if the current generation is `generation`.
     pub fn disconnect(&self, generation: u64) {
         let mut present = self.connection.lock().even_poisoned();
         if let Some(connection) = present.take_if(|_| generation == self.generation()) {
@@ -241,12 +241,12 @@ impl Upstream {
         }
     }
 
-    /// The connection of the present or last stream, as a client of this server.
+    /// The connection of the current or last stream, as a client of this server.
     pub fn client(&self) -> Option<Arc<ClientRecord>> {
         self.client.lock().even_poisoned().clone()
     }
 
-    /// Sets the client of the next stream, if the present generation is `generation`.
+    /// Sets the client of the next stream, if the current generation is `generation`.
     pub fn set_client(&self, generation: u64, client: Arc<ClientRecord>) {
         let mut present = self.client.lock().even_poisoned();
         if generation == self.generation() {

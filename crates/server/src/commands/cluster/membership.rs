@@ -201,7 +201,7 @@ fn node_argument(args: &mut Args<'_>) -> Result<String> {
     Ok(String::from_utf8_lossy(args.bytes()?).into_owned())
 }
 
-/// Redis has no row for the number of arguments of these subcommands and rejects more with a text of its own.
+/// Redis has no row for the number of arguments of these subcommands, and rejects more with a separate text.
 fn refuse_more_than(call: &Call<'_>, args: &Args<'_>, max: usize) -> Result<()> {
     if args.remaining() > max { Err(call.subcommand_syntax(args.argument(1))) } else { Ok(()) }
 }

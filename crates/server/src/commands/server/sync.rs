@@ -1,7 +1,7 @@
 //! SYNC, PSYNC and REPLCONF: a connection becomes a replica.
 //!
-//! If the replica has the beginning of this server's history and the backlog has the rest, it gets
-//! the rest. Otherwise it gets the dataset. From then on it gets every change.
+//! If the replica has the beginning of this server's history and the backlog has the rest, the replica gets the rest.
+//! Otherwise it gets the dataset. From then on it gets every change.
 
 use brisk_cluster::map::MapRole;
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
@@ -69,7 +69,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Err(refusal) => {
             let shared = call.core.shared;
             shared.log.notice(format_args!("{refusal}"));
-            // A request for everything is not a rejected partial synchronisation.
+            // A request for everything is not a rejected partial synchronization.
             if !requests_all(id) {
                 shared.observe.metrics.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
             }
@@ -79,7 +79,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// Takes over from the primary, which hands over to this server.
+/// Makes this server the primary, at the request of its current primary.
 fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     let core = &mut *call.core;
     let (shared, addr) = (core.shared, &call.session.record.addr);
@@ -292,7 +292,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Another node of the cluster wants to know how far this one is.
+/// Another node of the cluster requests this node's status.
 fn report_status(call: &mut Call<'_>) -> Outcome {
     let cluster = call.core.shared.cluster.state();
     let status = cluster.and_then(brisk_node::cluster::ClusterState::status);

@@ -1,6 +1,6 @@
 //! The transactions group: MULTI, EXEC and DISCARD; WATCH and UNWATCH.
 //!
-//! The rows of other commands define their behaviour between MULTI and EXEC (`in_multi`). Queueing
+//! The rows of other commands define their behavior between MULTI and EXEC (`in_multi`). Queueing
 //! and execution are in `brisk_node::transactions`.
 
 mod multi;

@@ -1,9 +1,9 @@
 //! Metrics as text: the Prometheus text format 0.0.4 and OpenMetrics 1.0.
 //!
-//! Samples are collected by family and written family by family. Each family has its HELP and TYPE
-//! once, above all of its samples, in whatever order they were added. All differences between the
-//! two formats are in this file. OpenMetrics names a family of counters without `_total`, calls a
-//! family without a known type `unknown`, escapes quotes in HELP, and ends with `# EOF`.
+//! Samples are collected by family and written family by family. Each family has its HELP and TYPE once, before all of
+//! its samples, regardless of the order in which they were added. All differences between the two formats are in this
+//! file. OpenMetrics names a family of counters without `_total`, calls a family without a known type `unknown`,
+//! escapes quotes in HELP, and ends with `# EOF`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

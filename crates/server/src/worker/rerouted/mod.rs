@@ -1,4 +1,4 @@
-//! Cluster mode: what ends when this node no longer serves a slot.
+//! Cluster mode: waits and subscriptions that end when this node no longer serves their slot.
 //!
 //! Clients that are blocked on keys of the slot get the error that their command would get now.
 //! Subscriptions to shard channels of the slot end with the push message of SUNSUBSCRIBE. Redis does the

@@ -175,7 +175,7 @@ fn clients_blocked_on_keys_of_a_slot_that_left_get_the_redirect() {
     for client in &mut blocked {
         assert_eq!(client.received().unwrap(), MOVED);
     }
-    // The connections go on.
+    // The connections stay open.
     assert_eq!(node.request(&mut blocked[0], "PING"), "+PONG\r\n");
     assert_eq!(stays.received().unwrap(), "");
     let mut other = node.connect();
@@ -222,7 +222,7 @@ fn subscriptions_to_shard_channels_end_with_their_slot() {
     assert_eq!(node.request(&mut other, "SPUBLISH b x"), MOVED);
     assert_eq!(node.request(&mut other, "PUBLISH b x"), ":1\r\n");
     assert_eq!(node.request(&mut other, "PUBSUB SHARDCHANNELS"), "*1\r\n$1\r\nf\r\n");
-    // A new primary of the same shard goes on with the channels.
+    // A new primary of the same shard continues to serve the channels.
     let mut stays = node.connect();
     node.request(&mut stays, "SSUBSCRIBE f");
     node.install(None);

@@ -158,7 +158,7 @@ fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static 
                 expect(work(&mut world));
             }
             expect(world.append());
-            // Data that was promised by then must be present, whatever failed before.
+            // Data that was promised by then must exist, regardless of earlier failures.
             lose_power(&mut world);
             expect(world.start());
         }

@@ -56,7 +56,8 @@ pub(super) const CAPA: Command = Command {
         origin: Origin::Valkey,
         details: "\
 `redirect` is the only capability that has an effect. Without cluster mode, a replica then redirects commands with keys
-to its primary: it replies with the error `REDIRECT host:port`. Unknown capabilities are ignored.",
+to its primary: it replies with the error `REDIRECT host:port`. After READONLY, it serves reads itself. Unknown
+capabilities are ignored.",
         complexity: "O(1)",
         arity: -3,
         args: &[Arg::string("capability").multiple()],

@@ -1,8 +1,8 @@
 //! ACL SETUSER, DELUSER, LOAD and SAVE, which change users; GETUSER, LIST and USERS, which show
 //! them.
 //!
-//! Changes to users run while all other workers are quiesced. A command that has begun was checked
-//! by the old rules, and no command is checked by them after the reply.
+//! Changes to users run while all other workers are quiesced. Commands that have begun were checked by the old rules.
+//! After the reply, every command is checked by the new ones.
 
 use super::{ADMIN, ROW};
 use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};

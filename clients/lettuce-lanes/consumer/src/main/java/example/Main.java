@@ -13,7 +13,7 @@ import io.lettuce.core.XReadArgs;
 import io.lettuce.core.resource.ClientResources;
 
 /**
- * What a user does with the artifacts, against a server on the port given. Ends with an exception if anything is wrong.
+ * Uses the artifacts as an application does, with a server on the given port. Throws an exception if a check fails.
  */
 public final class Main {
 
@@ -47,7 +47,7 @@ public final class Main {
         }
         client.shutdown();
         resources.shutdown().syncUninterruptibly();
-        System.out.println("consumer: all as expected");
+        System.out.println("consumer: all checks passed");
     }
 
     private static void expect(String expected, String actual) {

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Finds the lane of a command by a {@link Lane} rule, and heeds what is to happen when that lane is lost.
+ * Selects the lane of a command by a {@link Lane} rule, and applies the {@link WhenLost} policy.
  */
 final class Choice<K, V> {
 
@@ -26,9 +26,9 @@ final class Choice<K, V> {
     }
 
     /**
-     * The lane for a command.
+     * Returns the lane for a command.
      *
-     * @throws LanesException if its lane is lost and the policy is to fail
+     * @throws LanesException if its lane has lost its connection and the policy is {@link WhenLost#FAIL}
      */
     RealLane<K, V> laneOf(RedisCommand<?, ?, ?> command) {
         if (rule == Lane.LEAST_PENDING) {
@@ -62,24 +62,24 @@ final class Choice<K, V> {
                 return spread(SlotHash.getSlot(key));
             }
         }
-        // Ids are given in a row, so the threads of a pool spread evenly.
+        // Thread ids are consecutive, so the threads of a pool spread evenly.
         return (int) (threadId() % lanes.length);
     }
 
-    /** Slots of similar keys have much in common, so their remainders alone would bunch; the product's high bits do not. */
+    /** Slots of similar keys have similar remainders, which would cluster; the high bits of the product do not. */
     private int spread(int slot) {
         long mixed = slot * 0x9E3779B9L & 0xFFFFFFFFL;
         return (int) (mixed * lanes.length >>> 32);
     }
 
-    // The method that replaces it came with Java 19.
+    // Its replacement exists since Java 19.
     @SuppressWarnings("deprecation")
     private static long threadId() {
         return Thread.currentThread().getId();
     }
 
     private RealLane<K, V> leastPending() {
-        // Begins anywhere, so that ties do not all go to the first lane.
+        // Starts at a random lane, so that ties do not all go to the first one.
         int begin = ThreadLocalRandom.current().nextInt(lanes.length);
         RealLane<K, V> best = null;
         for (int i = 0; i < lanes.length; i++) {
@@ -100,6 +100,6 @@ final class Choice<K, V> {
 
     private LanesException lost(RealLane<K, V> lane) {
         return new LanesException("Lane " + lane.index() + " of " + lanes.length
-                + " lost its connection and is reconnecting; nothing was sent. (WhenLost.WAIT would have it wait.)");
+                + " lost its connection and is reconnecting; the command was not sent. With WhenLost.WAIT it would wait.");
     }
 }

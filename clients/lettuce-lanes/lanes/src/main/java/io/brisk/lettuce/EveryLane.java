@@ -17,7 +17,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
- * What is done on all lanes alike: a few commands about the connection, and listening for pushes.
+ * Operations on all lanes: some commands about the connection, and push listeners.
  */
 final class EveryLane<K, V> implements PushHandler {
 
@@ -33,8 +33,8 @@ final class EveryLane<K, V> implements PushHandler {
     }
 
     /**
-     * Sends a copy of the command over each lane, and completes it when all have answered: with their reply, or with
-     * the first error. All such commands reply with a status.
+     * Sends a copy of the command on each lane, and completes the command when all replies have arrived: with the reply,
+     * or with the first error. All of these commands have a status reply.
      */
     <T> RedisCommand<K, V, T> send(RedisCommand<K, V, T> command) {
         List<CompletableFuture<String>> replies = new ArrayList<>(lanes.size());
@@ -55,7 +55,7 @@ final class EveryLane<K, V> implements PushHandler {
                 }
                 command.complete();
             } catch (RuntimeException e) {
-                // An output of the user's that takes no status.
+                // The caller's output does not accept a status.
                 command.completeExceptionally(e);
             }
         });

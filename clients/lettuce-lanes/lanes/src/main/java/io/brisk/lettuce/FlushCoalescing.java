@@ -6,43 +6,44 @@ import io.netty.bootstrap.Bootstrap;
 import io.netty.channel.Channel;
 
 /**
- * Joins the writes of concurrent commands into few system calls, for lanes and for any other Lettuce connection.
+ * Joins the writes of concurrent commands into few system calls, for sharded connections and for any other Lettuce connection.
  * <p>
- * Lettuce flushes after each command, so 200 threads on one connection cause a system call per command. With this a
- * flush waits until the event loop has taken up what other threads already handed to it, at most {@code limit} commands.
- * A command that is alone is flushed at once; nothing waits for time to pass.
+ * Lettuce flushes after each command, so 200 threads on one connection cause one system call per command. With joined
+ * writes, a flush waits until the event loop has processed the commands that other threads have already submitted, at
+ * most {@code limit} of them. A single command is flushed at once. No timer is involved.
  *
  * <pre>{@code
  * ClientResources resources = FlushCoalescing.resources(64);
  * RedisClient client = RedisClient.create(resources, "redis://localhost");
  * ...
  * client.shutdown();
- * resources.shutdown();   // who makes resources ends them
+ * resources.shutdown();   // after the client
  * }</pre>
  */
 public final class FlushCoalescing {
 
-    /** A limit that is neither too small to help nor so large that replies come in lumps. */
+    /** A limit that is large enough to help, and small enough for replies to arrive steadily. */
     public static final int LIMIT_DEFAULT = 64;
 
     private FlushCoalescing() {
     }
 
     /**
-     * Client resources whose connections join their writes.
+     * Creates client resources whose connections join their writes.
      *
-     * @param limit how many commands at most are joined, at least 1
-     * @return resources that the caller shuts down in the end
+     * @param limit maximum number of commands per write, at least 1
+     * @return resources; the caller shuts them down after the client
      */
     public static ClientResources resources(int limit) {
         return ClientResources.builder().nettyCustomizer(customizer(limit)).build();
     }
 
     /**
-     * For resources that are built elsewhere: {@code ClientResources.builder().nettyCustomizer(customizer(64))}.
+     * Creates a customizer for resources that are built elsewhere:
+     * {@code ClientResources.builder().nettyCustomizer(customizer(64))}.
      *
-     * @param limit how many commands at most are joined, at least 1
-     * @return puts the joining into each new connection
+     * @param limit maximum number of commands per write, at least 1
+     * @return a customizer that enables joined writes on each new connection
      */
     public static NettyCustomizer customizer(int limit) {
         return customizer(limit, new NettyCustomizer() {
@@ -50,15 +51,15 @@ public final class FlushCoalescing {
     }
 
     /**
-     * For resources that have a customizer already.
+     * Creates a customizer for resources that already have another one.
      *
-     * @param limit how many commands at most are joined, at least 1
-     * @param other is asked first
-     * @return puts the joining into each new connection, behind what the other one does
+     * @param limit maximum number of commands per write, at least 1
+     * @param other the existing customizer, called first
+     * @return a customizer that calls {@code other} and then enables joined writes on each new connection
      */
     public static NettyCustomizer customizer(int limit, NettyCustomizer other) {
         if (limit < 1) {
-            throw new IllegalArgumentException("At least 1 command goes with a flush, not " + limit);
+            throw new IllegalArgumentException("limit must be at least 1 command per write, not " + limit);
         }
         return new NettyCustomizer() {
 

@@ -6,9 +6,9 @@ import io.netty.handler.flush.FlushConsolidationHandler;
 import io.netty.util.concurrent.SingleThreadEventExecutor;
 
 /**
- * Netty's own consolidation of flushes, but for a flush behind which nothing waits, which goes out at once.
+ * Netty's flush consolidation, with one exception: a flush without pending tasks after it is executed at once.
  * <p>
- * Without that exception a lone command would take one more turn of the event loop.
+ * Without that exception, a single command would be delayed by one iteration of the event loop.
  */
 final class FlushCoalescingHandler extends FlushConsolidationHandler {
 
@@ -21,14 +21,14 @@ final class FlushCoalescingHandler extends FlushConsolidationHandler {
     @Override
     public void flush(ChannelHandlerContext ctx) throws Exception {
         if (!reading && isLast(ctx.channel().eventLoop())) {
-            // What was held back before goes out with it; the flush that still comes for it finds nothing to do.
+            // Earlier writes go out with it; the consolidated flush that follows has nothing to do.
             ctx.flush();
         } else {
             super.flush(ctx);
         }
     }
 
-    /** Whether no other thread has handed anything to the loop that would follow now. */
+    /** Returns whether the event loop has no pending tasks of other threads. */
     private static boolean isLast(EventLoop loop) {
         return loop instanceof SingleThreadEventExecutor && ((SingleThreadEventExecutor) loop).pendingTasks() == 0;
     }

@@ -9,44 +9,44 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * Says which commands may not go over shared lanes as they are, and why.
+ * Decides which commands cannot be sent on a shared connection, and why.
  * <p>
- * A command that changes the state of its connection would change it for one lane and so for some commands of some
- * callers; a command that blocks would hold up all that come behind it on its lane.
+ * A command that changes the state of its connection would change it for one lane, and therefore for some commands of
+ * other callers. A command that blocks would delay all later commands on its lane.
  */
 enum Guard {
 
-    /** Goes to one lane. */
+    /** Sent on one lane. */
     SHARED(null),
 
-    /** Goes to all lanes. */
+    /** Sent on all lanes. */
     EVERY_LANE(null),
 
-    /** Blocks its connection until something happens. */
-    BLOCKING("it blocks its connection and everything behind it on that lane."
-            + " Use LanesConnection.lease(), or Lanes.autoLease(true) to have a connection leased for each such command."),
+    /** Blocks its connection until another client acts. */
+    BLOCKING("it would block later commands of other callers."
+            + " Use LanesConnection.lease(), or Lanes.autoLease(true) to lease a connection for each blocking command."),
 
     /** Part of a transaction. */
-    TRANSACTION("a transaction belongs to one connection, and others share this one."
+    TRANSACTION("a transaction needs a connection of its own."
             + " Use LanesConnection.lease(): try (LeasedConnection<K, V> own = lanes.lease()) { own.sync().multi(); ... }"),
 
-    /** Chooses a database. */
-    DATABASE("it would change the database for one lane only."
-            + " Name the database in the RedisURI, or use LanesConnection.lease()."),
+    /** Selects a database. */
+    DATABASE("it would change the database of one lane only."
+            + " Set the database in the RedisURI, or use LanesConnection.lease()."),
 
     /** Turns the connection into a subscriber. */
-    SUBSCRIBER("subscriptions need a connection of their own. Use RedisClient.connectPubSub()."),
+    SUBSCRIBER("a subscription needs a connection of its own. Use RedisClient.connectPubSub()."),
 
-    /** Asks for pushes of the server, or for no replies, or leaves something else behind on its connection. */
-    CONVERSATION("it would change what goes over one lane, and not the others."
-            + " Use LanesConnection.lease(), or a connection of its own from RedisClient.connect()."),
+    /** Requests push messages, turns off replies, or changes other state of its connection. */
+    CONVERSATION("it would change the state of one lane only."
+            + " Use LanesConnection.lease(), or a separate connection from RedisClient.connect()."),
 
-    /** Speaks of what was sent before on the same connection. */
-    REFERS_BACK("it speaks of what was written before on the same connection, and lanes are several."
-            + " Use LanesConnection.lease() and write over the lease, too."),
+    /** Refers to earlier commands of the same connection. */
+    REFERS_BACK("it refers to earlier writes of the same connection, but writes are spread over several."
+            + " Use LanesConnection.lease(), and send the writes on the lease, too."),
 
-    /** Ends or resets the connection. */
-    END("it would end or reset one lane. Close the LanesConnection instead.");
+    /** Closes or resets the connection. */
+    END("it would close or reset one lane. Close the LanesConnection instead.");
 
     private static final Map<String, Guard> BY_NAME = new HashMap<>();
 
@@ -73,7 +73,7 @@ enum Guard {
         }
     }
 
-    /** What is to be done with a command. */
+    /** Returns the guard of a command. */
     static Guard of(RedisCommand<?, ?, ?> command) {
         String name = nameOf(command.getType());
         Guard guard = BY_NAME.get(name);
@@ -82,22 +82,38 @@ enum Guard {
         }
         switch (name) {
             case "CLIENT":
-                return ofClient(new Words(command.getArgs()).next());
+                return ofClient(new ArgumentReader(command.getArgs()).next());
             case "SCRIPT":
-                return new Words(command.getArgs()).next().equals("DEBUG") ? CONVERSATION : SHARED;
+                return new ArgumentReader(command.getArgs()).next().equals("DEBUG") ? CONVERSATION : SHARED;
             case "HIMPORT":
-                return ofHashImport(new Words(command.getArgs()).next());
+                return ofHashImport(new ArgumentReader(command.getArgs()).next());
             case "XREAD":
             case "XREADGROUP":
-                return blocks(new Words(command.getArgs())) ? BLOCKING : SHARED;
+                return blocks(new ArgumentReader(command.getArgs())) ? BLOCKING : SHARED;
             default:
                 return SHARED;
         }
     }
 
-    /** The sentence for the user. */
+    /** Returns the error for a command that is rejected. Its message names the alternative. */
     LanesException refusal(RedisCommand<?, ?, ?> command) {
-        return new LanesException(nameOf(command.getType()) + " cannot be sent over lanes: " + reason);
+        return new LanesException(fullNameOf(command) + " cannot be sent on a shared connection: " + reason);
+    }
+
+    /** Returns the name of a rejected command, with the subcommand or the option that decides. */
+    private static String fullNameOf(RedisCommand<?, ?, ?> command) {
+        String name = nameOf(command.getType());
+        switch (name) {
+            case "CLIENT":
+            case "SCRIPT":
+            case "HIMPORT":
+                return (name + " " + new ArgumentReader(command.getArgs()).next()).trim();
+            case "XREAD":
+            case "XREADGROUP":
+                return name + " with BLOCK";
+            default:
+                return name;
+        }
     }
 
     private static Guard ofClient(String subcommand) {
@@ -118,36 +134,36 @@ enum Guard {
         }
     }
 
-    /** Lettuce's own way to import prepares each connection by itself, below here, and sends SET only. */
+    /** Lettuce's import API prepares each connection itself, at a lower layer, and passes only SET through here. */
     private static Guard ofHashImport(String subcommand) {
         return subcommand.equals("SET") ? SHARED : CONVERSATION;
     }
 
-    /** Whether an XREAD or XREADGROUP has the option BLOCK, which stands before STREAMS. */
-    private static boolean blocks(Words words) {
+    /** Returns whether an XREAD or XREADGROUP has the option BLOCK, which precedes STREAMS. */
+    private static boolean blocks(ArgumentReader arguments) {
         while (true) {
-            switch (words.next()) {
+            switch (arguments.next()) {
                 case "BLOCK":
                     return true;
                 case "STREAMS":
                 case "":
                     return false;
                 case "GROUP":
-                    // The group and the consumer may be named as options are.
-                    words.next();
-                    words.next();
+                    // The group and the consumer may have the names of options.
+                    arguments.next();
+                    arguments.next();
                     break;
                 default:
             }
         }
     }
 
-    /** The name of a command in capitals, however it was given. */
+    /** Returns the name of a command in upper case. */
     static String nameOf(ProtocolKeyword type) {
         if (type instanceof CommandType) {
             return type.toString();
         }
-        // A user's own keyword: only its bytes are sure to be the command's name.
+        // A custom keyword: only its bytes are certain to be the command's name.
         return new String(type.getBytes(), StandardCharsets.US_ASCII).toUpperCase(Locale.ROOT);
     }
 }

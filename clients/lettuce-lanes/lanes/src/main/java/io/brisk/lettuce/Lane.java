@@ -1,32 +1,32 @@
 package io.brisk.lettuce;
 
 /**
- * The rule by which a command finds its lane, and so what order is kept.
+ * The rule that selects the lane of a command, and therefore the order that is guaranteed.
  * <p>
- * A caller that waits for each reply before it sends the next command sees its own order with every rule. The rules
- * differ in what they promise to a caller that does not wait.
+ * With every rule, a caller that waits for each reply before it sends the next command sees its own order. The rules
+ * differ in the order that they guarantee to a caller that does not wait.
  */
 public enum Lane {
 
     /**
-     * Commands with the same first key go to the same lane, in the order in which they were given to the connection.
+     * Commands with the same first key are sent on the same lane, in the order in which they were submitted.
      * <p>
-     * Keys with a hash tag, such as <code>{user:7}:name</code> and <code>{user:7}:mail</code>, share a lane, as they
-     * share a slot in a cluster. A command with several keys is ordered with the commands of its first key only; give
-     * the keys one hash tag if more is needed. Commands without a key go by their thread.
+     * Keys with a hash tag, such as <code>{user:7}:name</code> and <code>{user:7}:mail</code>, share a lane,
+     * just as they share a slot in a cluster. A command with several keys is ordered with the commands of its first key
+     * only; give the keys one hash tag if that is not enough. Commands without a key are routed by thread.
      */
     KEY,
 
-    /** All commands of one thread go to the same lane, in the order in which that thread gave them. */
+    /** All commands of one thread are sent on the same lane, in the order in which the thread submitted them. */
     THREAD,
 
-    /** A command goes to the lane with the fewest commands that wait for a reply. No order. */
+    /** A command is sent on the lane with the fewest commands without a reply. No order is guaranteed. */
     LEAST_PENDING,
 
-    /** A command goes to any lane. No order. */
+    /** A command is sent on a random lane. No order is guaranteed. */
     RANDOM;
 
-    /** Whether commands may move to another lane without breaking what the rule promises about order. */
+    /** Returns whether the rule guarantees an order that a move to another lane could break. */
     boolean isOrdered() {
         return this == KEY || this == THREAD;
     }

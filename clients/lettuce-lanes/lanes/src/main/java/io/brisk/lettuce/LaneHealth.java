@@ -1,42 +1,42 @@
 package io.brisk.lettuce;
 
 /**
- * What can be seen of one lane. All methods may be called at any time from any thread; none blocks.
+ * The health of one lane. All methods may be called at any time by any thread; none blocks.
  */
 public interface LaneHealth {
 
     /**
-     * The place of this lane among the others.
+     * Returns the index of this lane.
      *
      * @return a number from 0
      */
     int index();
 
     /**
-     * Whether the lane is connected now.
+     * Returns whether the lane is connected now.
      *
      * @return {@code false} while it reconnects and after it was closed
      */
     boolean isConnected();
 
     /**
-     * How often the lane had to connect again.
+     * Returns how often the lane has reconnected.
      *
-     * @return the count since the lanes were made
+     * @return the count since the lanes were created
      */
     long reconnects();
 
     /**
-     * How many commands were given to this lane and are not answered.
+     * Returns the number of commands on this lane without a reply.
      *
-     * @return the count, or -1 if the lanes do not count, see {@link Lanes#counting(boolean)}
+     * @return the count, or -1 if counting is off, see {@link Lanes#counting(boolean)}
      */
     long pending();
 
     /**
-     * For how long, in sum, commands were pending on this lane.
+     * Returns the total time during which commands were pending on this lane.
      *
-     * @return nanoseconds since the lanes were made, or -1 if the lanes do not count
+     * @return nanoseconds since the lanes were created, or -1 if counting is off
      */
     long busyNanos();
 }

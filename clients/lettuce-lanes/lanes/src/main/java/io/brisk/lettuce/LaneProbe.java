@@ -11,7 +11,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Asks each lane with PING whether it is alive, and drops the socket of one that does not answer.
+ * Sends PING on each lane, and closes the socket of a lane that does not reply.
  */
 final class LaneProbe<K, V> {
 
@@ -48,15 +48,15 @@ final class LaneProbe<K, V> {
         }
     }
 
-    /** One question per lane; the next ones are asked when all had time to answer, so they cannot pile up. */
+    /** Sends one PING per lane. The next round begins when all had time to reply, so they cannot pile up. */
     private void ask() {
-        // Who shuts the client down closes the lanes only.
+        // Shutting the client down closes the lanes, but does not stop the probe.
         if (stopped || lanes.stream().allMatch(RealLane::isClosed)) {
             return;
         }
         RedisFuture<?>[] answers = new RedisFuture<?>[lanes.size()];
         for (RealLane<K, V> lane : lanes) {
-            // One that reconnects is known to be down, and the question would only wait with the others.
+            // A lane that reconnects is known to be down; the PING would only be queued.
             if (lane.isConnected() && !lane.isHeldBack()) {
                 answers[lane.index()] = lane.connection().async().ping();
             }
@@ -81,14 +81,14 @@ final class LaneProbe<K, V> {
         }
         Throwable error = errorOf(answer);
         if (error == null || error instanceof RedisCommandExecutionException) {
-            // An error that the server sent is a sign of life, too.
+            // An error reply is a sign of life, too.
             lane.unwatch();
             return false;
         }
         if (error instanceof RedisCommandTimeoutException) {
             return true;
         }
-        // It was not sent, for the queue of the lane is full. One that lives answers others meanwhile.
+        // The PING was not sent, because the lane's queue is full. A live server replies to other commands meanwhile.
         boolean dead = lane.isWatched() && !lane.isLifeSeen();
         if (dead) {
             lane.unwatch();

@@ -13,7 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
 /**
- * Connects several shared connections and gives one back that spreads commands over them.
+ * Opens several shared connections and returns one connection object that spreads commands over them.
  *
  * <pre>{@code
  * RedisClient client = RedisClient.create("redis://localhost");
@@ -21,12 +21,12 @@ import java.util.concurrent.CompletionException;
  * c.sync().set("k", "v");   // any thread, no pool, no close per call
  * }</pre>
  *
- * An object of this class is a recipe: each method changes it and returns it, and it may connect several times. It is
- * not for several threads at once; the connection is.
+ * This class is a builder: each method changes it and returns it, and {@code connect} may be called several times. The
+ * builder is not thread-safe; the connection is.
  */
 public final class Lanes {
 
-    /** More sockets to one server than this are a mistake rather than a wish. */
+    /** The maximum number of lanes. A larger number is rejected as a mistake. */
     public static final int COUNT_MAX = 1024;
 
     private static final int LEASES_DEFAULT = 16;
@@ -54,50 +54,50 @@ public final class Lanes {
     private Lanes(RedisClient client, RedisURI uri) {
         this.client = Objects.requireNonNull(client, "client");
         this.uri = uri;
-        // An event loop provider of the user's may not know its size.
+        // A custom event loop provider may report no size.
         this.count = Math.max(1, client.getResources().ioThreadPoolSize());
     }
 
     /**
-     * Lanes to the address that the client was created with.
+     * Creates a builder for the address that the client was created with.
      *
-     * @param client connects the lanes; closing it closes them
-     * @return a recipe to go on with
+     * @param client opens the connections; shutting it down closes them
+     * @return a builder
      */
     public static Lanes of(RedisClient client) {
         return new Lanes(client, null);
     }
 
     /**
-     * Lanes to an address.
+     * Creates a builder for an address.
      *
-     * @param client connects the lanes; closing it closes them
-     * @param uri where to; Sentinel addresses are fine
-     * @return a recipe to go on with
+     * @param client opens the connections; shutting it down closes them
+     * @param uri the address; may name Sentinel
+     * @return a builder
      */
     public static Lanes of(RedisClient client, RedisURI uri) {
         return new Lanes(client, Objects.requireNonNull(uri, "uri"));
     }
 
     /**
-     * How many real connections there are. Default: as many as the client has event loops, so that each lane has a loop
-     * of its own. More are of use only to a server that serves connections on several cores.
+     * Sets the number of connections. Default: the number of event loops of the client, which Lettuce sets to the number
+     * of processors, but at least 2. Then each lane has its own event loop, and more lanes add nothing.
      *
      * @param count from 1 to {@link #COUNT_MAX}
      * @return this
      */
     public Lanes count(int count) {
         if (count < 1 || count > COUNT_MAX) {
-            throw new IllegalArgumentException("A count of lanes is from 1 to " + COUNT_MAX + ", not " + count);
+            throw new IllegalArgumentException("The number of lanes must be from 1 to " + COUNT_MAX + ", not " + count);
         }
         this.count = count;
         return this;
     }
 
     /**
-     * By which rule a command finds its lane. Default: {@link Lane#KEY}.
+     * Sets the rule that selects the lane of a command. Default: {@link Lane#KEY}.
      *
-     * @param rule says what order is kept
+     * @param rule the rule, which decides the order that is guaranteed
      * @return this
      */
     public Lanes by(Lane rule) {
@@ -106,7 +106,7 @@ public final class Lanes {
     }
 
     /**
-     * What happens to a command whose lane reconnects. Default: {@link WhenLost#WAIT} for {@link Lane#KEY}, otherwise
+     * Sets what happens to a command whose lane is reconnecting. Default: {@link WhenLost#WAIT} for {@link Lane#KEY}, otherwise
      * {@link WhenLost#MOVE}.
      *
      * @param whenLost the policy
@@ -118,8 +118,8 @@ public final class Lanes {
     }
 
     /**
-     * Whether pending commands and busy time are counted, for {@link LaneHealth} and {@link LanesMetrics}. It costs a
-     * callback per command. {@link Lane#LEAST_PENDING} always counts. Default: false.
+     * Sets whether pending commands and busy time are counted, for {@link LaneHealth} and {@link LanesMetrics}. It costs
+     * one callback per command. {@link Lane#LEAST_PENDING} always counts. Default: false.
      *
      * @param counting whether to count
      * @return this
@@ -130,9 +130,9 @@ public final class Lanes {
     }
 
     /**
-     * Whether commands that block, such as BLPOP or XREAD with BLOCK, are sent over a leased connection each instead of
-     * being refused. Default: false. Transactions are always refused: they are several commands, and only the caller
-     * knows which belong together; see {@link LanesConnection#lease()}.
+     * Sets whether each blocking command, for example BLPOP or XREAD with BLOCK, is sent on a leased connection instead of
+     * being rejected. Default: false. Transactions are always rejected: they consist of several commands, and only the
+     * caller knows which belong together; see {@link LanesConnection#lease()}.
      *
      * @param autoLease whether to lease
      * @return this
@@ -143,28 +143,28 @@ public final class Lanes {
     }
 
     /**
-     * How many connections can be leased at a time, by callers and by {@link #autoLease(boolean)}. They are connected
-     * when they are first needed. Default: 16.
+     * Sets how many connections can be leased at the same time, by callers and by {@link #autoLease(boolean)}. They are
+     * opened when they are first needed. Default: 16.
      *
      * @param max at least 1
      * @return this
      */
     public Lanes leases(int max) {
         if (max < 1) {
-            throw new IllegalArgumentException("At least 1 connection must be leasable, not " + max);
+            throw new IllegalArgumentException("The maximum number of leases must be at least 1, not " + max);
         }
         this.leasesMax = max;
         return this;
     }
 
     /**
-     * Has each lane asked with PING whether it is alive; one that does not answer is dropped and connects again. So a
-     * connection that died without a word, behind a firewall for instance, is noticed. The patience must be longer than
-     * the longest command or stall of the server, for commands pending on a dropped lane are sent again if the client
-     * reconnects automatically. Default: no probes.
+     * Sends PING on each lane at an interval. A lane that does not reply is closed and reconnects, so a connection that
+     * died silently, for example in a firewall, is detected. The patience must be longer than the longest command or
+     * stall of the server, since pending commands of a closed lane are sent again if the client reconnects
+     * automatically. Default: no probes.
      *
-     * @param interval how often to ask, at least 10 ms
-     * @param patience how long to wait for the answer, at least 10 ms
+     * @param interval how often to send PING, at least 10 ms
+     * @param patience how long to wait for the reply, at least 10 ms
      * @return this
      */
     public Lanes probe(Duration interval, Duration patience) {
@@ -175,36 +175,36 @@ public final class Lanes {
 
     private static Duration atLeast10Ms(String what, Duration duration) {
         if (duration.toMillis() < 10) {
-            throw new IllegalArgumentException("The " + what + " of probes is at least 10 ms, not " + duration);
+            throw new IllegalArgumentException("The " + what + " of probes must be at least 10 ms, not " + duration);
         }
         return duration;
     }
 
     /**
-     * Connects all lanes, for strings in UTF-8.
+     * Opens all lanes, with UTF-8 strings as keys and values.
      *
-     * @return a connection over them
-     * @throws LanesException if one of them could not be connected; none is left open then
+     * @return the connection
+     * @throws LanesException if a lane could not be opened; the others are closed then
      */
     public LanesConnection<String, String> connect() {
         return connect(StringCodec.UTF8);
     }
 
     /**
-     * Connects all lanes.
+     * Opens all lanes.
      *
-     * @param codec translates keys and values
+     * @param codec encodes and decodes keys and values
      * @param <K> type of keys
      * @param <V> type of values
-     * @return a connection over them
-     * @throws LanesException if one of them could not be connected; none is left open then
+     * @return the connection
+     * @throws LanesException if a lane could not be opened; the others are closed then
      */
     public <K, V> LanesConnection<K, V> connect(RedisCodec<K, V> codec) {
         Objects.requireNonNull(codec, "codec");
         WhenLost policy = whenLost != null ? whenLost : rule == Lane.KEY ? WhenLost.WAIT : WhenLost.MOVE;
         if (rule == Lane.KEY && policy == WhenLost.MOVE) {
-            throw new IllegalArgumentException("Lane.KEY keeps order per key, which WhenLost.MOVE would break."
-                    + " Choose WAIT or FAIL, or another rule.");
+            throw new IllegalArgumentException("Lane.KEY guarantees the order per key, which WhenLost.MOVE would break."
+                    + " Use WAIT or FAIL, or another rule.");
         }
         LeasePool<K, V> leases = uri == null ? LeasePool.of(client, codec, leasesMax)
                 : LeasePool.of(client, codec, uri, leasesMax);
@@ -221,7 +221,7 @@ public final class Lanes {
         return connection;
     }
 
-    /** All at once, so that many lanes over a slow network take one handshake's time. */
+    /** Opens all at the same time, so that many lanes over a slow network take no longer than one. */
     private <K, V> List<StatefulRedisConnection<K, V>> connectAll(LeasePool<K, V> leases) {
         List<CompletableFuture<StatefulRedisConnection<K, V>>> attempts = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
@@ -234,7 +234,7 @@ public final class Lanes {
                 connected.add(attempts.get(i).join());
             } catch (CompletionException e) {
                 if (failure == null) {
-                    failure = new LanesException("Lane " + i + " of " + count + " could not be connected: "
+                    failure = new LanesException("Lane " + i + " of " + count + " could not be opened: "
                             + e.getCause().getMessage(), e.getCause());
                 }
             }

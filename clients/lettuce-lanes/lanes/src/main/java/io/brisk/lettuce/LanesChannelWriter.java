@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Gives each command to the writer of one of the lanes. What is to be refused was refused before, by
- * {@link LanesConnection}.
+ * Passes each command to the writer of one of the lanes. {@link LanesConnection} has already rejected commands that
+ * cannot be shared.
  */
 final class LanesChannelWriter<K0, V0> implements RedisChannelWriter {
 
@@ -32,7 +32,7 @@ final class LanesChannelWriter<K0, V0> implements RedisChannelWriter {
         try {
             lane = choice.laneOf(command);
         } catch (RuntimeException e) {
-            // Its lane is lost, or a codec of the user's does not encode its key.
+            // The lane has lost its connection, or the caller's codec failed to encode the key.
             command.completeExceptionally(e);
             return command;
         }
@@ -73,17 +73,17 @@ final class LanesChannelWriter<K0, V0> implements RedisChannelWriter {
     }
 
     /**
-     * Lettuce before 7.0 asks for it; no annotation, since later ones do not have it.
+     * Required by Lettuce before 7.0. No annotation, since later versions do not declare it.
      */
     public void reset() {
         throw new UnsupportedOperationException(
-                "reset() is not offered over lanes, as Lettuce 7 does not offer it at all. Close and connect again.");
+                "reset() is not supported on shared connections (Lettuce 7 has removed it). Close the connection and connect again.");
     }
 
-    /** Each lane tells its own connection; the facade asks the lanes. */
+    /** Each lane notifies its own connection; the facade queries the lanes. */
     @Override
     public void setConnectionFacade(ConnectionFacade connection) {
-        // Nothing to keep.
+        // Nothing to store.
     }
 
     @Override

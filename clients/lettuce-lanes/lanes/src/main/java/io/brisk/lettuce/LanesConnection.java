@@ -18,17 +18,17 @@ import java.util.concurrent.TimeUnit;
 /**
  * A Lettuce connection over several real ones, for any number of threads.
  * <p>
- * It is made by {@link Lanes} and used as every {@link io.lettuce.core.api.StatefulRedisConnection} is: share it, do not
- * pool it, close it once at the end. What cannot be shared, such as MULTI, SELECT or BLPOP, is refused at once with a
- * {@link LanesException} that says what to do instead; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT
- * SETNAME, SETINFO, NO-EVICT, NO-TOUCH, CAPA and IMPORT-SOURCE are sent over all lanes, not over leases.
+ * {@link Lanes} creates it. Use it like any other {@link io.lettuce.core.api.StatefulRedisConnection}: share it, do not
+ * pool it, and close it once. Commands that cannot be shared, for example MULTI, SELECT or BLPOP, fail at once with a
+ * {@link LanesException} that names the alternative; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT SETNAME,
+ * SETINFO, NO-EVICT, NO-TOUCH, CAPA and IMPORT-SOURCE are sent on all lanes, but not on leases.
  *
  * @param <K> type of keys
  * @param <V> type of values
  */
 public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, V> {
 
-    /** How long the lease of a publisher that was cancelled may stay blocked. */
+    /** How long a lease may stay blocked after its publisher was cancelled. */
     private static final long LOOK_FOR_CANCELLED_MS = 100;
 
     private final List<RealLane<K, V>> lanes;
@@ -62,27 +62,27 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
     }
 
     /**
-     * What can be seen of the lanes.
+     * Returns the health of the lanes.
      *
-     * @return one view per lane, in their order
+     * @return one view per lane, in the order of their indexes
      */
     public List<LaneHealth> lanes() {
         return Collections.unmodifiableList(new ArrayList<LaneHealth>(lanes));
     }
 
     /**
-     * Lends a connection of its own, with the same codec and address, for what lanes cannot do. Close it to give it
-     * back. At most {@link Lanes#leases(int)} are lent at a time; one that waits for a free one waits for the
-     * connection's timeout, or for Lettuce's default of 60 s if that is zero.
+     * Leases a separate connection with the same codec and address, for commands that cannot be shared. Close it to
+     * return it. At most {@link Lanes#leases(int)} connections are leased at the same time. If all are leased, the call
+     * waits for up to the connection's timeout, or for Lettuce's default of 60 s if the timeout is zero.
      *
-     * @return a connection for this caller alone
-     * @throws LanesException if none became free or the server could not be reached
+     * @return a connection for this caller only
+     * @throws LanesException if no connection became free, or the server could not be reached
      */
     public LeasedConnection<K, V> lease() {
         if (isShutDown()) {
             throw shutDown();
         }
-        // No timeout is right for a command that blocks, but a wait for others to give back must end.
+        // A zero timeout is correct for blocking commands, but the wait for another caller's lease must end.
         Duration timeout = getTimeout();
         return leases.borrow(timeout.isZero() ? RedisURI.DEFAULT_TIMEOUT_DURATION : timeout);
     }
@@ -96,7 +96,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return apart(guard, command);
     }
 
-    /** {@inheritDoc} If a part of a transaction is among them, none is sent. */
+    /** {@inheritDoc} If one of them is part of a transaction, none is sent. */
     @Override
     public Collection<RedisCommand<K, V, ?>> dispatch(Collection<? extends RedisCommand<K, V, ?>> commands) {
         List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands);
@@ -106,12 +106,12 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         }
         int transaction = guards.indexOf(Guard.TRANSACTION);
         if (transaction >= 0) {
-            // What stands between MULTI and EXEC would be done without them.
+            // The commands between MULTI and EXEC would be executed without a transaction.
             LanesException refusal = Guard.TRANSACTION.refusal(all.get(transaction));
             all.forEach(command -> command.completeExceptionally(refusal));
             return all;
         }
-        // What is before a command that goes another way is given away before it.
+        // Shared commands before one that is handled separately are sent before it.
         int begin = 0;
         for (int i = 0; i < all.size(); i++) {
             if (guards.get(i) != Guard.SHARED) {
@@ -141,13 +141,13 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return command;
     }
 
-    /** Lettuce's connect would never end then. */
+    /** After a shutdown of the client, Lettuce's connect would never return. */
     private boolean isShutDown() {
         return lanes.stream().allMatch(RealLane::isClosed);
     }
 
     private static LanesException shutDown() {
-        return new LanesException("The lanes are closed, by their client if nobody else did; nothing can be leased.");
+        return new LanesException("The connection or its client is closed; no connection can be leased.");
     }
 
     private <T> RedisCommand<K, V, T> overLease(RedisCommand<K, V, T> command) {
@@ -168,7 +168,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
                 if (answered) {
                     lease.close();
                 } else {
-                    // After a timeout or a cancellation the server may still block the connection.
+                    // After a timeout or a cancellation, the command may still block the connection on the server.
                     lease.discard();
                 }
             });
@@ -180,7 +180,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return command;
     }
 
-    /** Lettuce tells nobody when the command of a publisher is cancelled, so one must look. */
+    /** Lettuce does not report the cancellation of a publisher's command, so poll for it. */
     private void lookForCancelled(RedisCommand<K, V, ?> command, SeenCommand<K, V, ?> sent) {
         if (sent.isOver()) {
             return;
@@ -192,17 +192,17 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         getResources().timer().newTimeout(t -> lookForCancelled(command, sent), LOOK_FOR_CANCELLED_MS, TimeUnit.MILLISECONDS);
     }
 
-    /** {@inheritDoc} Sets the timeout of all lanes, too. */
+    /** {@inheritDoc} Also sets the timeout of all lanes. */
     @Override
     public void setTimeout(Duration timeout) {
         super.setTimeout(timeout);
-        // The constructor of the superclass calls this before there are lanes; theirs is the same then.
+        // The superclass constructor calls this before the lanes are set; they have this timeout already.
         if (lanes != null) {
             lanes.forEach(lane -> lane.connection().setTimeout(timeout));
         }
     }
 
-    /** {@inheritDoc} The listener is told of each lane; its first argument is the connection of that lane. */
+    /** {@inheritDoc} The listener receives the events of each lane, with the lane's connection as the first argument. */
     @Override
     public void addListener(RedisConnectionStateListener listener) {
         lanes.forEach(lane -> lane.connection().addListener(listener));
@@ -213,13 +213,13 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         lanes.forEach(lane -> lane.connection().removeListener(listener));
     }
 
-    /** Whether it was not closed and at least one lane is connected. */
+    /** Returns whether the connection was not closed and at least one lane is connected. */
     @Override
     public boolean isOpen() {
         return !isClosed() && lanes.stream().anyMatch(RealLane::isConnected);
     }
 
-    /** {@inheritDoc} Closes all lanes and the leases that are not lent; lent ones close when they are given back. */
+    /** {@inheritDoc} Closes all lanes and idle leases; other leases are closed when they are returned. */
     @Override
     public CompletableFuture<Void> closeAsync() {
         LaneProbe<K, V> running = probe;
@@ -227,5 +227,13 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
             running.stop();
         }
         return CompletableFuture.allOf(leases.closeAsync(), super.closeAsync());
+    }
+
+    /** Returns the number of lanes and of leases, and each lane's health, for logs. The format may change. */
+    @Override
+    public String toString() {
+        long connected = lanes.stream().filter(RealLane::isConnected).count();
+        return "LanesConnection[" + connected + " of " + lanes.size() + " lanes connected, " + leases.leased() + " leased, "
+                + lanes + "]";
     }
 }

@@ -3,14 +3,15 @@ package io.brisk.lettuce;
 import io.lettuce.core.RedisException;
 
 /**
- * A command was refused by the lanes before anything of it was sent. The message says why and what to do instead.
+ * A command was rejected before any part of it was sent, or a connection could not be opened. The message says why, and
+ * what to do instead.
  */
 public class LanesException extends RedisException {
 
     private static final long serialVersionUID = 1L;
 
     /**
-     * A refusal.
+     * Creates an exception.
      *
      * @param message why, and what to do instead
      */
@@ -19,10 +20,10 @@ public class LanesException extends RedisException {
     }
 
     /**
-     * A refusal with a cause.
+     * Creates an exception with a cause.
      *
      * @param message why, and what to do instead
-     * @param cause what went wrong below
+     * @param cause the underlying error
      */
     public LanesException(String message, Throwable cause) {
         super(message, cause);

@@ -10,17 +10,17 @@ import java.util.Objects;
 import java.util.function.LongSupplier;
 
 /**
- * Meters of lanes for Micrometer: {@code new LanesMetrics(lanes).bindTo(registry)}.
+ * Micrometer meters for lanes: {@code new LanesMetrics(lanes).bindTo(registry)}.
  * <table>
  * <caption>Meters, each with the tag {@code lane}</caption>
  * <tr><th>name</th><th>kind</th><th>meaning</th></tr>
- * <tr><td>lettuce.lanes.connected</td><td>gauge</td><td>1, or 0 while it reconnects</td></tr>
- * <tr><td>lettuce.lanes.reconnects</td><td>counter</td><td>how often it connected again</td></tr>
- * <tr><td>lettuce.lanes.pending</td><td>gauge</td><td>commands that are not answered</td></tr>
- * <tr><td>lettuce.lanes.busy</td><td>gauge</td><td>share of the time with commands pending, from 0 to 1</td></tr>
+ * <tr><td>lettuce.lanes.connected</td><td>gauge</td><td>1 if the lane is connected, 0 while it reconnects</td></tr>
+ * <tr><td>lettuce.lanes.reconnects</td><td>counter</td><td>number of reconnects</td></tr>
+ * <tr><td>lettuce.lanes.pending</td><td>gauge</td><td>commands without a reply</td></tr>
+ * <tr><td>lettuce.lanes.busy</td><td>gauge</td><td>fraction of time with pending commands, from 0 to 1</td></tr>
  * </table>
- * The last two exist if the lanes count, see {@link Lanes#counting(boolean)}. A lane that is always busy while others
- * idle shows keys that are not spread; all lanes always busy, that more of them could help.
+ * The last two are registered only with {@link Lanes#counting(boolean)}. If one lane is always busy while others are
+ * idle, the keys are not spread evenly. If all lanes are always busy, more lanes could help.
  */
 public final class LanesMetrics implements MeterBinder {
 
@@ -29,19 +29,19 @@ public final class LanesMetrics implements MeterBinder {
     private final Tags tags;
 
     /**
-     * Meters without further tags.
+     * Creates meters without additional tags.
      *
-     * @param connection whose lanes to show
+     * @param connection the connection whose lanes are measured
      */
     public LanesMetrics(LanesConnection<?, ?> connection) {
         this(connection, Tags.empty());
     }
 
     /**
-     * Meters with tags of the user's.
+     * Creates meters with additional tags.
      *
-     * @param connection whose lanes to show
-     * @param tags are added to each meter, to tell several connections apart
+     * @param connection the connection whose lanes are measured
+     * @param tags tags that are added to each meter, to distinguish several connections
      */
     public LanesMetrics(LanesConnection<?, ?> connection, Iterable<Tag> tags) {
         this.connection = Objects.requireNonNull(connection, "connection");
@@ -55,19 +55,19 @@ public final class LanesMetrics implements MeterBinder {
             Gauge.builder("lettuce.lanes.connected", lane, l -> l.isConnected() ? 1 : 0).tags(own)
                     .description("1 if the lane is connected, 0 while it reconnects").register(registry);
             FunctionCounter.builder("lettuce.lanes.reconnects", lane, LaneHealth::reconnects).tags(own)
-                    .description("How often the lane connected again").register(registry);
+                    .description("Number of reconnects of the lane").register(registry);
             if (lane.pending() < 0) {
                 continue;
             }
             Gauge.builder("lettuce.lanes.pending", lane, LaneHealth::pending).tags(own)
-                    .description("Commands that are not answered").register(registry);
+                    .description("Commands without a reply").register(registry);
             BusyShare share = new BusyShare(lane::busyNanos, System::nanoTime);
             Gauge.builder("lettuce.lanes.busy", share, BusyShare::value).tags(own).strongReference(true)
-                    .description("Share of the time with commands pending").register(registry);
+                    .description("Fraction of time with pending commands").register(registry);
         }
     }
 
-    /** The share of busy time since it was last asked for; asked often, over windows of a second at least. */
+    /** The fraction of busy time since the last call, measured over windows of at least one second. */
     static final class BusyShare {
 
         private static final long WINDOW_NANOS_MIN = 1_000_000_000L;

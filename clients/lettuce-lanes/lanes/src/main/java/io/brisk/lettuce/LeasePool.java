@@ -21,10 +21,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
 /**
- * A bounded pool of connections for callers that need one for themselves.
+ * A bounded pool of connections for callers that need exclusive use of one.
  * <p>
- * Unlike Lettuce's pool it makes no proxies when a connection is borrowed: each real connection has one
- * {@link LeasedConnection} around it, made when it is connected and lent again and again.
+ * Unlike Lettuce's pool, it creates no proxy per borrow: each real connection has one {@link LeasedConnection}, created
+ * when it is opened and reused for each lease.
  *
  * <pre>{@code
  * LeasePool<String, String> pool = LeasePool.of(client, 50);
@@ -33,8 +33,8 @@ import java.util.function.Supplier;
  * }
  * }</pre>
  *
- * The connection given back last is lent first, so that one that is not needed idles. A connection that lost its socket
- * is not lent; a new one is connected instead, which fails with the reason if the server is away.
+ * The most recently returned connection is leased first, so connections that are not needed stay idle. A connection that
+ * lost its socket is not leased; a new one is opened instead, which fails with the reason if the server cannot be reached.
  *
  * @param <K> type of keys
  * @param <V> type of values
@@ -47,7 +47,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
 
     private final int max;
 
-    /** One permit per connection that may be lent further. Not fair: fairness would cost a hand-over per borrow. */
+    /** One permit per connection that can still be leased. Not fair: fairness would cost a context switch per borrow. */
     private final Semaphore permits;
 
     private final Deque<LeasedConnection<K, V>> idle = new ConcurrentLinkedDeque<>();
@@ -60,7 +60,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
 
     private LeasePool(RedisCodec<K, V> codec, Supplier<CompletableFuture<StatefulRedisConnection<K, V>>> connector, int max) {
         if (max < 1) {
-            throw new IllegalArgumentException("A pool of leases has at least 1 connection, not " + max);
+            throw new IllegalArgumentException("A lease pool needs at least 1 connection, not " + max);
         }
         this.codec = Objects.requireNonNull(codec, "codec");
         this.connector = connector;
@@ -69,30 +69,30 @@ public final class LeasePool<K, V> implements AutoCloseable {
     }
 
     /**
-     * A pool for strings in UTF-8, to the address that the client was created with.
+     * Creates a pool with UTF-8 strings as keys and values, for the address that the client was created with.
      *
-     * @param client connects the connections; closing it closes them
-     * @param max how many there are at most
-     * @return an empty pool; connections are made when they are needed
+     * @param client opens the connections; shutting it down closes them
+     * @param max maximum number of connections
+     * @return an empty pool; connections are opened when they are needed
      */
     public static LeasePool<String, String> of(RedisClient client, int max) {
         return of(client, StringCodec.UTF8, max);
     }
 
     /**
-     * A pool to the address that the client was created with.
+     * Creates a pool for the address that the client was created with.
      *
-     * @param client connects the connections; closing it closes them
-     * @param codec translates keys and values
-     * @param max how many there are at most
+     * @param client opens the connections; shutting it down closes them
+     * @param codec encodes and decodes keys and values
+     * @param max maximum number of connections
      * @param <K> type of keys
      * @param <V> type of values
-     * @return an empty pool; connections are made when they are needed
+     * @return an empty pool; connections are opened when they are needed
      */
     public static <K, V> LeasePool<K, V> of(RedisClient client, RedisCodec<K, V> codec, int max) {
-        // Lettuce connects without blocking only to an address that is given; this one only the client knows. Each
-        // attempt has a thread of its own, at most one per connection: on the client's own threads, which are few, it
-        // would hold up the others and every reconnect.
+        // Lettuce's non-blocking connect needs an explicit address, which only the client knows. So each attempt has a
+        // separate thread, at most one per connection. On the client's few threads it would delay the other attempts and
+        // all reconnects.
         Executor executor = attempt -> {
             Thread thread = new Thread(attempt, "lettuce-lanes-connect");
             thread.setDaemon(true);
@@ -102,21 +102,21 @@ public final class LeasePool<K, V> implements AutoCloseable {
     }
 
     /**
-     * A pool to an address.
+     * Creates a pool for an address.
      *
-     * @param client connects the connections; closing it closes them
-     * @param codec translates keys and values
-     * @param uri where to
-     * @param max how many there are at most
+     * @param client opens the connections; shutting it down closes them
+     * @param codec encodes and decodes keys and values
+     * @param uri the address
+     * @param max maximum number of connections
      * @param <K> type of keys
      * @param <V> type of values
-     * @return an empty pool; connections are made when they are needed
+     * @return an empty pool; connections are opened when they are needed
      */
     public static <K, V> LeasePool<K, V> of(RedisClient client, RedisCodec<K, V> codec, RedisURI uri, int max) {
         return new LeasePool<>(codec, () -> client.connectAsync(codec, uri).toCompletableFuture(), max);
     }
 
-    /** A connection that the pool does not keep, made as its own are. */
+    /** Opens a connection in the same way as the pool, but outside the pool. */
     CompletableFuture<StatefulRedisConnection<K, V>> connect() {
         try {
             return connector.get();
@@ -126,11 +126,11 @@ public final class LeasePool<K, V> implements AutoCloseable {
     }
 
     /**
-     * Lends a connection; {@link LeasedConnection#close()} gives it back.
+     * Leases a connection; {@link LeasedConnection#close()} returns it.
      *
-     * @param patience how long to wait for one if all are lent
-     * @return a connection for this caller alone
-     * @throws LanesException if none became free in time, the server could not be reached, or the pool is closed
+     * @param patience how long to wait if all connections are leased
+     * @return a connection for this caller only
+     * @throws LanesException if no connection became free in time, the server could not be reached, or the pool is closed
      */
     public LeasedConnection<K, V> borrow(Duration patience) {
         refuseIfClosed();
@@ -143,7 +143,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
         }
         try {
             LeasedConnection<K, V> fresh = connectAndLend().join();
-            // Lent to this thread, not to that of the event loop.
+            // Record this thread as the holder, not the event loop's.
             fresh.lend();
             return fresh;
         } catch (CompletionException e) {
@@ -154,7 +154,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
     private void awaitPermit(Duration patience) {
         try {
             if (!permits.tryAcquire(patience.toNanos(), TimeUnit.NANOSECONDS)) {
-                throw exhausted("none was given back within " + patience.toMillis() + " ms");
+                throw exhausted("none was returned within " + patience.toMillis() + " ms");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -163,7 +163,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
         refuseIfClosedHolding();
     }
 
-    /** As {@link #borrow(Duration)}, but it never blocks and does not wait for a connection to be given back. */
+    /** Like {@link #borrow(Duration)}, but it never blocks, and fails if all connections are leased. */
     CompletableFuture<LeasedConnection<K, V>> borrowAsync() {
         try {
             refuseIfClosed();
@@ -183,7 +183,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
         return future;
     }
 
-    /** To be called with a permit, which the lease then has. */
+    /** Must be called with a permit, which passes to the lease. */
     private LeasedConnection<K, V> pollIdle() {
         LeasedConnection<K, V> free;
         while ((free = idle.pollFirst()) != null) {
@@ -196,7 +196,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
         return null;
     }
 
-    /** To be called with a permit, which the lease then has; it is returned if there can be none. */
+    /** Must be called with a permit, which passes to the lease, or is released on failure. */
     private CompletableFuture<LeasedConnection<K, V>> connectAndLend() {
         return connect().handle((connection, error) -> {
             if (error != null) {
@@ -216,11 +216,11 @@ public final class LeasePool<K, V> implements AutoCloseable {
         });
     }
 
-    /** Called by a lease, once per lending. */
+    /** Called once for each lease. */
     void giveBack(LeasedConnection<K, V> lease, boolean reusable) {
         if (reusable && !closed) {
             idle.addFirst(lease);
-            // A close that came in between may have missed it.
+            // A concurrent close may have missed it.
             if (closed && idle.remove(lease)) {
                 retire(lease);
             }
@@ -236,7 +236,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
     }
 
     /**
-     * How many connections are lent now.
+     * Returns the number of connections that are leased now.
      *
      * @return from 0 to the maximum
      */
@@ -245,7 +245,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
     }
 
     /**
-     * How many connections there are, lent or not.
+     * Returns the number of open connections, leased or idle.
      *
      * @return from 0 to the maximum
      */
@@ -267,7 +267,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
     }
 
     private static LanesException closedPool() {
-        return new LanesException("The pool of leases is closed");
+        return new LanesException("The lease pool is closed");
     }
 
     private LanesException exhausted(String what) {
@@ -279,24 +279,24 @@ public final class LeasePool<K, V> implements AutoCloseable {
         }
         StringBuilder message = new StringBuilder("All " + max + " connections are leased and " + what + ".");
         if (oldest != null) {
-            message.append(" The longest lease is ").append(TimeUnit.NANOSECONDS.toMillis(oldest.lentForNanos()))
+            message.append(" The oldest lease is ").append(TimeUnit.NANOSECONDS.toMillis(oldest.lentForNanos()))
                     .append(" ms old, taken by thread ").append(oldest.lentTo())
-                    .append("; a lease that is never closed is lost to the pool.");
+                    .append("; a lease must be closed to return its connection.");
         }
         Throwable failure = lastFailure;
         if (failure != null) {
-            message.append(" The last failure to connect was: ").append(failure.getMessage());
+            message.append(" The last connection attempt failed: ").append(failure.getMessage());
         }
         return new LanesException(message.toString(), failure);
     }
 
-    /** Closes the connections that are not lent, and lent ones when they are given back. Nothing is lent any more. */
+    /** Closes idle connections now, and leased ones when they are returned. No connection can be leased afterwards. */
     @Override
     public void close() {
         closeAsync().join();
     }
 
-    /** As {@link #close()}, but it does not wait for the sockets, so it may be called on an event loop. */
+    /** Like {@link #close()}, but it does not wait for the sockets, so it may be called on an event loop. */
     CompletableFuture<Void> closeAsync() {
         closed = true;
         List<CompletableFuture<Void>> closing = new ArrayList<>();

@@ -22,12 +22,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A connection lent by a {@link LeasePool}, for one caller at a time. {@link #close()} gives it back.
+ * A connection leased from a {@link LeasePool}, for one caller at a time. {@link #close()} returns it.
  * <p>
- * What the caller did to the connection does not reach the next one: an open WATCH is undone, and a connection with an
- * open transaction, another database, a command that still blocks, listeners, or anything else that stays is closed
- * instead of being lent again. A lease that is used after it was given back refuses every command, as long as it is not
- * lent again.
+ * Changes to the connection's state do not reach the next caller. An open WATCH is undone. A connection with an open
+ * transaction, another database, a blocking command, listeners or other remaining state is closed and not leased again.
+ * A lease rejects every command after it was returned, until it is leased again.
  *
  * @param <K> type of keys
  * @param <V> type of values
@@ -46,15 +45,15 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
 
     private volatile Thread lentTo;
 
-    /** Something was done that the next caller would see. */
+    /** The connection has state that the next caller would see. */
     private volatile boolean marked;
 
     private volatile boolean watching;
 
-    /** A MULTI was sent, and no EXEC or DISCARD after it. */
+    /** A MULTI was sent without an EXEC or DISCARD after it. */
     private volatile boolean transaction;
 
-    /** Commands that may block the connection and that the server has not answered, whether or not their caller waits. */
+    /** The number of blocking commands without a reply, whether or not their callers still wait. */
     private final AtomicInteger blocking = new AtomicInteger();
 
     LeasedConnection(LeasePool<K, V> pool, StatefulRedisConnection<K, V> real, RedisCodec<K, V> codec) {
@@ -112,10 +111,10 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
     }
 
     private static LanesException givenBack() {
-        return new LanesException("This lease was given back. Borrow another one.");
+        return new LanesException("This lease was returned to its pool. Lease another connection.");
     }
 
-    /** Remembers what must be undone before the next caller; the command to send is what is returned. */
+    /** Records state that must be undone before the next lease. Returns the command to send. */
     private <T> RedisCommand<K, V, T> noted(RedisCommand<K, V, T> command) {
         switch (Guard.of(command)) {
             case SHARED:
@@ -139,11 +138,11 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
     private <T> RedisCommand<K, V, T> notedTransaction(RedisCommand<K, V, T> command) {
         String name = Guard.nameOf(command.getType());
         if (name.equals("MULTI")) {
-            // Whatever its caller hears of it: Lettuce takes one that was given up for never sent.
+            // Even if its caller gave up: Lettuce then assumes that the MULTI was not sent.
             transaction = true;
             return command;
         }
-        // Each of the others ends what is watched.
+        // All of the others end a WATCH.
         watching = name.equals("WATCH");
         if (!name.equals("EXEC") && !name.equals("DISCARD")) {
             return command;
@@ -152,28 +151,28 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
         return new SeenCommand<>(command, answered -> marked |= !answered);
     }
 
-    /** For a command of ours that blocks and whose end decides between {@link #close()} and {@link #discard()}. */
+    /** Sends a blocking command of this library, whose result decides between {@link #close()} and {@link #discard()}. */
     void dispatchAlone(RedisCommand<K, V, ?> command) {
         real.dispatch(command);
     }
 
     /**
-     * Gives the connection back to its pool. A second call does nothing as long as it is not lent again; behind that it
-     * would give back what another caller has borrowed, so do not keep a lease that you closed.
+     * Returns the connection to its pool. A second call does nothing until the connection is leased again. After that it
+     * would return another caller's lease, so do not keep a reference to a closed lease.
      */
     @Override
     public void close() {
         giveBack(true);
     }
 
-    /** {@inheritDoc} Gives the connection back to its pool, as {@link #close()} does. */
+    /** {@inheritDoc} Returns the connection to its pool, like {@link #close()}. */
     @Override
     public CompletableFuture<Void> closeAsync() {
         giveBack(true);
         return CompletableFuture.completedFuture(null);
     }
 
-    /** Gives the lease back and has the connection closed, for a caller that does not know what state it is in. */
+    /** Returns the lease and closes its connection, for callers that do not know the state of the connection. */
     public void discard() {
         giveBack(false);
     }
@@ -185,7 +184,7 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
         lentTo = null;
         boolean reusable = wanted && !marked && !transaction && !real.isMulti() && real.isOpen() && blocking.get() == 0;
         if (reusable && watching) {
-            // Goes out before anything the next caller sends; nobody waits for it.
+            // Sent before the commands of the next caller; its reply is ignored.
             real.async().unwatch();
         }
         watching = false;
@@ -205,7 +204,7 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
     @Override
     public void setTimeout(Duration timeout) {
         super.setTimeout(timeout);
-        // The constructor of the superclass calls this with the timeout that the real one has.
+        // The superclass constructor calls this with the timeout of the real connection.
         if (real != null) {
             real.setTimeout(timeout);
             marked |= !timeout.equals(this.timeout);
@@ -245,7 +244,7 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
         real.removeListener(listener);
     }
 
-    /** The superclass wants a writer. Commands do not pass here, and the real connection keeps its own facade. */
+    /** The superclass requires a writer. Commands do not pass through it, and the real connection keeps its own facade. */
     private static final class Forward implements RedisChannelWriter {
 
         private final RedisChannelWriter writer;
@@ -274,14 +273,14 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
             return CompletableFuture.completedFuture(null);
         }
 
-        /** Lettuce before 7.0 asks for it; no annotation, since later ones do not have it. */
+        /** Required by Lettuce before 7.0. No annotation, since later versions do not declare it. */
         public void reset() {
-            throw new UnsupportedOperationException("reset() is not offered for a lease. Discard it and borrow another.");
+            throw new UnsupportedOperationException("reset() is not supported on a lease. Discard it and lease another connection.");
         }
 
         @Override
         public void setConnectionFacade(ConnectionFacade connection) {
-            // The real connection stays the one that is told of connects and disconnects.
+            // The real connection continues to receive the connection events.
         }
 
         @Override
@@ -300,7 +299,7 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
         }
     }
 
-    /** The superclass wants a push handler; listeners go to the real connection directly. */
+    /** The superclass requires a push handler. Listeners are added to the real connection directly. */
     private static final class Listeners<K, V> implements PushHandler {
 
         private final StatefulRedisConnection<K, V> real;

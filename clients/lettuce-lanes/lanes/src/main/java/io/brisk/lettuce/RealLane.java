@@ -15,7 +15,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiConsumer;
 
 /**
- * One of the real connections, its writer, and the books about it.
+ * One of the real connections, its writer, and its counters.
  */
 final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
 
@@ -31,20 +31,20 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
 
     private final AtomicLong pending = new AtomicLong();
 
-    /** Guards the next two. It is taken when the lane becomes busy or idle, not per command of many. */
+    /** Guards the next two fields. Taken when the lane becomes busy or idle, not for each command. */
     private final Object busyLock = new Object();
 
     private long busyNanos;
 
-    /** When the first of the pending commands came; 0 while there are none. */
+    /** When the lane became busy; 0 while it is idle. */
     private long busySince;
 
     private final AtomicLong reconnects = new AtomicLong();
 
-    /** Commands are held back until they are flushed, so a question would get no answer. */
+    /** Commands are not flushed automatically, so a PING would get no reply. */
     private volatile boolean heldBack;
 
-    /** Whether the ends of commands are looked at for a sign of life, and whether there was one. */
+    /** Whether completed commands are checked for a sign of life, and whether there was one. */
     private volatile boolean watched;
 
     private volatile boolean lifeSeen;
@@ -55,13 +55,13 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         }
     };
 
-    /** One object for all commands, so that counting one allocates no closure. */
+    /** One object for all commands, so that counting allocates no closure. */
     private final BiConsumer<Object, Throwable> answered = (ignored, error) -> answered();
 
     @SuppressWarnings("unchecked")
     RealLane(int index, StatefulRedisConnection<K, V> connection, boolean counting) {
         if (!(connection instanceof RedisChannelHandler)) {
-            throw new LanesException("Lanes need connections made by RedisClient, not " + connection.getClass().getName());
+            throw new LanesException("Lanes require connections of RedisClient, not " + connection.getClass().getName());
         }
         this.index = index;
         this.connection = connection;
@@ -109,15 +109,15 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         }
     }
 
-    /** The lane connected before it was given to us, so every call is a reconnect. */
+    /** The connection was open before the listener was added, so every call is a reconnect. */
     @Override
     public void onRedisConnected(RedisChannelHandler<?, ?> connection, SocketAddress address) {
         reconnects.incrementAndGet();
     }
 
-    /** Counts a command from now until it is answered, fails or is cancelled. To be called before it is written. */
+    /** Counts a command as pending until it completes, fails or is cancelled. Must be called before it is written. */
     void count(RedisCommand<?, ?, ?> command) {
-        // A command that nobody can be told the end of is never waited for either; it stays out of the books.
+        // The completion of other commands cannot be observed, so they are not counted.
         if (!counting && !watched || !(command instanceof CompleteableCommand)) {
             return;
         }
@@ -139,8 +139,8 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
     }
 
     /**
-     * To be called after the lane became busy or idle. Threads may come here in another order than the one in which they
-     * changed the count, so what counts is how it is now; the last one to change it comes last or sees what it needs.
+     * Must be called after the lane became busy or idle. Threads may arrive in another order than that of their changes,
+     * so only the current count matters: the thread of the last change arrives last, or finds the state already correct.
      */
     void noteBusyOrIdle() {
         synchronized (busyLock) {
@@ -168,7 +168,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         return handler.isClosed();
     }
 
-    /** From now on replies to new commands are signs of life, see {@link #isLifeSeen()}. */
+    /** Begins to check replies to new commands for a sign of life, see {@link #isLifeSeen()}. */
     void watch() {
         lifeSeen = false;
         watched = true;
@@ -182,12 +182,12 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         return watched;
     }
 
-    /** Whether the server answered a command that was given since {@link #watch()}. */
+    /** Returns whether the server replied to a command that was submitted since {@link #watch()}. */
     boolean isLifeSeen() {
         return lifeSeen;
     }
 
-    /** Drops the socket so that Lettuce connects again; what was sent or waits is treated by Lettuce's own options. */
+    /** Closes the socket, so that Lettuce reconnects. Lettuce's options decide about sent and queued commands. */
     void dropSocket() {
         RedisChannelWriter inner = writer;
         while (true) {
@@ -202,5 +202,11 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         if (inner instanceof DefaultEndpoint) {
             ((DefaultEndpoint) inner).disconnect();
         }
+    }
+
+    @Override
+    public String toString() {
+        return "lane " + index + " (" + (isConnected() ? "connected" : isClosed() ? "closed" : "reconnecting") + ", "
+                + reconnects() + " reconnects" + (counting ? ", " + pending() + " pending" : "") + ")";
     }
 }

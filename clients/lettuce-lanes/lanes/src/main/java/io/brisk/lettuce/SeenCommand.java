@@ -9,10 +9,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
- * A command whose end is seen before its caller sees it, and by which one knows whether the server has answered.
+ * Reports the completion of a command before its caller sees it, and whether the server has replied.
  * <p>
- * A command that its caller gave up, by cancelling or by a timeout, is over for the caller and not for the server: it
- * may still block the connection, or begin a transaction there.
+ * A command that was cancelled or timed out is over for its caller, but not for the server: it may still block the
+ * connection, or begin a transaction.
  */
 final class SeenCommand<K, V, T> extends CommandWrapper<K, V, T> implements DemandAware.Sink {
 
@@ -23,13 +23,13 @@ final class SeenCommand<K, V, T> extends CommandWrapper<K, V, T> implements Dema
     /**
      * Wraps a command before it is sent.
      *
-     * @param whenOver is told once, whether the server answered
+     * @param whenOver called once, with whether the server has replied
      */
     SeenCommand(RedisCommand<K, V, T> command, Consumer<Boolean> whenOver) {
         super(command);
         this.whenOver = whenOver;
         if (command instanceof CompleteableCommand) {
-            // Its caller may cancel it without our being asked.
+            // The caller may cancel the original command directly.
             ((CompleteableCommand<?>) command).onComplete((ignored, error) -> over(isAnswer(error)));
         }
     }
@@ -44,7 +44,7 @@ final class SeenCommand<K, V, T> extends CommandWrapper<K, V, T> implements Dema
         }
     }
 
-    /** Whether it is known how it ended. */
+    /** Returns whether the command has completed. */
     boolean isOver() {
         return over.get();
     }

@@ -1,10 +1,10 @@
 /**
- * Several shared Lettuce connections behind one.
+ * Joined writes and sharded connections for Lettuce.
  * <p>
- * Begin at {@link io.brisk.lettuce.Lanes}: it connects N real connections, the lanes, and gives back one
- * {@link io.brisk.lettuce.LanesConnection} that is used like any other
- * {@link io.lettuce.core.api.StatefulRedisConnection}. {@link io.brisk.lettuce.Lane} says by which rule a command finds
- * its lane. {@link io.brisk.lettuce.FlushCoalescing} joins the writes of concurrent commands, with lanes or without.
- * {@link io.brisk.lettuce.LeasePool} lends connections to callers that need one for themselves.
+ * {@link io.brisk.lettuce.FlushCoalescing} joins the writes of concurrent commands, on any Lettuce connection.
+ * {@link io.brisk.lettuce.Lanes} opens N shared connections, the lanes, and returns one
+ * {@link io.brisk.lettuce.LanesConnection}, which is used like any other
+ * {@link io.lettuce.core.api.StatefulRedisConnection}. {@link io.brisk.lettuce.Lane} is the rule that selects the lane of
+ * a command. {@link io.brisk.lettuce.LeasePool} leases connections to callers that need exclusive use of one.
  */
 package io.brisk.lettuce;

@@ -49,11 +49,11 @@ import org.junit.jupiter.params.provider.MethodSource;
 import reactor.core.publisher.Flux;
 
 /**
- * One suite of commands through a plain connection and through lanes of each rule: the replies must be equal.
+ * Runs one suite of commands on a plain connection and on lanes with each rule: the replies must be equal.
  */
 class ContractTest extends ServerCase {
 
-    /** Each step is run in order; its reply, or its error, is what is compared. */
+    /** The steps run in order; their replies or errors are compared. */
     private static final Map<String, Function<RedisCommands<String, String>, Object>> STEPS = new LinkedHashMap<>();
 
     private static void step(String name, Function<RedisCommands<String, String>, Object> step) {
@@ -304,7 +304,7 @@ class ContractTest extends ServerCase {
         assertEquals(Collections.singletonList(1L), Collections.singletonList(lanes.sync().del(key)));
     }
 
-    /** A codec of a user's that cannot say its keys: its future fails, and nothing else does. */
+    /** With a codec that fails to encode keys, only the future of that command fails. */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_codec_that_throws_fails_its_command_only(Server.Kind kind) throws Exception {

@@ -15,12 +15,11 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /**
- * The joining of flushes, on a channel without a socket. Such a channel ends its turn of the loop at each write, so most
- * tests only flush.
+ * Joined flushes on a channel without a socket. This channel runs pending tasks at each write, so most tests only flush.
  */
 class FlushCoalescingTest {
 
-    /** Stands where the socket would be and counts what a system call each would be. */
+    /** Takes the place of the socket and counts the flushes, each of which would be a system call. */
     private static final class Flushes extends ChannelOutboundHandlerAdapter {
 
         private int count;
@@ -38,7 +37,7 @@ class FlushCoalescingTest {
         EmbeddedChannel channel = new EmbeddedChannel();
         FlushCoalescing.customizer(limit).afterChannelInitialized(channel);
         assertSame(FlushCoalescingHandler.class, channel.pipeline().first().getClass());
-        // What is first in a pipeline is last for what goes out.
+        // The first handler of a pipeline is the last one for outbound events.
         channel.pipeline().addFirst(flushes);
         return channel;
     }

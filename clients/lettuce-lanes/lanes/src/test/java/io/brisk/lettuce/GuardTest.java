@@ -43,11 +43,11 @@ import org.junit.jupiter.params.provider.MethodSource;
 import reactor.core.Disposable;
 
 /**
- * What must not go over shared lanes: it is refused at once with a sentence that helps, goes to all lanes, or is leased.
+ * Commands that cannot be sent on shared lanes are rejected at once with a helpful message, sent on all lanes, or leased.
  */
 class GuardTest extends ServerCase {
 
-    /** Each refused command with words that its sentence must have. */
+    /** Each rejected command, with words that its message must contain. */
     private static Map<String, java.util.function.Consumer<RedisCommands<String, String>>> refused() {
         Map<String, java.util.function.Consumer<RedisCommands<String, String>>> refused = new LinkedHashMap<>();
         refused.put("MULTI lease()", RedisCommands::multi);
@@ -60,11 +60,11 @@ class GuardTest extends ServerCase {
         refused.put("BRPOP autoLease(true)", c -> c.brpop(1, "k"));
         refused.put("BRPOPLPUSH autoLease(true)", c -> c.brpoplpush(1, "k", "l"));
         refused.put("BZPOPMIN autoLease(true)", c -> c.bzpopmin(1, "k"));
-        refused.put("XREAD autoLease(true)",
+        refused.put("XREAD BLOCK autoLease(true)",
                 c -> c.xread(XReadArgs.Builder.block(1), XReadArgs.StreamOffset.latest("k")));
         refused.put("WAIT lease()", c -> c.waitForReplication(0, 1));
         refused.put("QUIT Close", RedisCommands::quit);
-        refused.put("CLIENT lease()", c -> c.clientTracking(TrackingArgs.Builder.enabled()));
+        refused.put("CLIENT TRACKING lease()", c -> c.clientTracking(TrackingArgs.Builder.enabled()));
         refused.put("SUBSCRIBE connectPubSub()", c -> c.dispatch(CommandType.SUBSCRIBE,
                 new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8).add("channel")));
         refused.put("MONITOR lease()", c -> c.dispatch(CommandType.MONITOR, new StatusOutput<>(StringCodec.UTF8)));
@@ -80,7 +80,7 @@ class GuardTest extends ServerCase {
     }
 
     @Test
-    void words_are_known_however_they_were_given() {
+    void arguments_are_recognized_in_every_encoding() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
         Map<String, CommandArgs<String, String>> refused = new LinkedHashMap<>();
         refused.put("CLIENT as a string", args().add("reply").add("off"));
@@ -102,7 +102,7 @@ class GuardTest extends ServerCase {
         });
     }
 
-    /** The group and the consumer may be named as options are. */
+    /** The group and the consumer may have the names of options. */
     @Test
     void names_of_groups_are_not_taken_for_options() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
@@ -113,7 +113,7 @@ class GuardTest extends ServerCase {
                 XReadArgs.StreamOffset.lastConsumed("groups")).size());
     }
 
-    /** Of a batch that is a transaction nothing may be done, for what is between MULTI and EXEC would be done anyway. */
+    /** A batch with a transaction must not be sent: the commands between MULTI and EXEC would be executed anyway. */
     @Test
     void a_batch_with_a_transaction_is_refused_as_a_whole() throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
@@ -130,7 +130,7 @@ class GuardTest extends ServerCase {
         assertEquals("before", lanes.sync().get("batch"));
     }
 
-    /** What goes to every lane is not before what the batch has before it. */
+    /** A command that is sent on every lane does not overtake earlier commands of its batch. */
     @Test
     void a_batch_keeps_its_order() throws Exception {
         Server own = ending(Server.start(Server.Kind.REDIS));
@@ -151,7 +151,7 @@ class GuardTest extends ServerCase {
         return new AsyncCommand<>(new Command<>(type, new StatusOutput<>(StringCodec.UTF8), args));
     }
 
-    /** Whatever output a caller gives for it, the command ends. */
+    /** The command completes with any output. */
     @Test
     void a_command_to_every_lane_ends_with_any_output() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
@@ -167,7 +167,7 @@ class GuardTest extends ServerCase {
         assertFalse(error.getCause() instanceof TimeoutException, error::toString);
     }
 
-    /** Lettuce's sync API wraps an error for some commands and throws it as it is for others. */
+    /** Lettuce's sync API wraps the errors of some commands and throws others unchanged. */
     private static Throwable first(Throwable error) {
         return error.getCause() == null ? error : error.getCause();
     }
@@ -182,7 +182,7 @@ class GuardTest extends ServerCase {
                 assertTrue(refusal.getMessage().contains(word), words + ": " + refusal.getMessage());
             }
         });
-        // Nothing of it reached a lane.
+        // None of them reached a lane.
         assertEquals("OK", lanes.sync().set("k", "v"));
         assertEquals("v", lanes.sync().get("k"));
     }
@@ -232,13 +232,13 @@ class GuardTest extends ServerCase {
         lanes.sync().rpush("queue", "job");
         assertEquals(KeyValue.just("queue", "job"), waiting.get(20, TimeUnit.SECONDS));
 
-        // The bound holds, and says so.
+        // The limit is enforced, and the error says so.
         RedisFuture<KeyValue<String, String>> first = lanes.async().blpop(0, "queue");
         RedisFuture<KeyValue<String, String>> second = lanes.async().blpop(0, "queue2");
         Exception error = assertThrows(Exception.class, () -> lanes.async().blpop(0, "out").get(20, TimeUnit.SECONDS));
         assertTrue(error.getCause().getMessage().startsWith("All 2 connections are leased"), error.getCause()::getMessage);
 
-        // A cancelled one is not lent again while the server still blocks it.
+        // The connection of a cancelled command is not leased again while the server still blocks it.
         first.cancel(true);
         lanes.sync().rpush("queue2", "b");
         assertEquals("b", second.get(20, TimeUnit.SECONDS).getValue());
@@ -247,7 +247,7 @@ class GuardTest extends ServerCase {
         assertEquals("c", third.get(20, TimeUnit.SECONDS).getValue());
     }
 
-    /** With one lease only: each needs the one that the command before it had. */
+    /** With a single lease, each command needs the lease of the previous one. */
     @ParameterizedTest
     @MethodSource("kinds")
     void who_has_a_reply_finds_the_lease_given_back(Server.Kind kind) throws Exception {
@@ -295,7 +295,7 @@ class GuardTest extends ServerCase {
             assertEquals(9L, (Long) result.get(0));
             assertEquals("9", result.get(1));
         }
-        // An open transaction and another database do not reach the next one.
+        // An open transaction and another database do not reach the next lease.
         try (LeasedConnection<String, String> own = lanes.lease()) {
             own.sync().multi();
             own.sync().set("balance", "0");
@@ -334,6 +334,6 @@ class GuardTest extends ServerCase {
         assertThrows(IllegalArgumentException.class, () -> lanes.by(Lane.KEY).whenLost(WhenLost.MOVE).connect());
         int nobody = Server.freePort();
         LanesException error = assertThrows(LanesException.class, () -> Lanes.of(client(nobody)).count(2).connect());
-        assertTrue(error.getMessage().startsWith("Lane 0 of 2 could not be connected: "), error.getMessage());
+        assertTrue(error.getMessage().startsWith("Lane 0 of 2 could not be opened: "), error.getMessage());
     }
 }

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
 /**
- * The meters of lanes.
+ * The Micrometer meters of lanes.
  */
 class LanesMetricsTest extends ServerCase {
 

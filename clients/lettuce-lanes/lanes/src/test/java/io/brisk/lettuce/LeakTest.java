@@ -35,12 +35,12 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 /**
- * That closing gives everything back: sockets, books, and what commands held.
+ * Closing releases all resources: sockets, counters, and those held by commands.
  */
 class LeakTest extends ServerCase {
 
     private static long connected(Server server, RedisClient observer) {
-        // One of them is the observer's.
+        // One of them belongs to the observer.
         return observer.connect().sync().clientList().lines().count();
     }
 
@@ -58,7 +58,7 @@ class LeakTest extends ServerCase {
             lanes.lease().close();
             lanes.close();
         }
-        // The observer connects once per look.
+        // The observer opens one connection per check.
         long[] looks = { 0 };
         Await.until("all sockets are closed", () -> connected(own, observer) - ++looks[0] <= before);
     }
@@ -91,7 +91,7 @@ class LeakTest extends ServerCase {
         Await.until("nothing is pending", () -> lanes.lanes().stream().allMatch(lane -> lane.pending() == 0));
         long busy = lanes.lanes().stream().mapToLong(LaneHealth::busyNanos).sum();
         assertTrue(busy > 0);
-        // Idle lanes do not become busier.
+        // The busy time of idle lanes does not grow.
         assertEquals(busy, lanes.lanes().stream().mapToLong(LaneHealth::busyNanos).sum());
     }
 
@@ -112,7 +112,7 @@ class LeakTest extends ServerCase {
         assertThrows(LanesException.class, lanes::lease);
     }
 
-    /** Who shuts the client down need not close each connection; nothing of it may go on. */
+    /** Shutting the client down closes every connection, and no task continues. */
     @Test
     void a_probe_ends_with_the_client() {
         HashedWheelTimer timer = new HashedWheelTimer();
@@ -123,12 +123,12 @@ class LeakTest extends ServerCase {
         Lanes.of(client).count(2).probe(Duration.ofMillis(10), Duration.ofMillis(10)).connect();
         assertTrue(timer.pendingTimeouts() > 0);
         client.shutdown();
-        // Between two probes there is none for a moment.
+        // Between two probes none is scheduled for a moment.
         int[] looks = { 0 };
         Await.until("no timeout is left", () -> (looks[0] = timer.pendingTimeouts() == 0 ? looks[0] + 1 : 0) == 100);
     }
 
-    /** A server that does not answer at first: all attempts go on at once, and hold up no other connection's reconnect. */
+    /** If a server does not reply at first, all attempts continue in parallel and delay no other reconnect. */
     @Test
     void all_lanes_connect_at_once() throws Exception {
         ClientResources resources = ClientResources.builder().computationThreadPoolSize(2).build();
@@ -141,7 +141,7 @@ class LeakTest extends ServerCase {
                         attempts.add(mute.accept());
                     }
                 } catch (IOException e) {
-                    // The test is over.
+                    // The test has ended.
                 }
             });
             accepting.start();
@@ -158,7 +158,7 @@ class LeakTest extends ServerCase {
         }
     }
 
-    /** Its resources go on, so nothing else would end what is begun then. */
+    /** Its resources stay alive, so nothing else would stop work that is started then. */
     @Test
     void nothing_is_leased_after_the_end_of_the_client() {
         ClientResources resources = ClientResources.create();
@@ -181,7 +181,7 @@ class LeakTest extends ServerCase {
         assertThrows(LanesException.class, () -> ending(LeasePool.of(client, 1)).borrow(Duration.ofMillis(1)));
     }
 
-    /** A thread that ended the last pending command may come to note it after another one has sent the next. */
+    /** The thread that completes the last pending command may record it after another thread has sent the next one. */
     @Test
     void a_lane_is_busy_however_late_an_end_is_noted() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(1).counting(true).connect();

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * The pool: its bound, what it says when it is exhausted, what reaches the next caller, and that nothing leaks.
+ * The pool: its limit, its error when it is exhausted, the state that reaches the next caller, and leaks.
  */
 class LeasePoolTest extends ServerCase {
 
@@ -57,7 +57,7 @@ class LeasePoolTest extends ServerCase {
         pool.borrow(SOON);
         LeasedConnection<String, String> second = pool.borrow(SOON);
         LanesException error = assertThrows(LanesException.class, () -> pool.borrow(NOW));
-        assertTrue(error.getMessage().startsWith("All 2 connections are leased and none was given back within 1 ms."),
+        assertTrue(error.getMessage().startsWith("All 2 connections are leased and none was returned within 1 ms."),
                 error.getMessage());
         assertTrue(error.getMessage().contains("taken by thread " + Thread.currentThread().getName()), error.getMessage());
         second.close();
@@ -90,7 +90,7 @@ class LeasePoolTest extends ServerCase {
         proxy.links().get(0).cut();
         Await.until("the connection is lost", () -> !first.isOpen());
         proxy.refuse(false);
-        // It may have reconnected by itself meanwhile; either way what is lent works.
+        // It may have reconnected in the meantime; either way the lease works.
         try (LeasedConnection<String, String> second = pool.borrow(SOON)) {
             assertEquals("PONG", second.sync().ping());
             assertEquals(1, pool.size());
@@ -110,7 +110,7 @@ class LeasePoolTest extends ServerCase {
             own.sync().set("watched", "changed");
             own.sync().multi();
             own.sync().set("done", "yes");
-            // With the WATCH of the caller before it would be discarded.
+            // With the WATCH of the previous caller it would be discarded.
             assertEquals(1, own.sync().exec().size());
             own.async().blpop(0, "never");
         }
@@ -183,11 +183,11 @@ class LeasePoolTest extends ServerCase {
         }
     }
 
-    /** The server gets a MULTI whose caller has given up, so the connection is in a transaction when it comes. */
+    /** The server executes a MULTI after its caller has given up, so the connection is in a transaction. */
     @Test
     void a_transaction_whose_begin_was_given_up_does_not_reach_the_next() {
         LeasePool<String, String> pool = pool(redis().port(), 1);
-        // Often, for the reply may come before, after, or while it is given up.
+        // Many times, since the reply may arrive before, after or while the caller gives up.
         for (int round = 0; round < 500; round++) {
             LeasedConnection<String, String> own = pool.borrow(SOON);
             own.async().multi().cancel(true);

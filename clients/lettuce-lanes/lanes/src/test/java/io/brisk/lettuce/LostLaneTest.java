@@ -33,14 +33,14 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Lanes whose connections are cut, refused, or go silent: what happens to commands, by each policy.
+ * Lanes with cut, refused or silent connections: the fate of commands under each policy.
  */
 class LostLaneTest extends ServerCase {
 
-    /** Enough to lie on all of three lanes, whichever is lost. */
+    /** Enough keys to use all three lanes. */
     private static final String[] KEYS = { "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11" };
 
-    /** A client that tries to connect again every few milliseconds. */
+    /** A client that reconnects every few milliseconds. */
     private RedisClient eager(int port) {
         ClientResources resources = ClientResources.builder().reconnectDelay(Delay.constant(Duration.ofMillis(20))).build();
         ending(() -> resources.shutdown().syncUninterruptibly());
@@ -61,7 +61,7 @@ class LostLaneTest extends ServerCase {
         return String.valueOf(10_000_000 + i).substring(1);
     }
 
-    /** All of these are down until the proxy accepts again. */
+    /** All lanes are down until the proxy accepts connections again. */
     private static void cutOne(FaultProxy proxy, LanesConnection<?, ?> lanes) {
         proxy.refuse(true);
         proxy.links().get(0).cut();
@@ -95,7 +95,7 @@ class LostLaneTest extends ServerCase {
         for (String key : KEYS) {
             assertEquals(expected.toString(), lanes.sync().get(key));
         }
-        // On a machine with much else to do Lettuce was seen to connect it twice.
+        // On a busy machine, Lettuce may connect it twice.
         assertTrue(lanes.lanes().stream().mapToLong(LaneHealth::reconnects).sum() >= 1);
     }
 
@@ -107,7 +107,7 @@ class LostLaneTest extends ServerCase {
         cutOne(proxy, lanes);
         List<Thread> callers = new ArrayList<>();
         AtomicInteger answered = new AtomicInteger();
-        // Several threads, so that by THREAD one of them had the lost lane.
+        // Several threads, so that with THREAD one of them uses the lost lane.
         for (int t = 0; t < 6; t++) {
             Thread caller = new Thread(() -> {
                 for (int i = 0; i < 50; i++) {
@@ -185,7 +185,7 @@ class LostLaneTest extends ServerCase {
         assertEquals(2, lanes.lanes().stream().mapToLong(LaneHealth::reconnects).sum());
     }
 
-    /** A probe must not end a lane that is only slow. */
+    /** A probe must not close a lane that is only slow. */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_lane_that_answers_is_left_alone(Server.Kind kind) throws Exception {
@@ -197,7 +197,7 @@ class LostLaneTest extends ServerCase {
         assertEquals(2, proxy.accepted());
     }
 
-    /** With a bounded queue the probe cannot be sent over a lane that is full, and a silent one stays full. */
+    /** With a bounded queue, PING cannot be sent on a full lane, and a silent lane stays full. */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_silent_lane_with_a_full_queue_is_replaced(Server.Kind kind) throws Exception {
@@ -213,7 +213,7 @@ class LostLaneTest extends ServerCase {
             last = lanes.async().get("full");
         } while (!last.toCompletableFuture().isCompletedExceptionally());
         Await.until("the lane was replaced", () -> lanes.lanes().get(0).reconnects() == 1);
-        // At first it is full of what was sent again.
+        // At first its queue is full of commands that were sent again.
         Await.until("it answers", () -> {
             try {
                 return "PONG".equals(lanes.sync().ping());
@@ -224,14 +224,14 @@ class LostLaneTest extends ServerCase {
         assertEquals(2, proxy.accepted());
     }
 
-    /** Lettuce logs each command that it refuses, with a stack. */
+    /** Lettuce logs each rejected command with a stack trace. */
     private void quiet() {
         Logger logger = Logger.getLogger("io.lettuce.core.protocol");
         logger.setLevel(Level.SEVERE);
         ending(() -> logger.setLevel(null));
     }
 
-    /** A lane that is full for it has much to do answers; it must not be taken for a silent one. */
+    /** A lane that is full because it is busy still replies, and must not be considered silent. */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_busy_lane_with_a_full_queue_is_left_alone(Server.Kind kind) throws Exception {
@@ -246,13 +246,13 @@ class LostLaneTest extends ServerCase {
         AtomicBoolean enough = new AtomicBoolean();
         Thread caller = new Thread(() -> {
             while (!enough.get()) {
-                // As soon as there is room it is taken.
+                // The room is used at once.
                 lanes.async().get("busy").whenComplete((value, error) -> (error == null ? answered : refused).incrementAndGet());
             }
         });
         caller.start();
         try {
-            // The probe has a round in half a second, so this is some of them.
+            // A round of the probe takes half a second, so this covers several.
             LanesConnection<String, String> clock = Lanes.of(eager(proxy.port())).count(1)
                     .probe(Duration.ofMillis(10), Duration.ofMillis(500)).connect();
             long before = pings(clock);
@@ -265,7 +265,7 @@ class LostLaneTest extends ServerCase {
         assertEquals(0, lanes.lanes().get(0).reconnects());
     }
 
-    /** The question would be held back, too, and say nothing about the lane. */
+    /** The PING would not be flushed either, and would not show the state of the lane. */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_lane_whose_commands_are_held_back_is_left_alone(Server.Kind kind) throws Exception {

@@ -25,21 +25,21 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * The order that the rules promise, with callers that do not wait for replies.
+ * The order that the rules guarantee to callers that do not wait for replies.
  */
 class OrderTest extends ServerCase {
 
     private static final int APPENDS = 1_000_000;
 
-    /** Digits of one appended number. */
+    /** Digits of an appended number. */
     private static final int WIDTH = 7;
 
-    /** Bounds the memory of commands that are not answered. */
+    /** Limits the memory of commands without replies. */
     private static final int UNANSWERED_MAX = 20_000;
 
     private static final int BATCH = 100;
 
-    /** Appends ascending numbers, one after the other, without waiting for replies; keyOf may change the key. */
+    /** Appends ascending numbers one after the other, without waiting for replies; keyOf may change the key. */
     private static void append(StatefulRedisConnection<String, String> connection, int appends, IntFunction<String> keyOf)
             throws InterruptedException {
         RedisAsyncCommands<String, String> async = connection.async();
@@ -58,7 +58,7 @@ class OrderTest extends ServerCase {
         assertNull(failure.get());
     }
 
-    /** As {@link #append}, but many commands are given at once, which takes the connection's other way. */
+    /** Like {@link #append}, but submits many commands at once, which uses another method of the connection. */
     private static void appendBatches(LanesConnection<String, String> lanes, int appends, String key)
             throws InterruptedException {
         Semaphore unanswered = new Semaphore(UNANSWERED_MAX);
@@ -140,7 +140,7 @@ class OrderTest extends ServerCase {
         assertTrue(isAscending(all));
     }
 
-    /** Threads that take turns on one key: what one gives after another gave is behind it, whoever gives it. */
+    /** Threads that take turns on one key: commands are executed in the order of submission, regardless of the thread. */
     @ParameterizedTest
     @MethodSource("kinds")
     void many_threads_in_turn_keep_the_order_of_a_key(Server.Kind kind) throws Exception {
@@ -197,7 +197,7 @@ class OrderTest extends ServerCase {
         assertEquals("value", lanes.sync().get("chain50000"));
     }
 
-    /** Shows that the tests above can fail: without affinity the same appends are mixed up. */
+    /** Shows that the tests above can fail: without affinity the same appends are reordered. */
     @ParameterizedTest
     @MethodSource("kinds")
     void random_lanes_do_not_keep_order(Server.Kind kind) throws Exception {

@@ -4,7 +4,7 @@ import io.lettuce.core.protocol.ProtocolKeyword;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A command that is named by its bytes only, as users name those that Lettuce does not know.
+ * A keyword that is defined by its bytes only, as users define commands that Lettuce does not know.
  */
 final class OwnKeyword implements ProtocolKeyword {
 
@@ -19,7 +19,7 @@ final class OwnKeyword implements ProtocolKeyword {
         return word.getBytes(StandardCharsets.US_ASCII);
     }
 
-    /** Lettuce before 7.0 asks for it; no annotation, since later ones do not have it. */
+    /** Required by Lettuce before 7.0. No annotation, since later versions do not declare it. */
     public String name() {
         return "OWN";
     }

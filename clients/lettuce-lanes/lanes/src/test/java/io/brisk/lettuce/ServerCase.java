@@ -13,7 +13,8 @@ import java.util.concurrent.ConcurrentLinkedDeque;
 import org.junit.jupiter.api.AfterEach;
 
 /**
- * A base for tests against real servers: one of each kind per JVM, and clients that are shut down after each test.
+ * Base class of tests against real servers: one server of each kind per JVM, and clients that are shut down after each
+ * test.
  */
 abstract class ServerCase {
 
@@ -21,7 +22,7 @@ abstract class ServerCase {
 
     private final Deque<Runnable> endings = new ConcurrentLinkedDeque<>();
 
-    /** The servers to test with; a method source of parameterized tests. */
+    /** The servers under test; a method source of parameterized tests. */
     static List<Server.Kind> kinds() {
         return Server.Kind.available();
     }
@@ -30,7 +31,7 @@ abstract class ServerCase {
         return RUNNING.computeIfAbsent(kind, Server::start).port();
     }
 
-    /** The reference server alone, for what does not depend on the server. */
+    /** The reference server, for tests that do not depend on the server. */
     static synchronized Server redis() {
         return RUNNING.computeIfAbsent(Server.Kind.REDIS, Server::start);
     }
@@ -53,7 +54,7 @@ abstract class ServerCase {
         return RedisURI.builder().withHost("127.0.0.1").withPort(port).withTimeout(Duration.ofSeconds(20)).build();
     }
 
-    /** Registers something to be ended after the test, before what was registered earlier. */
+    /** Registers a resource to be closed after the test, in reverse order of registration. */
     <T extends AutoCloseable> T ending(T resource) {
         endings.push(() -> {
             try {

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Who runs on what: lanes on event loops, commands of many threads on lanes.
+ * The distribution of lanes over event loops, and of threads' commands over lanes.
  */
 class ThreadsTest extends ServerCase {
 
@@ -41,8 +41,18 @@ class ThreadsTest extends ServerCase {
         RedisClient client = RedisClient.create(resources, uri(redis().port()));
         ending(client::shutdown);
         LanesConnection<String, String> lanes = Lanes.of(client).connect();
-        assertEquals(4, lanes.lanes().size(), "as many as loops by default");
+        assertEquals(4, lanes.lanes().size(), "one lane per event loop by default");
         assertEquals(4, loops.size());
+    }
+
+    @Test
+    void a_connection_describes_its_lanes() {
+        LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
+        String lane = "(connected, 0 reconnects)";
+        assertEquals("LanesConnection[2 of 2 lanes connected, 0 leased, [lane 0 " + lane + ", lane 1 " + lane + "]]",
+                lanes.toString());
+        lanes.close();
+        assertEquals("lane 1 (closed, 0 reconnects)", lanes.lanes().get(1).toString());
     }
 
     @Test
@@ -52,7 +62,7 @@ class ThreadsTest extends ServerCase {
         for (int i = 0; i < 400; i++) {
             lanes.sync().set("spread" + i, "v");
         }
-        // Each connection's last command was a SET, so each lane had some.
+        // The last command of each connection was a SET, so each lane was used.
         assertEquals(3, lanes.sync().clientList().lines().filter(line -> line.contains("cmd=set")).count());
     }
 
@@ -70,10 +80,10 @@ class ThreadsTest extends ServerCase {
     @ParameterizedTest
     @MethodSource("kinds")
     void a_thousand_virtual_threads_share_lanes(Server.Kind kind) throws Exception {
-        Assumptions.assumeTrue(Runtime.version().feature() >= 21, "virtual threads came with Java 21");
+        Assumptions.assumeTrue(Runtime.version().feature() >= 21, "virtual threads exist since Java 21");
         LanesConnection<String, String> lanes = Lanes.of(coalescingClient(port(kind))).count(4).connect();
         lanes.sync().del("virtual");
-        // Compiled for Java 17, so the method is looked up.
+        // Compiled for Java 17, so the method is called by reflection.
         ExecutorService threads = (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
         List<Future<?>> tasks = new ArrayList<>();
         for (int t = 0; t < 1000; t++) {

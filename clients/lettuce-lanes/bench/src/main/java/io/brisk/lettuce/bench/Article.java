@@ -13,7 +13,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 
 /**
- * The article's benchmark: many threads, each sending a command and waiting for its reply.
+ * JMH benchmark: many threads, each of which sends a command and waits for its reply.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(org.openjdk.jmh.annotations.Mode.Throughput)
@@ -24,15 +24,15 @@ public class Article {
     @Param("single")
     public String mode;
 
-    /** Where the server, or the delay proxy before it, listens. */
+    /** The port of the server, or of the delay proxy in front of it. */
     @Param("6379")
     public int port;
 
-    /** Bytes of a value; the article has 5. */
+    /** Bytes per value. */
     @Param("64")
     public int size;
 
-    /** How many keys there are; the article has 1. */
+    /** Number of keys. */
     @Param("100000")
     public int keys;
 

@@ -16,8 +16,8 @@ import io.netty.channel.socket.nio.NioSocketChannel;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A proxy that delivers every byte half of a round-trip time later, in each direction, and keeps their order. Bandwidth is
- * not limited. {@code DelayProxy PORT TARGET RTT_MS}
+ * A proxy that delays every byte by half a round-trip time in each direction, and keeps their order. Bandwidth is not
+ * limited. {@code DelayProxy PORT TARGET RTT_MS}
  */
 public final class DelayProxy {
 
@@ -58,7 +58,7 @@ public final class DelayProxy {
         });
     }
 
-    /** Passes what it reads to the other side after the delay. Tasks of equal delay run in the order they were made. */
+    /** Forwards bytes to the other side after the delay. Tasks with equal delays run in the order of their creation. */
     private static final class Later extends ChannelInboundHandlerAdapter {
 
         private final Channel to;

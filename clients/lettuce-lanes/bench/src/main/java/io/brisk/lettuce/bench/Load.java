@@ -8,9 +8,8 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * A fixed number of commands by a number of threads: {@code Load MODE PORT THREADS COMMANDS_PER_THREAD}. Prints how many
- * commands and how many writing system calls there were, the latter as the kernel counts them in {@code /proc/self/io};
- * strace can count them from outside, too.
+ * Sends a fixed number of commands from several threads: {@code Load MODE PORT THREADS COMMANDS_PER_THREAD}. Prints the
+ * number of commands and of write system calls, as counted by the kernel in {@code /proc/self/io}.
  */
 public final class Load {
 
@@ -60,6 +59,6 @@ public final class Load {
                 return Long.parseLong(line.substring("syscw: ".length()));
             }
         }
-        throw new IOException("/proc/self/io does not say syscw");
+        throw new IOException("/proc/self/io has no field syscw");
     }
 }

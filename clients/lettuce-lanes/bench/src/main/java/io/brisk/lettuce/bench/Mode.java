@@ -26,16 +26,16 @@ import redis.clients.jedis.JedisPool;
 import redis.clients.jedis.JedisPoolConfig;
 
 /**
- * The ways to reach a server that are compared, each by a name such as {@code lanes-8-key-joined}.
+ * The kinds of connection that are compared. Each has a name, for example {@code lanes-8-key-joined}.
  * <pre>
  * jedis-N                                 a pool of N Jedis connections
- * single, single-joined                   one Lettuce connection; no expiry of commands
- * single-expiry, single-expiry-joined     the same, with an expiry of 3 s, as in the article
- * pool-N, poolraw-N, lease-N              Lettuce's pool with and without its proxies; LeasePool
- * multi-N                                 the article's list of N Lettuce connections, one picked at random
+ * single, single-joined                   one Lettuce connection; commands without a time limit
+ * single-expiry, single-expiry-joined     the same, with a time limit of 3 s
+ * pool-N, poolraw-N, lease-N              Lettuce's pool with and without proxies; LeasePool
+ * multi-N                                 a list of N Lettuce connections, one picked at random
  * lanes-N-RULE, lanes-N-RULE-joined       lanes; RULE is key, thread, least or random
  * </pre>
- * "Joined" is with FlushCoalescing.
+ * "Joined" means with FlushCoalescing.
  */
 abstract class Mode implements AutoCloseable {
 
@@ -101,7 +101,7 @@ abstract class Mode implements AutoCloseable {
         StatefulRedisConnection<String, String> connect(RedisClient client);
     }
 
-    /** One connection, plain or lanes, for all threads. */
+    /** One connection for all threads, plain or with lanes. */
     private static final class Shared extends Mode {
 
         private final StatefulRedisConnection<String, String> connection;
@@ -121,7 +121,7 @@ abstract class Mode implements AutoCloseable {
         }
     }
 
-    /** The article's own way: a list, one picked at random for each command. */
+    /** A list of connections, one of which is picked at random for each command. */
     private static final class Listed extends Mode {
 
         private final List<StatefulRedisConnection<String, String>> connections = new ArrayList<>();
@@ -177,7 +177,7 @@ abstract class Mode implements AutoCloseable {
         }
     }
 
-    /** Lettuce with its pool, with the proxies around borrowed connections or without. */
+    /** Lettuce's pool, with or without proxies around borrowed connections. */
     private static final class Borrowed extends Mode {
 
         private final GenericObjectPool<StatefulRedisConnection<String, String>> pool;
@@ -224,7 +224,7 @@ abstract class Mode implements AutoCloseable {
         }
     }
 
-    /** Our pool. */
+    /** {@link io.brisk.lettuce.LeasePool}. */
     private static final class Leased extends Mode {
 
         private static final Duration PATIENCE = Duration.ofSeconds(10);

@@ -14,8 +14,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Makes one Markdown table of JMH's results: {@code Table RESULT.json...}. A file's name says server, round trip, threads
- * and round, as {@code run.sh} names it: {@code brisk-12ms-200t-1.json}. Several rounds become their median.
+ * Prints JMH results as one Markdown table: {@code Table RESULT.json...}. A file's name consists of server, round trip,
+ * threads and round, as in {@code run.sh}: {@code brisk-12ms-200t-1.json}. Of several rounds the median is printed.
  */
 public final class Table {
 
@@ -37,7 +37,7 @@ public final class Table {
             Path file = Path.of(argument);
             Matcher name = NAME.matcher(file.getFileName().toString());
             if (!name.matches()) {
-                throw new IOException(file + " has no name such as brisk-12ms-200t-1.json");
+                throw new IOException(file + " is not named like brisk-12ms-200t-1.json");
             }
             String where = name.group(1) + " " + name.group(2) + " ms " + name.group(3) + " threads";
             read(Files.readString(file), where, columns, rows);
@@ -45,7 +45,7 @@ public final class Table {
         print(columns, rows);
     }
 
-    /** JMH writes one object per result; within it, {@code params} has our mode and {@code primaryMetric} the score. */
+    /** JMH writes one object per result: {@code params} has the mode, {@code primaryMetric} the score. */
     private static void read(String json, String where, Set<String> columns, Map<String, Map<String, List<Double>>> rows)
             throws IOException {
         String[] results = json.split("\"jmhVersion\"");
@@ -53,7 +53,7 @@ public final class Table {
             int params = results[i].indexOf("\"params\"");
             int metric = results[i].indexOf("\"primaryMetric\"");
             if (params < 0 || metric < 0) {
-                throw new IOException("A result of " + where + " lacks params or primaryMetric");
+                throw new IOException("A result in " + where + " lacks params or primaryMetric");
             }
             String column = first(BENCHMARK, results[i]) + " " + where;
             String mode = first(MODE, results[i].substring(params));

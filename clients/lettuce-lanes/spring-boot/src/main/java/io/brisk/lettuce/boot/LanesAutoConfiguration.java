@@ -7,16 +7,16 @@ import org.springframework.core.env.Environment;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
 /**
- * Gives the Redis connection that Spring Boot configures lanes, and joins its writes.
+ * Adds joined writes and sharded connections to the Redis connection that Spring Boot configures.
  * <p>
- * {@code brisk.lettuce.lanes=8} is all that is needed: host, password, TLS, timeouts and pool stay those of
- * {@code spring.data.redis}. Without the property nothing changes.
+ * Set {@code brisk.lettuce.coalescing=true} or {@code brisk.lettuce.lanes=8}. Host, password, TLS, timeouts and pool stay
+ * in {@code spring.data.redis}. Without these properties nothing changes.
  */
 @AutoConfiguration
 @ConditionalOnClass(LettuceConnectionFactory.class)
 public class LanesAutoConfiguration {
 
-    /** For Spring. */
+    /** Called by Spring. */
     public LanesAutoConfiguration() {
     }
 

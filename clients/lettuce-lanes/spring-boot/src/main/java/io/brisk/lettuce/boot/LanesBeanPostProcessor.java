@@ -8,10 +8,10 @@ import org.springframework.core.env.Environment;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
 /**
- * Puts a factory with lanes in the place of the plain one before that is initialized.
+ * Replaces the plain connection factory with one that has lanes, before the plain one is initialized.
  * <p>
- * It does not replace Spring Boot's own configuration, whose classes moved between versions 3 and 4, but takes over what
- * came out of it. A factory of a class of the user's is left alone.
+ * It does not replace Spring Boot's configuration, whose classes moved between versions 3 and 4, but uses its result. A
+ * factory of a custom class is left unchanged.
  */
 final class LanesBeanPostProcessor implements BeanPostProcessor {
 
@@ -33,7 +33,7 @@ final class LanesBeanPostProcessor implements BeanPostProcessor {
         }
         if (bean instanceof ClientResources && properties().coalescing()) {
             ClientResources plain = (ClientResources) bean;
-            // A view of the same threads and timers; Spring ends the plain one.
+            // A view of the same threads and timers; Spring shuts down the plain one.
             return plain.mutate().nettyCustomizer(
                     FlushCoalescing.customizer(FlushCoalescing.LIMIT_DEFAULT, plain.nettyCustomizer())).build();
         }

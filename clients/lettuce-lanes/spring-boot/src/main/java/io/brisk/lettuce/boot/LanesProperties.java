@@ -5,7 +5,7 @@ import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.core.env.Environment;
 
 /**
- * The settings, read when the first bean is made; see {@code spring-configuration-metadata.json} for their meaning.
+ * The properties, read when the first bean is created. Their meaning is in {@code spring-configuration-metadata.json}.
  */
 record LanesProperties(int lanes, Lane by, boolean coalescing) {
 
@@ -16,7 +16,7 @@ record LanesProperties(int lanes, Lane by, boolean coalescing) {
                 binder.bind("brisk.lettuce.coalescing", Boolean.class).orElse(false));
     }
 
-    /** Lanes are wanted only if they are named. */
+    /** Returns whether the number of lanes is set. */
     boolean isWanted() {
         return lanes != 0;
     }

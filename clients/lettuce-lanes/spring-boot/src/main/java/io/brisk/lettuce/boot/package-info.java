@@ -1,4 +1,4 @@
 /**
- * Lanes for Spring Boot, by the property {@code brisk.lettuce.lanes}.
+ * Auto-configuration for Spring Boot: {@code brisk.lettuce.coalescing} and {@code brisk.lettuce.lanes}.
  */
 package io.brisk.lettuce.boot;

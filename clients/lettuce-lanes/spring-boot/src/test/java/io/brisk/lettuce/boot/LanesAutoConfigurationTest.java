@@ -27,7 +27,7 @@ import org.springframework.data.redis.core.RedisCallback;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
 /**
- * Whole Spring Boot applications with and without the properties, against a real server.
+ * Spring Boot applications with and without the properties, against a real server.
  */
 class LanesAutoConfigurationTest {
 
@@ -73,7 +73,7 @@ class LanesAutoConfigurationTest {
             assertEquals("app", factory.lanes().sync().clientGetname() == null ? null
                     : new String(factory.lanes().sync().clientGetname()));
         }
-        // The end of the application closes them.
+        // The shutdown of the application closes them.
         try (ConfigurableApplicationContext context = application()) {
             StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
             Await.until("all lanes are closed", () -> sockets(template) == 1);
@@ -95,7 +95,7 @@ class LanesAutoConfigurationTest {
             LanesLettuceConnectionFactory factory = context.getBean(LanesLettuceConnectionFactory.class);
             StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
             template.opsForValue().set("k", "v");
-            // Only that rule counts.
+            // Only that rule counts pending commands.
             assertEquals(0, factory.lanes().lanes().get(0).pending());
             ClientResources resources = context.getBean(ClientResources.class);
             assertInstanceOf(DefaultClientResources.class, resources);
@@ -118,6 +118,6 @@ class LanesAutoConfigurationTest {
             cause = cause.getCause();
         }
         assertNotSame(error, cause);
-        assertEquals("A count of lanes is from 1 to 1024, not -1", cause.getMessage());
+        assertEquals("The number of lanes must be from 1 to 1024, not -1", cause.getMessage());
     }
 }

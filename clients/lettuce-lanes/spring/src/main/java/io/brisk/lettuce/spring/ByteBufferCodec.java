@@ -4,7 +4,7 @@ import io.lettuce.core.codec.RedisCodec;
 import java.nio.ByteBuffer;
 
 /**
- * Buffers as they are, which is what Spring's reactive connection speaks.
+ * Passes buffers through unchanged, as Spring's reactive connection expects.
  */
 enum ByteBufferCodec implements RedisCodec<ByteBuffer, ByteBuffer> {
 
@@ -12,7 +12,7 @@ enum ByteBufferCodec implements RedisCodec<ByteBuffer, ByteBuffer> {
 
     @Override
     public ByteBuffer decodeKey(ByteBuffer bytes) {
-        // The bytes lie in the receive buffer, which will be used again.
+        // The bytes are in the receive buffer, which is reused.
         ByteBuffer copy = ByteBuffer.allocate(bytes.remaining());
         copy.put(bytes);
         copy.flip();

@@ -30,12 +30,12 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
  * }
  * }</pre>
  *
- * Templates, repositories and caches share the lanes as they shared the one connection before. What Spring does over
- * connections of its own, which are transactions, blocking commands, pipelines, subscriptions and another database,
- * stays there. The imperative and the reactive API have lanes of their own, connected when they are first used.
+ * Templates, repositories and caches share the lanes instead of a single connection. Spring still uses separate
+ * connections for transactions, blocking commands, pipelines, subscriptions and other databases. The imperative and the
+ * reactive API have separate lanes, opened on first use.
  * <p>
- * It serves a standalone server and the master that Sentinel names. A cluster and reading from replicas have several
- * connections already and are refused at the start.
+ * It supports a standalone server and the master that Sentinel names. Clusters and reads from replicas already use
+ * several connections; they are rejected when the factory is initialized.
  */
 public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
 
@@ -52,7 +52,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     private LanesConnection<ByteBuffer, ByteBuffer> reactive;
 
     /**
-     * A factory with as many lanes as the client has event loops.
+     * Creates a factory with as many lanes as the client has event loops.
      *
      * @param configuration the server: standalone, a socket, or Sentinel
      * @param clientConfiguration timeouts, TLS and the like
@@ -63,13 +63,13 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     }
 
     /**
-     * A factory with lanes for the same server as another one, and with its settings. The other one is not started and
-     * not ended. Its executor, which matters to clusters only, and its flush policy for pipelines cannot be read and are
-     * not taken over.
+     * Creates a factory with lanes for the same server as another factory, and with its settings. The other factory is
+     * neither started nor stopped. Its executor, which only clusters use, and its flush policy for pipelines cannot be read
+     * and are not copied.
      *
-     * @param plain gives the settings; not yet initialized
-     * @return a factory that is to be initialized as every bean is
-     * @throws IllegalStateException if its server cannot be read, as with a static list of a master and replicas
+     * @param plain the factory whose settings are copied; not yet initialized
+     * @return a factory, which must be initialized like any bean
+     * @throws IllegalStateException if the server cannot be read, as with a static list of a master and replicas
      */
     public static LanesLettuceConnectionFactory like(LettuceConnectionFactory plain) {
         LanesLettuceConnectionFactory factory = new LanesLettuceConnectionFactory(configurationOf(plain),
@@ -95,16 +95,16 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
             return plain.getSocketConfiguration();
         }
         if (!hasStandaloneConfiguration(plain)) {
-            throw new IllegalStateException("Lanes cannot be put in the place of this LettuceConnectionFactory: which server"
-                    + " it is for cannot be read, as with RedisStaticMasterReplicaConfiguration. Lanes are for one server:"
-                    + " declare a LanesLettuceConnectionFactory with its configuration, or do without lanes here.");
+            throw new IllegalStateException("Lanes cannot replace this LettuceConnectionFactory, because its server cannot be"
+                    + " read, as with RedisStaticMasterReplicaConfiguration. Lanes support one server: declare a"
+                    + " LanesLettuceConnectionFactory with its configuration, or remove brisk.lettuce.lanes.");
         }
         return plain.getStandaloneConfiguration();
     }
 
     /**
-     * Whether the standalone configuration of a factory is the one that it uses. If it uses one of another kind, it still
-     * has one, for this machine. What tells them apart is that a change of the one in use is seen through the factory.
+     * Returns whether a factory uses its standalone configuration. A factory with another kind of configuration also has
+     * one, for localhost. The difference: a change of the configuration in use is visible through the factory.
      */
     private static boolean hasStandaloneConfiguration(LettuceConnectionFactory plain) {
         RedisStandaloneConfiguration standalone = plain.getStandaloneConfiguration();
@@ -116,21 +116,22 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     }
 
     /**
-     * How many lanes the shared connection has. To be set before the factory is initialized.
+     * Sets the number of lanes of the shared connection. Must be called before the factory is initialized.
      *
      * @param lanes from 1 to {@link Lanes#COUNT_MAX}
      */
     public void setLanes(int lanes) {
         if (lanes < 1 || lanes > Lanes.COUNT_MAX) {
-            throw new IllegalArgumentException("A count of lanes is from 1 to " + Lanes.COUNT_MAX + ", not " + lanes);
+            throw new IllegalArgumentException("The number of lanes must be from 1 to " + Lanes.COUNT_MAX + ", not " + lanes);
         }
         this.lanes = lanes;
     }
 
     /**
-     * By which rule a command finds its lane. Default: {@link Lane#KEY}. To be set before the factory is initialized.
+     * Sets the rule that selects the lane of a command. Default: {@link Lane#KEY}. Must be called before the factory is
+     * initialized.
      *
-     * @param rule says what order is kept
+     * @param rule the rule, which decides the order that is guaranteed
      */
     public void setRule(Lane rule) {
         this.rule = rule;
@@ -139,22 +140,22 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     @Override
     public void afterPropertiesSet() {
         if (isClusterAware()) {
-            throw new IllegalStateException("Lanes are for one server; a cluster has a connection per node already."
+            throw new IllegalStateException("Lanes support one server; a cluster already has a connection per node."
                     + " Use LettuceConnectionFactory.");
         }
         if (masterReplica) {
-            throw new IllegalStateException("Lanes are for one server, not for a list of a master and replicas."
+            throw new IllegalStateException("Lanes support one server, not a list of a master and replicas."
                     + " Use LettuceConnectionFactory.");
         }
         if (getClientConfiguration().getReadFrom().isPresent()) {
-            throw new IllegalStateException("Lanes do not choose between a master and replicas (ReadFrom)."
+            throw new IllegalStateException("Lanes do not support ReadFrom, which selects a master or replicas."
                     + " Use LettuceConnectionFactory.");
         }
         super.afterPropertiesSet();
     }
 
     /**
-     * The lanes of the imperative API, for their health and for meters. Connects them if they are not yet.
+     * Returns the lanes of the imperative API, for their health and for meters. Opens them if necessary.
      *
      * @return the shared connection
      */
@@ -179,7 +180,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     private <K> LanesConnection<K, K> connect(RedisCodec<K, K> codec) {
         AbstractRedisClient client = getRequiredNativeClient();
         if (!(client instanceof RedisClient)) {
-            throw new IllegalStateException("Lanes need a RedisClient, not " + client.getClass().getName());
+            throw new IllegalStateException("Lanes require a RedisClient, not " + client.getClass().getName());
         }
         Lanes recipe = Lanes.of((RedisClient) client).by(rule);
         if (lanes > 0) {
@@ -210,7 +211,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
         return reactiveLanes();
     }
 
-    /** {@inheritDoc} Lanes that are all lost, or do not answer PING, are closed and connected again when they are needed. */
+    /** {@inheritDoc} If all lanes are down, or PING fails, they are closed, and opened again when they are needed. */
     @Override
     public void validateConnection() {
         if (!getShareNativeConnection()) {
@@ -240,7 +241,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
         }
     }
 
-    /** {@inheritDoc} The lanes are closed and connected again when they are needed. */
+    /** {@inheritDoc} The lanes are closed, and opened again when they are needed. */
     @Override
     public void resetConnection() {
         closeLanes();

@@ -32,7 +32,7 @@ import org.springframework.data.redis.core.SessionCallback;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
 /**
- * Spring's templates over lanes, against real servers.
+ * Spring's templates with lanes, against real servers.
  */
 class LanesLettuceConnectionFactoryTest {
 
@@ -135,7 +135,7 @@ class LanesLettuceConnectionFactoryTest {
         assertThrows(IllegalArgumentException.class, () -> replicas.setLanes(0));
     }
 
-    /** Its address would be another one, that of this machine, and nobody would be told. */
+    /** Otherwise the factory would silently connect to localhost instead. */
     @Test
     void a_factory_whose_server_cannot_be_read_is_not_taken_over() {
         LettuceConnectionFactory masterReplica = new LettuceConnectionFactory(
@@ -174,7 +174,7 @@ class LanesLettuceConnectionFactoryTest {
                 .getSentinelConfiguration());
     }
 
-    /** Spring's own shared connection must not be opened beside the lanes for it. */
+    /** Spring's own shared connection must not be opened in addition to the lanes. */
     @Test
     void validation_looks_at_the_lanes_and_replaces_them() {
         try (Server server = Server.start(Server.Kind.REDIS); FaultProxy proxy = new FaultProxy(server.port())) {

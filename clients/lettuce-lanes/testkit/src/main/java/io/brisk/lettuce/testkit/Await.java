@@ -5,7 +5,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
 /**
- * Waiting for a condition, with a deadline.
+ * Waits for a condition, with a deadline.
  */
 public final class Await {
 
@@ -14,7 +14,7 @@ public final class Await {
     private Await() {
     }
 
-    /** Returns once the condition holds, and fails with its description after the time given. */
+    /** Returns when the condition holds; fails with its description after this time. */
     public static void until(String what, long msMax, BooleanSupplier condition) {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(msMax);
         while (!condition.getAsBoolean()) {

@@ -25,7 +25,7 @@ public final class FaultProxy implements AutoCloseable {
 
     private volatile boolean refusing;
 
-    /** A proxy to a port of this machine, listening on a port of its own. */
+    /** Creates a proxy to a local port, listening on a separate port. */
     public FaultProxy(int target) {
         this.target = target;
         try {
@@ -40,17 +40,17 @@ public final class FaultProxy implements AutoCloseable {
         return listener.getLocalPort();
     }
 
-    /** The connections that are open, in the order in which they came. */
+    /** Returns the open connections in the order of arrival. */
     public List<Link> links() {
         return List.copyOf(links);
     }
 
-    /** How many connections were ever accepted. */
+    /** Returns the number of connections accepted so far. */
     public int accepted() {
         return accepted.get();
     }
 
-    /** From now on new connections are closed at once, or served again. */
+    /** Sets whether new connections are closed at once or served. */
     public void refuse(boolean refuse) {
         refusing = refuse;
     }
@@ -72,7 +72,7 @@ public final class FaultProxy implements AutoCloseable {
                 thread("to server", () -> link.pump(client, server));
                 thread("to client", () -> link.pump(server, client));
             } catch (IOException e) {
-                // The listener was closed, or the server is away: the client sees its connection closed.
+                // The listener was closed, or the server cannot be reached: the client sees its connection closed.
             }
         }
     }
@@ -88,12 +88,12 @@ public final class FaultProxy implements AutoCloseable {
         try {
             listener.close();
         } catch (IOException e) {
-            // Nothing listens any more either way.
+            // The listener is closed either way.
         }
         links.forEach(Link::cut);
     }
 
-    /** One connection through the proxy. */
+    /** A connection through the proxy. */
     public final class Link {
 
         private final Socket client;
@@ -115,12 +115,12 @@ public final class FaultProxy implements AutoCloseable {
                     socket.setSoLinger(true, 0);
                     socket.close();
                 } catch (IOException e) {
-                    // It is closed already.
+                    // Already closed.
                 }
             }
         }
 
-        /** From now on nothing passes, in both directions, and neither side is told. What comes is lost. */
+        /** Drops all further bytes in both directions, without notifying either side. */
         public void silence() {
             silent = true;
         }
@@ -137,7 +137,7 @@ public final class FaultProxy implements AutoCloseable {
                     }
                 }
             } catch (IOException e) {
-                // One side is gone; so is the other in a moment.
+                // One side has closed; the other follows.
             }
             cut();
         }

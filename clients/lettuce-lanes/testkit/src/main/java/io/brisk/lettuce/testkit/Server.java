@@ -15,11 +15,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A real server process on a port of its own, with an empty working directory; {@link #close()} ends it.
+ * A real server process with its own port and an empty working directory; {@link #close()} stops it.
  */
 public final class Server implements AutoCloseable {
 
-    /** Names the program of a Brisk server. */
+    /** The environment variable with the path of a Brisk server. */
     public static final String BRISK_ENVIRONMENT = "BRISK_SERVER_BIN";
 
     private static final long START_MS_MAX = 20_000;
@@ -38,16 +38,16 @@ public final class Server implements AutoCloseable {
 
     private final Path folder;
 
-    /** Which program it is. */
+    /** The server program. */
     public enum Kind {
 
-        /** The server that Lettuce was made for. */
+        /** Redis. */
         REDIS,
 
-        /** Ours. */
+        /** Brisk. */
         BRISK;
 
-        /** The kinds that can be started here; says on the standard output which one is missing and why. */
+        /** Returns the kinds that can be started here; prints which one is missing and why. */
         public static List<Kind> available() {
             List<Kind> kinds = new ArrayList<>();
             kinds.add(REDIS);
@@ -74,12 +74,12 @@ public final class Server implements AutoCloseable {
         this.folder = folder;
     }
 
-    /** Starts a server on a free port and waits until it answers. */
+    /** Starts a server on a free port and waits until it replies. */
     public static Server start(Kind kind, String... options) {
         return start(kind, freePort(), options);
     }
 
-    /** Starts a server on a port and waits until it answers. */
+    /** Starts a server on a port and waits until it replies. */
     public static Server start(Kind kind, int port, String... options) {
         try {
             Path folder = Files.createTempDirectory("lanes-" + kind.name().toLowerCase());
@@ -98,8 +98,8 @@ public final class Server implements AutoCloseable {
     }
 
     /**
-     * A port that nobody listens on now. It is below those that the system gives to clients: a client that tries to come
-     * back to a server that ended would else meet another one's socket there, or its own.
+     * Returns a port without a listener, below the range of ephemeral ports. Otherwise a client that reconnects to a stopped
+     * server could reach another client's socket, or its own.
      */
     public static int freePort() {
         for (int attempt = 0; attempt < PORT_ATTEMPTS_MAX; attempt++) {
@@ -107,16 +107,16 @@ public final class Server implements AutoCloseable {
             try (ServerSocket socket = new ServerSocket(port)) {
                 return socket.getLocalPort();
             } catch (IOException e) {
-                // It is taken.
+                // The port is in use.
             }
         }
         throw new IllegalStateException("No port is free from " + PORT_MIN + " to " + PORT_MAX);
     }
 
     private void awaitAnswer() throws IOException {
-        Await.until("the server answers on port " + port, START_MS_MAX, () -> {
+        Await.until("the server replies on port " + port, START_MS_MAX, () -> {
             if (!process.isAlive()) {
-                throw new IllegalStateException("The server ended at once: " + log());
+                throw new IllegalStateException("The server exited at once: " + log());
             }
             return answers();
         });
@@ -128,7 +128,7 @@ public final class Server implements AutoCloseable {
             socket.setSoTimeout(1000);
             socket.getOutputStream().write("PING\r\n".getBytes(StandardCharsets.US_ASCII));
             int first = socket.getInputStream().read();
-            // An error, such as that a password is wanted, is an answer, too.
+            // An error counts as a reply, for example if a password is required.
             return first == '+' || first == '-';
         } catch (IOException e) {
             return false;
@@ -155,7 +155,7 @@ public final class Server implements AutoCloseable {
         return process.pid();
     }
 
-    /** Ends the process at once; its connections break. */
+    /** Kills the process; its connections break. */
     @Override
     public void close() {
         process.destroyForcibly();
@@ -169,7 +169,7 @@ public final class Server implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } catch (IOException e) {
-            throw new IllegalStateException("The folder of a server could not be removed", e);
+            throw new IllegalStateException("The directory of a server could not be removed", e);
         }
     }
 

@@ -7,13 +7,14 @@ import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 
 /**
- * Reads the arguments of a command as the server will see them, whether they were given as strings, keys, values or bytes.
+ * Reads the arguments of a command as the server will receive them, whether they were added as strings, keys, values or
+ * bytes.
  */
-final class Words {
+final class ArgumentReader {
 
     private final ByteBuf encoded;
 
-    Words(CommandArgs<?, ?> args) {
+    ArgumentReader(CommandArgs<?, ?> args) {
         encoded = Unpooled.buffer();
         if (args == null) {
             return;
@@ -21,17 +22,17 @@ final class Words {
         try {
             args.encode(encoded);
         } catch (RuntimeException e) {
-            // A codec of the user's threw. It will again where the command is sent, and fail it there.
+            // The caller's codec failed. It will fail again when the command is sent, and the command with it.
             encoded.clear();
         }
     }
 
-    /** The next argument in capitals; empty if it is empty or there is none. */
+    /** Returns the next argument in upper case; an empty string if it is empty or there is none. */
     String next() {
         if (!encoded.isReadable()) {
             return "";
         }
-        // Each is encoded as $length CRLF bytes CRLF.
+        // Each argument is encoded as $length CRLF bytes CRLF.
         encoded.skipBytes(1);
         int length = 0;
         byte digit;
@@ -39,8 +40,8 @@ final class Words {
             length = 10 * length + digit - '0';
         }
         encoded.skipBytes(1);
-        String word = encoded.toString(encoded.readerIndex(), length, StandardCharsets.UTF_8);
+        String argument = encoded.toString(encoded.readerIndex(), length, StandardCharsets.UTF_8);
         encoded.skipBytes(length + 2);
-        return word.toUpperCase(Locale.ROOT);
+        return argument.toUpperCase(Locale.ROOT);
     }
 }
