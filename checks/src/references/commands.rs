@@ -108,6 +108,9 @@ fn facts_of(out: &mut String, row: &Row) {
     fact("Complexity", &escaped(spec.complexity.trim_end_matches('.')));
     fact("Keys", &facts::keys(spec).join("; "));
     fact("ACL categories", &facts::categories(spec));
-    fact("Flags", &code_list(facts::flags(spec)));
-    fact("Tips for clients", &code_list(spec.tips.iter().copied()));
+    fact("[Flags](../commands.md#reading-the-pages)", &code_list(facts::flags(spec)));
+    fact(
+        "[Tips for clients](../commands.md#reading-the-pages)",
+        &code_list(spec.tips.iter().copied()),
+    );
 }

@@ -67,3 +67,35 @@ fn unit(name: &str) -> &'static str {
     let fits = units.iter().filter(|(end, _)| name.ends_with(end));
     fits.max_by_key(|(end, _)| end.len()).map_or("", |(_, unit)| unit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brisk_testkit::Launch;
+    use brisk_testkit::port::Port;
+    use std::io::{Read, Write as _};
+    use std::net::TcpStream;
+
+    #[test]
+    fn every_metric_of_a_server_is_on_the_page() {
+        let port = Port::claim();
+        let server = Launch::subject().set("http-port", &port.number().to_string()).start();
+        let mut conn = server.connect();
+        conn.cmd("SLOWLOG RESET");
+        conn.cmd("CONFIG SET slowlog-log-slower-than 0 latency-monitor-threshold 1");
+        conn.cmd("DEBUG SLEEP 0.01");
+        conn.cmd("NOSUCH");
+        let mut http = TcpStream::connect(("127.0.0.1", port.number())).unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        http.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        http.read_to_string(&mut response).unwrap();
+        let page = page();
+        let types = response.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let names: Vec<&str> = types.filter_map(|line| line.split(' ').next()).collect();
+        assert!(names.len() > 100, "{response}");
+        for name in names {
+            assert!(page.contains(&format!("| `{name}` |")), "{name} is not on the page");
+        }
+    }
+}
