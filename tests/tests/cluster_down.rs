@@ -238,3 +238,44 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     wait_for_info(&mut conn, "cluster_state", "ok");
     assert_eq!(conn.cmd("GET a").text(), "v");
 }
+
+/// The primary dies while it writes the snapshot for the next copy.
+#[test]
+fn a_replica_whose_next_copy_has_not_arrived_is_promoted_by_force() {
+    let settings = [("cluster-node-timeout", "2000")];
+    let mut cluster = BriskCluster::start_with(2, 1, &settings);
+    let [other, primary] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
+    let port = cluster.node(primary).port().to_string();
+    let follows = |at: &usize| {
+        let node = cluster.node(*at);
+        node.info("role") == "slave" && node.info("master_port") == port
+    };
+    let replica = cluster.running().find(follows).expect("a replica");
+    let mut conn = cluster.connect(primary);
+    assert_eq!(conn.cmd("SET a v").text(), "OK");
+    let mut replica_conn = cluster.connect(replica);
+    wait_until("the replica to have the key", || {
+        replica_conn.info("master_link_status") == "up"
+            && replica_conn.cmd("DBSIZE").to_string() == "(integer) 1"
+    });
+    // A pause of 100 s for each key.
+    for set in ["rdb-key-save-delay 100000000", "repl-backlog-size 16384"] {
+        assert_eq!(conn.cmd(&format!("CONFIG SET {set}")).text(), "OK");
+    }
+    cluster.node(replica).signal("STOP");
+    assert_eq!(conn.cmd("CLIENT KILL TYPE replica").to_string(), "(integer) 1");
+    assert_eq!(conn.call(&["SET", "a", &"v".repeat(100_000)]).to_string(), "OK");
+    cluster.node(replica).signal("CONT");
+    wait_until("the replica to wait for a full copy", || {
+        replica_conn.info("master_sync_in_progress") == "1"
+    });
+    cluster.kill(primary);
+    wait_until("the controller to give the reason", || {
+        let says = |at| cluster.node(at).log().contains("is loading or in a full synchronisation");
+        [other, replica].into_iter().any(says)
+    });
+    assert_eq!(replica_conn.info("role"), "slave");
+    assert_eq!(replica_conn.cmd("CLUSTER FAILOVER FORCE").text(), "OK");
+    wait_for_info(&mut replica_conn, "cluster_state", "ok");
+    assert_eq!(replica_conn.cmd("GET a").text(), "v");
+}

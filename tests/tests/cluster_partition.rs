@@ -3,6 +3,7 @@
 use brisk_testkit::etcd::{Etcd, EtcdLaunch};
 use brisk_testkit::proxy::{Cut, Proxy};
 use brisk_testkit::{BriskCluster, Conn, wait_until};
+use std::time::{Duration, Instant};
 
 /// A key of the first and of the last third of the slots.
 const KEYS: [&str; 2] = ["b", "a"];
@@ -186,4 +187,56 @@ fn a_shard_that_loses_etcd_serves_on_while_its_replica_acknowledges() {
     }
     is_served();
     assert_eq!((cluster.owner(KEYS[0]), term(cut)), (cut, term_before));
+}
+
+#[test]
+fn primaries_that_lose_only_etcd_do_not_take_the_cluster_down() {
+    let Some(nodes) = PartitionedCluster::start(3, "availability") else { return };
+    let cluster = &nodes.cluster;
+    for at in cluster.running() {
+        let set = "CONFIG SET cluster-require-full-coverage yes";
+        assert_eq!(cluster.connect(at).cmd(set).text(), "OK");
+    }
+    let connected = cluster.owner(KEYS[0]);
+    let cut = [cluster.owner("c"), cluster.owner(KEYS[1])];
+    let mut counters: Vec<(Counter, i64)> = [KEYS[0], "c", KEYS[1]]
+        .map(|key| (Counter::new(cluster, cluster.owner(key), key), 0))
+        .into_iter()
+        .collect();
+    let mut all_serve = || {
+        for (counter, last) in &mut counters {
+            *last += 1;
+            assert_eq!(counter.increment(), Some(*last), "{}", counter.last_error);
+        }
+    };
+    cut.iter().for_each(|at| nodes.cut(*at));
+    let of_most = "the leases of most primaries expired at the same time";
+    wait_until("a controller to notice that most leases ended", || {
+        all_serve();
+        cluster.running().any(|at| cluster.node(at).log().contains(of_most))
+    });
+    let suspects = |at: usize| {
+        let text = cluster.connect(at).cmd("CLUSTER NODES").text();
+        text.lines().filter(|line| line.contains("fail?")).count()
+    };
+    wait_until("the connected primary to suspect them", || {
+        all_serve();
+        suspects(connected) == 2
+    });
+    // Twice as long as a single primary without a lease is only suspected.
+    let until = Instant::now() + failure_delay() * 2;
+    while Instant::now() < until {
+        all_serve();
+    }
+    assert_eq!(suspects(connected), 2);
+    cut.iter().for_each(|at| nodes.reconnect(*at));
+    wait_until("the leases to be back", || {
+        all_serve();
+        suspects(connected) == 0
+    });
+}
+
+/// The time after the end of its lease at which a member counts as failed.
+fn failure_delay() -> Duration {
+    Duration::from_millis(TTL_MS.parse::<u64>().unwrap() / 2)
 }

@@ -1,5 +1,6 @@
 //! Nodes of a cluster that fail: the others go on, and the slots come back by a replica.
 
+use crate::scripted::serve;
 use brisk::{Client, Kind, Lanes, ReadFrom, commands};
 use brisk_testkit::BriskCluster;
 use brisk_testkit::cluster::Cluster;
@@ -8,6 +9,9 @@ use brisk_testkit::kind::Kind as Of;
 use brisk_testkit::wait::wait_until;
 use futures_util::future::join_all;
 use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -116,28 +120,77 @@ fn what_waits_for_a_node_that_is_gone_goes_to_the_one_that_has_its_slots() {
 
 #[test]
 fn a_node_that_hangs_holds_up_no_other() {
-    let cluster = Cluster::start_with(3, 1, IN_PART);
-    run(async {
-        let db = connect(&cluster).await;
-        let key = cluster.key_of(0, 0);
-        db.set(&key, 1).await.unwrap();
-        cluster.node(0).signal("STOP");
-        let (hung, waiting) = (db.clone(), key.clone());
-        let waiting = tokio::spawn(async move {
-            loop {
-                match hung.get::<i64>(&waiting).timeout(SHORT).await {
-                    Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
-                    done => return done,
+    with_slow_failover(IN_PART, |cluster| {
+        run(async {
+            let db = connect(&cluster).await;
+            let key = cluster.key_of(0, 0);
+            db.set(&key, 1).await.unwrap();
+            cluster.node(0).signal("STOP");
+            let (hung, waiting) = (db.clone(), key.clone());
+            let waiting = tokio::spawn(async move {
+                loop {
+                    match hung.get::<i64>(&waiting).timeout(SHORT).await {
+                        Err(error) if matches!(error.kind(), Kind::Timeout(_)) => {}
+                        done => return done,
+                    }
                 }
-            }
+            });
+            others_answer_until(&db, &cluster, || waiting.is_finished()).await;
+            assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
+            db.incr(&key).await.unwrap();
+            // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
+            cluster.node(0).signal("CONT");
+            assert_eq!(db.get(&key).await.unwrap(), Some(2));
+            assert_eq!(db.incr(&key).await.unwrap(), 3);
         });
-        others_answer_until(&db, &cluster, || waiting.is_finished()).await;
-        assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
-        db.incr(&key).await.unwrap();
-        // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
-        cluster.node(0).signal("CONT");
-        assert_eq!(db.get(&key).await.unwrap(), Some(2));
-        assert_eq!(db.incr(&key).await.unwrap(), 3);
+    });
+}
+
+/// The addresses of the nodes of a scripted cluster, and whether the last one is the primary by now.
+#[derive(Default)]
+struct Failover {
+    nodes: OnceLock<[SocketAddr; 3]>,
+    is_over: AtomicBool,
+}
+
+impl Failover {
+    /// The reply of the node at this position. The first one, the primary before the failover, replies to no command.
+    /// The second one never hears of the failover.
+    fn reply(&self, at: usize, request: &[String]) -> Option<String> {
+        let nodes = self.nodes.get()?;
+        let knows = at == 2 && self.is_over.load(Ordering::SeqCst);
+        match request.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["CLUSTER", _] if at == 0 => None,
+            ["CLUSTER", "SLOTS"] => {
+                let node =
+                    |at: usize| format!("*2\r\n$9\r\n127.0.0.1\r\n:{}\r\n", nodes[at].port());
+                let (primary, replicas) = if knows { (2, [1, 1]) } else { (0, [1, 2]) };
+                let nodes = [primary, replicas[0], replicas[1]].map(node).concat();
+                Some(format!("*1\r\n*5\r\n:0\r\n:16383\r\n{nodes}"))
+            }
+            ["CLUSTER", _] => Some(format!("$23\r\ncluster_current_epoch:{}\r\n", u8::from(knows))),
+            ["GET", _] if at == 0 => None,
+            ["GET", _] => Some("$1\r\n1\r\n".to_owned()),
+            _ => Some("+OK\r\n".to_owned()),
+        }
+    }
+}
+
+#[test]
+fn a_node_that_never_hears_of_a_failover_is_not_the_only_one_to_be_queried() {
+    let failover = Arc::new(Failover::default());
+    let nodes = [0, 1, 2].map(|at| {
+        let failover = Arc::clone(&failover);
+        serve(move |request, _| failover.reply(at, request))
+    });
+    failover.nodes.set(nodes).expect("set once");
+    run(async {
+        let url = format!("redis-cluster://{}", nodes[1]);
+        let db = Client::builder(&url).protocol(2).connect().await.unwrap();
+        assert!(db.get::<i64>("k").timeout(SHORT / 10).await.is_err());
+        failover.is_over.store(true, Ordering::SeqCst);
+        let is_served = async { while db.get::<i64>("k").timeout(SHORT / 10).await.is_err() {} };
+        tokio::time::timeout(LONG, is_served).await.expect("the new primary is found");
     });
 }
 

@@ -20,6 +20,7 @@ mod recipes;
 mod replays;
 mod replica_reads;
 mod scanning;
+mod scripted;
 mod sentinel;
 mod sessions;
 mod shapes;

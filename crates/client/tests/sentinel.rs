@@ -1,5 +1,6 @@
 //! Sentinels: the client is where the primary is, whatever happens to that; without a new client, and nothing twice.
 
+use crate::scripted::{array, serve};
 use brisk::{Builder, Client, Event, Kind, Lanes, Phase, Subscriber};
 use brisk_testkit::kind::Kind as Of;
 use brisk_testkit::proxy::{Direction, Proxy};
@@ -8,8 +9,8 @@ use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::collections::HashSet;
 use std::future::Future;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -429,16 +430,10 @@ struct Script {
 
 impl Scripted {
     fn new(primary: u16) -> Scripted {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
         let state = Arc::new(Mutex::new(Script { primary, ..Script::default() }));
         let theirs = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let state = Arc::clone(&theirs);
-                std::thread::spawn(move || answer(stream, &state));
-            }
-        });
+        let address = serve(move |request, stream| Some(reply_of(request, stream, &theirs)));
+        let address = address.to_string();
         Scripted { address, state }
     }
 
@@ -455,39 +450,25 @@ impl Scripted {
     }
 }
 
-fn array(words: &[&str]) -> String {
-    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
-    format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>())
-}
-
-fn answer(stream: TcpStream, state: &Mutex<Script>) {
-    let mut writer = stream.try_clone().expect("a socket");
-    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-    while let Some(count) = lines.next() {
-        let count: usize = count.trim_start_matches('*').parse().expect("a request");
-        let words: Vec<String> = (0..count).filter_map(|_| lines.nth(1)).collect();
-        let reply = match (words[0].as_str(), words.get(1).map(String::as_str)) {
-            ("SENTINEL", Some("GET-MASTER-ADDR-BY-NAME")) => {
-                array(&["127.0.0.1", &state.lock().expect("nobody panicked").primary.to_string()])
-            }
-            ("SENTINEL", _) => "*0\r\n".to_owned(),
-            ("PING", _) => array(&["pong", ""]),
-            ("SUBSCRIBE" | "PSUBSCRIBE", _) => {
-                let kind = words[0].to_lowercase();
-                let mut state = state.lock().expect("nobody panicked");
-                state.listeners.push(writer.try_clone().expect("a socket"));
-                state.patterns += usize::from(kind == "psubscribe") * (words.len() - 1);
-                let confirmed = words[1..].iter().zip(1..).map(|(name, count)| {
-                    let head = array(&[&kind, name]).replacen("*2", "*3", 1);
-                    format!("{head}:{count}\r\n")
-                });
-                confirmed.collect()
-            }
-            _ => "+OK\r\n".to_owned(),
-        };
-        if writer.write_all(reply.as_bytes()).is_err() {
-            return;
+fn reply_of(request: &[String], stream: &TcpStream, state: &Mutex<Script>) -> String {
+    match (request[0].as_str(), request.get(1).map(String::as_str)) {
+        ("SENTINEL", Some("GET-MASTER-ADDR-BY-NAME")) => {
+            array(&["127.0.0.1", &state.lock().expect("nobody panicked").primary.to_string()])
         }
+        ("SENTINEL", _) => "*0\r\n".to_owned(),
+        ("PING", _) => array(&["pong", ""]),
+        ("SUBSCRIBE" | "PSUBSCRIBE", _) => {
+            let kind = request[0].to_lowercase();
+            let mut state = state.lock().expect("nobody panicked");
+            state.listeners.push(stream.try_clone().expect("a socket"));
+            state.patterns += usize::from(kind == "psubscribe") * (request.len() - 1);
+            let confirmed = request[1..].iter().zip(1..).map(|(name, count)| {
+                let head = array(&[&kind, name]).replacen("*2", "*3", 1);
+                format!("{head}:{count}\r\n")
+            });
+            confirmed.collect()
+        }
+        _ => "+OK\r\n".to_owned(),
     }
 }
 

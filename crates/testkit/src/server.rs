@@ -550,11 +550,24 @@ impl Drop for Server {
     }
 }
 
-/// Sends a process a signal, named without `SIG`; one that has ended needs none.
+/// Sends a process a signal, named without `SIG`; one that has ended needs none. After STOP no thread of the process
+/// runs: on a busy machine the others go on until one of them has taken the signal.
+#[track_caller]
 pub fn signal(pid: u32, name: &str) {
     // A shell's own `kill`, as the only safe way to send a signal without a dependency.
     let words = format!("kill -{name} {pid}");
     let _ = Command::new("sh").args(["-c", &words]).stderr(Stdio::null()).status();
+    if name == "STOP" {
+        crate::wait::wait_until("the process to be stopped", || is_stopped(pid));
+    }
+}
+
+/// True if no thread of a process runs.
+fn is_stopped(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    // The state follows the name in parentheses.
+    stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 'Z', 'X'])))
 }
 
 /// CPU time a process has used, user and system, all threads, in clock ticks of 10 ms.

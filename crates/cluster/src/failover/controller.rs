@@ -155,9 +155,7 @@ impl Controller {
             return;
         }
         self.ended.retain(|_, at| now_ms.saturating_sub(*at) <= ttl_ms);
-        let with_slots = || topology.shards.iter().filter(|shard| !shard.slots.is_empty());
-        let ended = with_slots().filter(|shard| self.ended.contains_key(&shard.id)).count();
-        if ended >= 2 && 2 * ended > with_slots().count() {
+        if are_most(topology, |shard| self.ended.contains_key(&shard.id)) {
             self.storm = Some(Storm { began_ms: now_ms, until_ms: now_ms + ttl_ms });
         }
     }
@@ -246,6 +244,13 @@ impl Controller {
         });
         decisions
     }
+}
+
+/// True if this holds for more than half of the shards with slots, and for at least two.
+pub(super) fn are_most(topology: &Topology, holds: impl Fn(&Shard) -> bool) -> bool {
+    let owners = || topology.shards.iter().filter(|shard| !shard.slots.is_empty());
+    let count = owners().filter(|shard| holds(shard)).count();
+    count >= 2 && 2 * count > owners().count()
 }
 
 fn promotion(shard: &Shard, to: NodeRun, cause: TermCause, why: String) -> Promotion {

@@ -4,8 +4,12 @@
 //! ```text
 //!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is no member ── alive or forgotten
 //! ```
+//!
+//! If the leases of most primaries end together, the coordinator may be the one that failed, or the network to it.
+//! The controller promotes no primary then that replies to pings ([`STORM_TTLS_MAX`]), and no further member fails.
 
-use crate::document::{Registration, Topology};
+use super::controller::{STORM_TTLS_MAX, are_most};
+use crate::document::{Registration, Shard, Topology};
 use crate::id::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,6 +45,8 @@ pub struct FailureDetector {
     /// Since when members are without a lease that have not failed yet.
     suspected: BTreeMap<NodeId, u64>,
     failed: BTreeSet<NodeId>,
+    /// Since when most primaries have been without a lease.
+    storm_since_ms: Option<u64>,
     /// The last call of [`FailureDetector::observe`].
     observed_ms: u64,
 }
@@ -53,6 +59,7 @@ impl FailureDetector {
             ttl_ms,
             suspected: BTreeMap::new(),
             failed: BTreeSet::new(),
+            storm_since_ms: None,
             observed_ms: 0,
         }
     }
@@ -74,21 +81,45 @@ impl FailureDetector {
         self.suspected.retain(|node, _| is_absent(node));
         let gap_ms = seen.now_ms.saturating_sub(self.observed_ms);
         self.observed_ms = seen.now_ms;
-        if gap_ms > GAP_MS_MAX {
+        let is_known = self.is_known(seen);
+        if gap_ms > GAP_MS_MAX || !is_known {
             self.suspected.clear();
         }
-        if !self.is_known(seen) {
-            self.suspected.clear();
+        if self.suspected.is_empty() {
+            self.storm_since_ms = None;
+        }
+        if !is_known {
+            return &self.failed;
+        }
+        let absent = members.into_iter().flat_map(BTreeMap::keys).filter(|node| is_absent(node));
+        for node in absent.filter(|node| !self.failed.contains(node)) {
+            self.suspected.entry(*node).or_insert(seen.now_ms);
+        }
+        if self.is_in_storm(seen) {
             return &self.failed;
         }
         let delay_ms = failure_delay_ms(self.ttl_ms);
-        for node in members.into_iter().flat_map(BTreeMap::keys).filter(|node| is_absent(node)) {
-            let since_ms = *self.suspected.entry(*node).or_insert(seen.now_ms);
-            if seen.now_ms.saturating_sub(since_ms) >= delay_ms {
-                self.failed.insert(*node);
-            }
+        let is_due = |since_ms: &u64| seen.now_ms.saturating_sub(*since_ms) >= delay_ms;
+        let due: Vec<NodeId> =
+            self.suspected.iter().filter(|(_, since)| is_due(since)).map(|(id, _)| *id).collect();
+        for node in due {
+            self.suspected.remove(&node);
+            self.failed.insert(node);
         }
         &self.failed
+    }
+
+    /// True while most primaries are suspected, and afterwards as long as any member is. A storm lasts at most
+    /// [`STORM_TTLS_MAX`] times to live, and [`failure_delay_ms`].
+    fn is_in_storm(&mut self, seen: &SeenNodes<'_>) -> bool {
+        let is_suspected = |shard: &Shard| self.suspected.contains_key(&shard.primary);
+        if self.storm_since_ms.is_none()
+            && seen.topology.is_some_and(|topology| are_most(topology, is_suspected))
+        {
+            self.storm_since_ms = Some(seen.now_ms);
+        }
+        let longest_ms = STORM_TTLS_MAX * self.ttl_ms + failure_delay_ms(self.ttl_ms);
+        self.storm_since_ms.is_some_and(|since| seen.now_ms.saturating_sub(since) < longest_ms)
     }
 
     /// True if an absent lease means that its node has lost it. A lease is renewed three times per time to live.
@@ -224,12 +255,38 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(world.after(DELAY_MS), []);
         }
-        world.registered.insert(node(1), registration(1, 1));
-        assert_eq!(world.after(DELAY_MS), []);
-        assert_eq!(world.after(DELAY_MS), [node(2), node(3), node(4)]);
-        world.renewed_ms = None;
         world.registered = (1..3).map(|n| (node(n), registration(n, 1))).collect();
+        assert_eq!(world.after(DELAY_MS), []);
+        assert_eq!(world.after(DELAY_MS), [node(3), node(4)]);
+        world.renewed_ms = None;
         assert_eq!(world.cut_off_after(1), [node(3), node(4)]);
+    }
+
+    #[test]
+    fn members_whose_leases_ended_together_have_longer() {
+        let mut world = World::new();
+        for node in [node(2), node(3)] {
+            world.registered.remove(&node);
+            assert_eq!(world.after(DELAY_MS - 1), []);
+        }
+        assert_eq!(world.after(STORM_TTLS_MAX * TTL_MS), []);
+        assert_eq!(world.after(DELAY_MS), [node(2), node(3)]);
+        // They come back one after the other: the last one has the same time.
+        for at in [2, 3] {
+            world.registered.insert(node(at), registration(at, 1));
+            world.after(0);
+        }
+        (2..4).for_each(|at| drop(world.registered.remove(&node(at))));
+        assert_eq!(world.after(0), []);
+        world.registered.insert(node(2), registration(2, 1));
+        assert_eq!(world.after(STORM_TTLS_MAX * TTL_MS), []);
+        assert_eq!(world.after(DELAY_MS), [node(3)]);
+        // One of three is no storm.
+        world.registered.insert(node(3), registration(3, 1));
+        assert_eq!(world.after(0), []);
+        world.registered.remove(&node(2));
+        assert_eq!(world.after(0), []);
+        assert_eq!(world.after(DELAY_MS), [node(2)]);
     }
 
     #[test]

@@ -9,14 +9,17 @@ use std::collections::BTreeMap;
 pub(crate) struct HeldLease {
     pub(crate) registration: Registration,
     pub(crate) expires_ms: u64,
+    number: u64,
 }
 
-/// The result of a renewal.
+/// The result of a renewal or a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Renewal {
     Renewed,
-    /// There was no lease of this process.
-    Granted,
+    /// The lease has ended, or a later registration has replaced it.
+    Lost,
+    /// A registration: the lease with this number.
+    Granted(u64),
     /// A newer process of the node has the lease.
     Replaced,
 }
@@ -38,6 +41,8 @@ pub(crate) struct Coordinator {
     /// Without a quorum until this time: requests wait, leases do not end.
     pub(crate) frozen_until_ms: u64,
     history: Vec<ChangeId>,
+    /// The number of leases that were granted.
+    granted: u64,
     ttl_ms: u64,
 }
 
@@ -49,6 +54,7 @@ impl Coordinator {
             leases: BTreeMap::new(),
             frozen_until_ms: 0,
             history: Vec::new(),
+            granted: 0,
             ttl_ms,
         }
     }
@@ -66,17 +72,33 @@ impl Coordinator {
         self.leases.retain(|_, lease| lease.expires_ms > now_ms);
     }
 
-    /// Renews or grants a lease. A process that was replaced by a newer one gets none.
-    pub(crate) fn renew(&mut self, registration: Registration, now_ms: u64) -> Renewal {
+    /// Renews the lease with this number; without a number, registers the node with a new lease. A process that was
+    /// replaced by a newer one gets none.
+    pub(crate) fn renew(
+        &mut self,
+        registration: Registration,
+        number: Option<u64>,
+        now_ms: u64,
+    ) -> Renewal {
         self.expire(now_ms);
         let expires_ms = now_ms + self.ttl_ms;
-        let held = self.leases.get(&registration.id).map(|held| held.registration.incarnation);
-        if held.is_some_and(|held| held > registration.incarnation) {
+        let held = self.leases.get_mut(&registration.id);
+        if let Some(number) = number {
+            return match held.filter(|held| held.number == number) {
+                Some(held) => {
+                    held.expires_ms = expires_ms;
+                    Renewal::Renewed
+                }
+                None => Renewal::Lost,
+            };
+        }
+        if held.is_some_and(|held| held.registration.incarnation > registration.incarnation) {
             return Renewal::Replaced;
         }
-        let is_renewed = held == Some(registration.incarnation);
-        self.leases.insert(registration.id, HeldLease { registration, expires_ms });
-        if is_renewed { Renewal::Renewed } else { Renewal::Granted }
+        self.granted += 1;
+        let number = self.granted;
+        self.leases.insert(registration.id, HeldLease { registration, expires_ms, number });
+        Renewal::Granted(number)
     }
 
     /// Applies a change if its comparisons hold. Every document must be one that nodes install.

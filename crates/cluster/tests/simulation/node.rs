@@ -33,6 +33,8 @@ pub(crate) struct Node {
     pub(crate) installed: Option<Topology>,
     pub(crate) map: SlotMap,
     lease: Option<Lease>,
+    /// The number of the lease that this process holds, as far as it knows. Without one it registers.
+    pub(crate) lease_number: Option<u64>,
     /// The lease was lost, and the node has not reasserted itself as a primary. Its renewals do not count.
     pub(crate) must_reassert: bool,
     /// The last reassertion; it is in force once a document with it is installed.
@@ -69,6 +71,7 @@ impl Node {
             installed: None,
             map: SlotMap::new(None, run),
             lease: None,
+            lease_number: None,
             must_reassert: false,
             reassertion: None,
             handing_over: None,
@@ -108,7 +111,8 @@ impl Node {
         self.run.incarnation = Incarnation(self.run.incarnation.0 + 1);
         self.is_up = true;
         self.paused_until_ms = now_ms;
-        (self.lease, self.last_contact_ms, self.serves_from_ms) = (None, None, 0);
+        (self.lease, self.lease_number) = (None, None);
+        (self.last_contact_ms, self.serves_from_ms) = (None, 0);
         (self.must_reassert, self.reassertion, self.handing_over) = (false, None, None);
         if !keeps_data || self.offset == 0 {
             (self.dataset, self.offset) = (Dataset::Empty, 0);

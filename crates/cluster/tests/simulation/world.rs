@@ -68,6 +68,7 @@ enum Event {
     RenewArrives {
         node: usize,
         registration: Registration,
+        number: Option<u64>,
         sent_ms: u64,
     },
     RenewReply {
@@ -245,10 +246,11 @@ impl World {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Renew(node) => self.renew(node),
-            Event::RenewArrives { node, registration, sent_ms } => {
-                self.renew_arrives(node, registration, sent_ms);
+            Event::Renew(node) => {
+                self.after(TTL_MS / 3, Event::Renew(node));
+                self.renew(node);
             }
+            Event::RenewArrives { .. } => self.renew_arrives(event),
             Event::RenewReply { .. } => self.renew_reply(event),
             Event::WatchArrives { node, document } => self.watch_arrives(node, document),
             Event::Restart { node, keeps_data } => {
@@ -272,26 +274,26 @@ impl World {
     }
 
     fn renew(&mut self, node: usize) {
-        self.after(TTL_MS / 3, Event::Renew(node));
         let (it, now_ms) = (&self.nodes[node], self.now_ms);
         if it.is_running(now_ms) && !self.is_cut(node) {
-            let (registration, sent_ms) = (it.registration(), it.local_ms(now_ms));
+            let (registration, number) = (it.registration(), it.lease_number);
+            let sent_ms = it.local_ms(now_ms);
             let delay = self.delay_ms();
-            self.after(delay, Event::RenewArrives { node, registration, sent_ms });
+            self.after(delay, Event::RenewArrives { node, registration, number, sent_ms });
         }
     }
 
-    fn renew_arrives(&mut self, node: usize, registration: Registration, sent_ms: u64) {
+    fn renew_arrives(&mut self, event: Event) {
+        let Event::RenewArrives { node, ref registration, number, sent_ms } = event else { return };
         if self.is_cut(node) {
             return;
         }
         let thaw_ms = self.coordinator.frozen_until_ms;
         if self.now_ms < thaw_ms {
-            let event = Event::RenewArrives { node, registration, sent_ms };
             return self.after(thaw_ms - self.now_ms, event);
         }
         let run = registration.run();
-        let renewal = self.coordinator.renew(registration, self.now_ms);
+        let renewal = self.coordinator.renew(registration.clone(), number, self.now_ms);
         if renewal != Renewal::Replaced {
             let (delay, document) = (self.delay_ms(), self.coordinator.document.clone());
             self.after(delay, Event::RenewReply { node, run, sent_ms, document, renewal });
@@ -309,8 +311,18 @@ impl World {
             let delay = it.paused_until_ms - now_ms;
             return self.after(delay, event);
         }
+        match renewal {
+            Renewal::Lost => {
+                it.lease_number = None;
+                return self.renew(node);
+            }
+            Renewal::Granted(number) => {
+                it.lease_number = Some(number);
+                it.must_reassert |= self.reasserts;
+            }
+            Renewal::Renewed | Renewal::Replaced => {}
+        }
         it.install(document.as_ref(), &self.coordinator.leases, now_ms, TTL_MS);
-        it.must_reassert |= self.reasserts && renewal == Renewal::Granted;
         it.renewed(sent_ms, TTL_MS);
         // A renewal brings no later document: the change of a planned switch may be lost or still under way.
         if it.must_reassert || it.handing_over.is_some() {

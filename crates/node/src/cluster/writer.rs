@@ -61,7 +61,7 @@ pub trait StatusReporter: Debug + Send + Sync {
     /// The current status as JSON. Does not wait.
     fn status(&self) -> Vec<u8>;
 
-    /// Reports whether the dataset of this replica is a full copy of its shard's: one has ended, and no later one has
-    /// begun. Does not wait.
+    /// Reports whether the dataset of this replica is a full copy of its shard's, if an old one: no later copy has
+    /// replaced a part of it. Does not wait.
     fn has_full_copy(&self) -> bool;
 }

@@ -335,7 +335,7 @@ impl TopologyFollower {
     pub(super) fn install_newest(&self, limit: Duration) -> Result<Installation, CoordinatorError> {
         let (known, until) = (self.known_revision(), Instant::now() + limit);
         let topology = self.coordinator.read_within(limit)?;
-        Ok(self.install(Found { topology: &topology, known }, Some(until)))
+        Ok(self.install(Found { topology: &topology, known }, until))
     }
 
     /// Reads the topology and the nodes, and installs the topology if it is newer, both within `limit`.
@@ -349,13 +349,14 @@ impl TopologyFollower {
         let (known, until) = (self.known_revision(), Instant::now() + limit);
         let snapshot = self.coordinator.snapshot_within(limit)?;
         let found = Found { topology: &snapshot.topology, known };
-        let installation = self.install(found, Some(until));
+        let installation = self.install(found, until);
         Ok((snapshot, installation))
     }
 
     /// Installs a document unless it is in force. Waits until it is in force, at most until `until`. A refusal is
     /// logged and counted once per document.
-    pub(super) fn install(&self, found: Found<'_>, until: Option<Instant>) -> Installation {
+    pub(super) fn install(&self, found: Found<'_>, until: Instant) -> Installation {
+        let until = Some(until);
         let revision = found.topology.revision;
         // Without a newer document, nothing waits for a thread that holds the lock.
         if revision == self.document.revision() && found.topology.document.is_some() {

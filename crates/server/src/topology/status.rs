@@ -10,7 +10,6 @@ use brisk_cluster::view::NodeLife;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_engine::DbIndex;
 use brisk_node::cluster::{StatusReporter, boot_ms};
-use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
@@ -30,10 +29,13 @@ impl StatusReporter for TopologyFollower {
 
     fn has_full_copy(&self) -> bool {
         let status = self.node_status();
+        let shared = self.shared;
         let shard = self.state.in_force().map.own_shard().map(|(shard, _)| shard);
         let is_same_shard = shard.is_some() && shard == self.shard_at_start;
         let is_from_disk = is_same_shard && status.dataset == Dataset::Disk;
-        !status.loading && (status.last_contact_ms.is_some() || is_from_disk)
+        // A copy that is still received does not count, but the dataset that it will replace does.
+        let is_whole = !role::is_loading(shared) && !shared.replication.upstream.is_partial();
+        is_whole && (status.last_contact_ms.is_some() || is_from_disk)
     }
 }
 
@@ -46,7 +48,7 @@ impl TopologyFollower {
         let own = in_force.map.own_shard();
         let is_replica = shared.conditions.is_replica();
         let upstream = &shared.replication.upstream;
-        let is_copying = upstream.phase() == UpstreamPhase::Sync || upstream.is_incomplete();
+        let is_copying = upstream.is_copying();
         let contact = *self.contact.lock().even_poisoned();
         let contact =
             contact.filter(|contact| own.is_some_and(|(shard, _)| shard == contact.shard));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
 /// A watch without events and errors for this time works: a silent member has replied to a probe in the meantime.
 const SOUND_AFTER: Duration = Duration::from_secs(10);
-/// The pause after a snapshot that failed.
+/// The pause after a snapshot that failed or could not be installed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows the events until the threads are stopped.
@@ -24,7 +24,10 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
         // A refusal is logged by the installation.
         match follower.snapshot(CALL_MAX) {
             // The events after the snapshot do not include this document, so it is read again.
-            Ok((snapshot, Installation::Unfinished)) => take_nodes(follower, &snapshot),
+            Ok((snapshot, Installation::Unfinished)) => {
+                take_nodes(follower, &snapshot);
+                follower.signal.pause(RETRY_PAUSE);
+            }
             Ok((snapshot, _)) => {
                 errors.clear();
                 take_nodes(follower, &snapshot);
@@ -48,7 +51,8 @@ fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
     }
 }
 
-/// Follows the events after a snapshot, until they are not kept any more or the threads are stopped.
+/// Follows the events after a snapshot, until they are not kept any more, a document could not be installed, or the
+/// threads are stopped.
 fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut ErrorLog) {
     let mut watch = follower.coordinator.watch(snapshot.revision);
     let mut failed_at = Instant::now();
@@ -77,7 +81,12 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                 WatchEvent::Topology(topology) => {
                     // A later document may be in force by now: the revision before the wait does not count.
                     let known = known.min(topology.revision);
-                    let _ = follower.install(Found { topology: &topology, known }, None);
+                    let found = Found { topology: &topology, known };
+                    let until = Instant::now() + CALL_MAX;
+                    // A slow script runs: the next snapshot has the nodes that end or register meanwhile.
+                    if follower.install(found, until) == Installation::Unfinished {
+                        return;
+                    }
                 }
                 WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
                 WatchEvent::NodeGone { node, .. } => follower.note_gone(node),

@@ -172,7 +172,7 @@ impl TopologyFollower {
     ) -> Result<Attempt, CommitError> {
         let topology = Topology { revision, document: Some(proposal.document.to_vec()) };
         let found = Found { topology: &topology, known: proposal.expected };
-        match self.install(found, Some(until)) {
+        match self.install(found, until) {
             Installation::InForce => Ok(Attempt::Done(Some(revision))),
             Installation::Unfinished => Ok(Attempt::NotInForce(Some(revision))),
             // The log has the reason. The change is committed, so it is not rejected.
@@ -190,7 +190,7 @@ impl TopologyFollower {
     ) -> Option<(bool, Installation)> {
         let known = self.known_revision();
         let present = self.coordinator.read_within(left(until)).ok()?;
-        let installation = self.install(Found { topology: &present, known }, Some(until));
+        let installation = self.install(Found { topology: &present, known }, until);
         let carries = |json: &Option<Vec<u8>>| {
             let topology = json.as_deref().and_then(|json| Document::parse(json).ok());
             topology.is_some_and(|topology| topology.change == change)

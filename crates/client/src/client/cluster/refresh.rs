@@ -197,11 +197,11 @@ pub(super) async fn keep_up(
         // If a node that is down is replaced, no hint arrives.
         let rest = if open.is_in_trouble() { pause } else { outlook.source.each() };
         drop(open);
-        tokio::select! {
-            () = signal.0.notified() => {}
-            () = switches.next() => {}
-            () = sleep(rest) => {}
-        }
+        let has_hint = tokio::select! {
+            () = signal.0.notified() => true,
+            () = switches.next() => true,
+            () = sleep(rest) => false,
+        };
         if last.elapsed() > 2 * PAUSE_LONGEST {
             pause = PAUSE_FIRST;
         }
@@ -219,8 +219,8 @@ pub(super) async fn keep_up(
             continue;
         }
         pause = (pause * 2).min(PAUSE_LONGEST);
-        if open.is_in_trouble() {
-            // Another node may know more.
+        if has_hint || open.is_in_trouble() {
+            // Another node may know more: this one may be cut off from the others.
             scout = None;
             turn += 1;
         }

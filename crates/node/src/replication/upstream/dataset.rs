@@ -210,10 +210,12 @@ fn discard_present(thread: &UpstreamThread, wire: &Wire) -> Result<(), Failure> 
 
 /// Empties the dataset and returns what is still to be freed.
 fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
-    thread.when(|core| {
+    let upstream = Arc::clone(&thread.upstream);
+    thread.when(move |core| {
         if !end_snapshots(core.shared) {
             return None;
         }
+        upstream.note_discarded();
         leave_history(core.shared);
         core.shared.conditions.set(Condition::Loading, true);
         core.shared.keyspace.forget_replica_expires();

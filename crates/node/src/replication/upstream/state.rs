@@ -82,7 +82,9 @@ pub struct Upstream {
     read_offset: AtomicU64,
     incoming: Mutex<IncomingDataset>,
     /// A full copy has begun, and none has ended since.
-    is_incomplete: AtomicBool,
+    is_copying: AtomicBool,
+    /// The dataset was discarded for a full copy that is not in force yet.
+    is_partial: AtomicBool,
     /// Grows with each change of the primary.
     generation: AtomicU64,
     connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
@@ -110,7 +112,8 @@ impl Default for Upstream {
             down_since_ms: AtomicU64::new(0),
             read_offset: AtomicU64::new(0),
             incoming: Mutex::default(),
-            is_incomplete: AtomicBool::new(false),
+            is_copying: AtomicBool::new(false),
+            is_partial: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             connection: Mutex::default(),
             client: Mutex::default(),
@@ -140,9 +143,20 @@ impl Upstream {
         self.phase() == UpstreamPhase::Connected
     }
 
-    /// True if a full copy has begun and none has ended since: the dataset may be a part of it.
-    pub fn is_incomplete(&self) -> bool {
-        self.is_incomplete.load(Ordering::SeqCst)
+    /// True if a full copy has begun and none has ended since. The dataset is a part of the copy, or too old to be
+    /// continued.
+    pub fn is_copying(&self) -> bool {
+        self.is_copying.load(Ordering::SeqCst)
+    }
+
+    /// True if the dataset was discarded for a full copy that is not in force: it is empty or a part of the copy.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial.load(Ordering::SeqCst)
+    }
+
+    /// Notes that the dataset is discarded for a full copy. All other workers are quiesced.
+    pub fn note_discarded(&self) {
+        self.is_partial.store(true, Ordering::SeqCst);
     }
 
     /// True if there is or was a stream.
@@ -162,8 +176,11 @@ impl Upstream {
             self.down_since_ms.store(now_ms, Ordering::Relaxed);
         }
         match phase {
-            UpstreamPhase::Sync => self.is_incomplete.store(true, Ordering::SeqCst),
-            UpstreamPhase::Connected => self.is_incomplete.store(false, Ordering::SeqCst),
+            UpstreamPhase::Sync => self.is_copying.store(true, Ordering::SeqCst),
+            UpstreamPhase::Connected => {
+                self.is_copying.store(false, Ordering::SeqCst);
+                self.is_partial.store(false, Ordering::SeqCst);
+            }
             UpstreamPhase::Connect | UpstreamPhase::Connecting | UpstreamPhase::Handshake => {}
         }
         if phase == UpstreamPhase::Sync {
