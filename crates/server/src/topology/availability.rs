@@ -2,7 +2,7 @@
 //! The thread `brisk-acks` extends the lease deadline.
 //!
 //! - A primary serves while every replica of its shard acknowledges. A promoted replica no longer acknowledges, and
-//! waits until its last acknowledgement has no effect.
+//!   waits until its last acknowledgement has no effect.
 //! - A replica serves reads while its connection to its primary is up.
 //!
 //! An acknowledgement counts from the time at which this node sent the acknowledged part of the stream. The time of its
