@@ -5,6 +5,7 @@
 
 mod access;
 mod bench;
+mod book;
 mod cargo;
 mod cluster;
 mod diff;
@@ -16,6 +17,7 @@ mod outcome;
 mod package;
 mod race;
 mod readme;
+mod references;
 
 use options::Options;
 use outcome::Outcome;
@@ -33,6 +35,8 @@ checks instructions [--update] compares instructions per operation with the reco
 checks package [--check]       builds packages, archive, SBOM and checksums; installs them in a clean Debian
 checks documents               runs the command lines of the user documents in a clean Debian
 checks readme                  checks that the README's first command starts a server
+checks book                    builds the book from the pages in docs and checks its links
+checks references              writes the references for users from the tables in the code
 checks bench <case|all> …      compares our server with a peer; `bench list` lists the cases
 checks speed                   compares every data command with the build of a recorded commit
 
@@ -96,10 +100,12 @@ fn chosen(task: &str, words: impl Iterator<Item = String>) -> anyhow::Result<Out
         "package" => return package::main(&options),
         "acl" => access::main(&options),
         "bench" => bench::main(&options),
+        "book" => book::main(),
         "diff" => diff::main(&options),
         "hostile" => hostile::main(&options),
         "race" => race::main(&options),
         "readme" => readme::main(),
+        "references" => references::main(),
         "speed" => bench::recorded::compare_with_recorded(),
         _ => {
             println!("{HELP}");

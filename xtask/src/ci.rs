@@ -57,6 +57,12 @@ pub(crate) const STEPS: &[Step] = &[
         inputs: DOCUMENTS_INPUTS,
     },
     Step {
+        name: "book",
+        run: book,
+        advice: "correct the links or the table of contents; `cargo xtask book` builds the book again",
+        inputs: BOOK_INPUTS,
+    },
+    Step {
         name: "instructions",
         run: instructions,
         advice: "make it cheaper again, or say why not and `cargo xtask instructions --update`",
@@ -126,6 +132,9 @@ const DOCUMENTS_INPUTS: &[&str] = &[
     ":(exclude)*/tests/*",
     ":(exclude)*/tests.rs",
 ];
+
+/// The book consists of the pages, which a test compares with the tables that they are generated from.
+const BOOK_INPUTS: &[&str] = &["book.toml", "docs", "checks/src/book"];
 
 /// Instructions are counted from the bytes of a request to those of its reply.
 const INSTRUCTIONS_INPUTS: &[&str] = &[
@@ -254,6 +263,10 @@ fn package() -> Result<Outcome> {
 
 fn documents() -> Result<Outcome> {
     to_checks("documents", &[])
+}
+
+fn book() -> Result<Outcome> {
+    to_checks("book", &[])
 }
 
 fn instructions() -> Result<Outcome> {

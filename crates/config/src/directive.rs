@@ -132,6 +132,35 @@ pub enum Kind {
     Include,
 }
 
+impl Kind {
+    /// Returns the valid values in a few words, for administrators.
+    pub fn form(&self) -> String {
+        match self {
+            Kind::Switch(_) => "yes or no".to_owned(),
+            Kind::Integer { min, max, .. } => match (*min, *max) {
+                (min, INT_MAX | LONG_MAX) if min <= i64::from(i32::MIN) => "number".to_owned(),
+                (min, INT_MAX | LONG_MAX) => format!("number, at least {min}"),
+                (min, max) => format!("number, {min} to {max}"),
+            },
+            Kind::Memory { min, max, .. } => match (*min, *max) {
+                (0, SIZE_MAX..) => "memory".to_owned(),
+                (min, SIZE_MAX..) => format!("memory, at least {}", value::memory_text(min)),
+                (min, max) => {
+                    let (min, max) = (value::memory_text(min), value::memory_text(max));
+                    format!("memory, {min} to {max}")
+                }
+            },
+            Kind::MemoryShare(_) => "memory, or a percentage, for example 5%".to_owned(),
+            Kind::Mode(_) => "octal number, 0 to 777".to_owned(),
+            Kind::Choice(choice) => format!("one of {}", (choice.list)()),
+            Kind::Text { .. } => "text".to_owned(),
+            Kind::One(special) | Kind::Many(special) => special.form.to_owned(),
+            Kind::FileOnly(_) => "arguments".to_owned(),
+            Kind::Include => "path".to_owned(),
+        }
+    }
+}
+
 /// The state of a directive's implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -174,6 +203,8 @@ pub struct Directive {
     pub binary: bool,
     /// The state of its implementation.
     pub standing: Standing,
+    /// Why it has no effect; empty if it is in force.
+    pub reason: &'static str,
 }
 
 pub(super) const INT_MAX: i64 = i32::MAX as i64;
@@ -201,6 +232,7 @@ impl Directive {
             sensitive: false,
             binary: false,
             standing: Standing::InForce,
+            reason: "",
         }
     }
 
@@ -304,13 +336,17 @@ impl Directive {
         self
     }
 
-    pub(super) const fn planned(mut self) -> Self {
+    /// Its feature is not implemented, for this reason.
+    pub(super) const fn planned(mut self, reason: &'static str) -> Self {
         self.standing = Standing::Planned;
+        self.reason = reason;
         self
     }
 
-    pub(super) const fn ignored(mut self) -> Self {
+    /// It never has an effect, for this reason.
+    pub(super) const fn ignored(mut self, reason: &'static str) -> Self {
         self.standing = Standing::Ignored;
+        self.reason = reason;
         self
     }
 
@@ -430,6 +466,17 @@ impl Directive {
             _ => String::from_utf8_lossy(&self.show(config)).into_owned(),
         };
         vec![one]
+    }
+
+    /// Returns the arguments of each line that sets the default in a file; `defaults` is the
+    /// default configuration.
+    pub fn default_lines(&self, defaults: &Config) -> Vec<String> {
+        match &self.kind {
+            // The default may be the start directory, so it is taken from the row.
+            Kind::One(_) if self.default.is_empty() => vec![words::quote(b"")],
+            Kind::One(_) => vec![self.default.to_owned()],
+            _ => self.lines(defaults),
+        }
     }
 }
 

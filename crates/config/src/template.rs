@@ -9,9 +9,8 @@
 use std::fmt::Write as _;
 
 use super::config::Config;
-use super::directive::{Directive, INT_MAX, Kind, LONG_MAX, SIZE_MAX, Standing};
+use super::directive::{Directive, Standing};
 use super::directives::THEMES;
-use super::{value, words};
 
 /// Maximum width of a comment in columns.
 const WIDTH: usize = 96;
@@ -25,8 +24,8 @@ pub fn template() -> String {
         for row in theme.rows {
             out.push('\n');
             comment(&mut out, row.about);
-            if let Some(note) = note(row) {
-                comment(&mut out, note);
+            if row.standing != Standing::InForce {
+                comment(&mut out, &format!("No effect: {}", row.reason));
             }
             comment(&mut out, &facts(row));
             lines(&mut out, row, &defaults);
@@ -46,18 +45,9 @@ const HEAD: &str = "\
 # changed: with CONFIG SET while the server runs, or at startup only.
 ";
 
-/// Returns why the line may be omitted.
-fn note(row: &Directive) -> Option<&'static str> {
-    match row.standing {
-        Standing::Planned => Some("Not implemented: accepted and ignored."),
-        Standing::Ignored => Some("Has no effect: accepted so that existing files load."),
-        Standing::InForce => None,
-    }
-}
-
 /// Returns the valid values, how to change the directive, and its other name.
 fn facts(row: &Directive) -> String {
-    let mut facts = form(&row.kind);
+    let mut facts = row.kind.form();
     facts.push_str(if row.immutable || row.fixed { "; at startup only" } else { "; CONFIG SET" });
     if row.protected {
         facts.push_str(" if enable-protected-configs allows it");
@@ -68,41 +58,9 @@ fn facts(row: &Directive) -> String {
     format!("[{facts}]")
 }
 
-/// Returns the valid values.
-fn form(kind: &Kind) -> String {
-    match kind {
-        Kind::Switch(_) => "yes or no".to_owned(),
-        Kind::Integer { min, max, .. } => match (*min, *max) {
-            (min, INT_MAX | LONG_MAX) if min <= i64::from(i32::MIN) => "number".to_owned(),
-            (min, INT_MAX | LONG_MAX) => format!("number, at least {min}"),
-            (min, max) => format!("number, {min} to {max}"),
-        },
-        Kind::Memory { min, max, .. } => match (*min, *max) {
-            (0, SIZE_MAX..) => "memory".to_owned(),
-            (min, SIZE_MAX..) => format!("memory, at least {}", value::memory_text(min)),
-            (min, max) => {
-                let (min, max) = (value::memory_text(min), value::memory_text(max));
-                format!("memory, {min} to {max}")
-            }
-        },
-        Kind::MemoryShare(_) => "memory, or a percentage such as 5%".to_owned(),
-        Kind::Mode(_) => "octal number, 0 to 777".to_owned(),
-        Kind::Choice(choice) => format!("one of {}", (choice.list)()),
-        Kind::Text { .. } => "text".to_owned(),
-        Kind::One(special) | Kind::Many(special) => special.form.to_owned(),
-        Kind::FileOnly(_) => "arguments".to_owned(),
-        Kind::Include => "path".to_owned(),
-    }
-}
-
 /// Writes the lines that set the default.
 fn lines(out: &mut String, row: &Directive, defaults: &Config) {
-    let arguments = match &row.kind {
-        // The default may be the start directory, so it is taken from the row.
-        Kind::One(_) if row.default.is_empty() => vec![words::quote(b"")],
-        Kind::One(_) => vec![row.default.to_owned()],
-        _ => row.lines(defaults),
-    };
+    let arguments = row.default_lines(defaults);
     let mark = if row.hidden || row.standing != Standing::InForce { "# " } else { "" };
     if arguments.is_empty() {
         _ = writeln!(out, "# {}", row.name);
@@ -185,7 +143,7 @@ mod tests {
     #[test]
     fn the_form_of_threads_names_its_bound() {
         let row = directives::find(b"threads").unwrap();
-        assert_eq!(form(&row.kind), format!("number, 0 to {}", crate::THREADS_MAX));
+        assert_eq!(row.kind.form(), format!("number, 0 to {}", crate::THREADS_MAX));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl<'t> Episode<'t> {
     fn new(table: &'t Table, seed: u64, number: u64) -> Episode<'t> {
         let mut random = Random::derived(seed, number);
         let calls = Generator::of_all(table, Random::new(random.bits()));
-        let known = table.rows.iter().filter(|row| !rules::newer(row.spec.since));
+        let known = table.rows.iter().filter(|row| !rules::is_missing(row.spec));
         let names = known.map(|row| row.name.as_str()).collect();
         Episode { seed, number, names, random, calls, users: Vec::new() }
     }

@@ -101,7 +101,7 @@ impl<'t> Generator<'t> {
         let mut sum = 0;
         let mut drawn = Vec::new();
         for (i, row) in table.rows.iter().enumerate() {
-            if admits(&row.name) && !rules::newer(row.spec.since) {
+            if admits(&row.name) && !rules::is_missing(row.spec) {
                 sum += rules::weight(&row.name);
                 drawn.push((i, sum));
             }
@@ -113,7 +113,7 @@ impl<'t> Generator<'t> {
             table.rows.iter().any(|other| other.name.starts_with(&start))
         };
         let plain =
-            |&i: &usize| !contains(&table.rows[i]) && !rules::newer(table.rows[i].spec.since);
+            |&i: &usize| !contains(&table.rows[i]) && !rules::is_missing(table.rows[i].spec);
         let plain = (0..table.rows.len()).filter(plain).collect();
         let transactions = has("multi") && has("exec");
         let scripts = has("eval") && has("script|load");

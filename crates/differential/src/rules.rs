@@ -6,6 +6,7 @@
 //! more is removed: each hides a class of faults.
 
 use super::settings;
+use brisk_engine::command::{Origin, Spec};
 use brisk_testkit::random::Random;
 
 /// How two replies are compared when their bytes differ. Errors must always be equal.
@@ -398,6 +399,11 @@ pub fn newer(since: &str) -> bool {
     let mut parts = since.split('.').map(|part| part.parse().unwrap_or(0));
     let version: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
     version > MEASURE
+}
+
+/// Whether the server we are compared with lacks a command.
+pub fn is_missing(spec: &Spec) -> bool {
+    spec.origin == Origin::Brisk || newer(spec.since)
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by

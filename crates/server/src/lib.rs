@@ -18,7 +18,7 @@
 pub mod boot;
 pub mod commands;
 mod doctor;
-mod http;
+pub mod http;
 pub mod info;
 // An optimized reactor takes its time from the system unless the feature is on.
 #[cfg(test)]

@@ -128,7 +128,8 @@ impl Call<'_> {
             }
         };
         let complexity = sentence(self.spec.complexity);
-        about.push(format!("{complexity} Since Redis {}. {errors}", self.spec.since));
+        let (origin, since) = (self.spec.origin.name(), self.spec.since);
+        about.push(format!("{complexity} Since {origin} {since}. {errors}"));
         if self.traits.binds {
             about.push(
                 "It changes or reports the state of the connection, so it is not a method of \

@@ -24,7 +24,7 @@ pub fn bitcount(key: impl ToArg) -> Command<(), i64, options::Bitcount> {
 /// `BITFIELD key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] <SET encoding offset value | INCRBY
 /// encoding offset increment> …]`
 ///
-/// O(1) for each subcommand specified. Since Redis 3.2.0. Errors: those of the server.
+/// O(1) for each operation. Since Redis 3.2.0. Errors: those of the server.
 pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfield> {
     let mut request = Request::new("BITFIELD", PLAIN);
     request.key(key);
@@ -35,7 +35,7 @@ pub fn bitfield(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::Bitfi
 ///
 /// `BITFIELD_RO key [GET encoding offset …]`
 ///
-/// O(1) for each subcommand specified. Since Redis 6.0.0. Errors: those of the server.
+/// O(1) for each operation. Since Redis 6.0.0. Errors: those of the server.
 pub fn bitfield_ro(key: impl ToArg) -> Command<(), Vec<Option<i64>>, options::BitfieldRo> {
     let mut request = Request::new("BITFIELD_RO", READS);
     request.key(key);

@@ -24,7 +24,7 @@ pub fn asking() -> Command<(), ()> {
 ///
 /// `CLUSTER ADDSLOTS slot …`
 ///
-/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: those of the server.
+/// O(N) in the number of slots. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER ADDSLOTS", PLAIN);
     request.args(slots);
@@ -35,8 +35,7 @@ pub fn cluster_addslots(slots: impl ToArgs) -> Command<(), ()> {
 ///
 /// `CLUSTER ADDSLOTSRANGE start-slot end-slot …`
 ///
-/// O(N) where N is the total number of the slots between the start slot and end slot arguments. Since Redis 7.0.0.
-/// Errors: those of the server.
+/// O(N) in the number of slots in the ranges. Since Redis 7.0.0. Errors: those of the server.
 pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER ADDSLOTSRANGE", PLAIN);
     request.args(slot_ranges);
@@ -56,7 +55,7 @@ pub fn cluster_bumpepoch() -> Command<(), String> {
 ///
 /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
 ///
-/// O(N) where N is the number of failure reports. Since Redis 3.0.0. Errors: those of the server.
+/// O(N) in the number of reports. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_count_failure_reports(node_id: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER COUNT-FAILURE-REPORTS", PLAIN);
     request.arg(node_id);
@@ -78,7 +77,7 @@ pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
 ///
 /// `CLUSTER DELSLOTS slot …`
 ///
-/// O(N) where N is the total number of hash slot arguments. Since Redis 3.0.0. Errors: those of the server.
+/// O(N) in the number of slots. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER DELSLOTS", PLAIN);
     request.args(slots);
@@ -89,8 +88,7 @@ pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
 ///
 /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
 ///
-/// O(N) where N is the total number of the slots between the start slot and end slot arguments. Since Redis 7.0.0.
-/// Errors: those of the server.
+/// O(N) in the number of slots in the ranges. Since Redis 7.0.0. Errors: those of the server.
 pub fn cluster_delslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLUSTER DELSLOTSRANGE", PLAIN);
     request.args(slot_ranges);
@@ -130,7 +128,7 @@ pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER GETKEYSINSLOT slot count`
 ///
-/// O(log(N)) where N is the number of requested keys. Since Redis 3.0.0. Errors: those of the server;
+/// O(log(N)) in the number of requested keys. Since Redis 3.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER GETKEYSINSLOT", PLAIN);
@@ -161,7 +159,7 @@ pub fn cluster_info() -> Command<(), String> {
 ///
 /// `CLUSTER KEYSLOT key`
 ///
-/// O(N) where N is the number of bytes in the key. Since Redis 3.0.0. Errors: those of the server.
+/// O(N) in the length of the key. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("CLUSTER KEYSLOT", PLAIN);
     request.arg(key);
@@ -172,8 +170,8 @@ pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `CLUSTER LINKS`
 ///
-/// O(N) where N is the total number of Cluster nodes. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of nodes. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn cluster_links<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER LINKS", PLAIN))
 }
@@ -212,7 +210,7 @@ pub fn cluster_myshardid() -> Command<(), String> {
 ///
 /// `CLUSTER NODES`
 ///
-/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: those of the server.
+/// O(N) in the number of nodes. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_nodes() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER NODES", PLAIN))
 }
@@ -243,8 +241,8 @@ pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER RESET [HARD | SOFT]`
 ///
-/// O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect. Since
-/// Redis 3.0.0. Errors: those of the server.
+/// O(N) in the number of known nodes, and the cost of FLUSHALL on a replica. Since Redis 3.0.0. Errors: those
+/// of the server.
 pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
     Command::typed(Request::new("CLUSTER RESET", PLAIN))
 }
@@ -324,8 +322,8 @@ pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER SHARDS`
 ///
-/// O(N) where N is the total number of cluster nodes. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of nodes. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SHARDS", PLAIN))
 }
@@ -346,8 +344,8 @@ pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER SLOTS`
 ///
-/// O(N) where N is the total number of Cluster nodes. Since Redis 3.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of nodes. Since Redis 3.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 #[deprecated(note = "since Redis 7.0.0: `CLUSTER SHARDS` instead")]
 pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SLOTS", PLAIN))

@@ -12,8 +12,7 @@ use crate::request::Request;
 ///
 /// `AUTH [username] password`
 ///
-/// O(N) where N is the number of passwords defined for the user. Since Redis 1.0.0. Errors: those of the
-/// server.
+/// O(N) in the number of the user's passwords. Since Redis 1.0.0. Errors: those of the server.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -42,7 +41,7 @@ pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
 ///
 /// `CLIENT CAPA capability …`
 ///
-/// O(1). Since Redis 8.0.0. Errors: those of the server.
+/// O(1). Since Valkey 8.0.0. Errors: those of the server.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -56,7 +55,7 @@ pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
 ///
 /// `CLIENT DURABILITY [MEMORY | LOG | DISK | DEFAULT] [REPLICAS numreplicas [TIMEOUT milliseconds]]`
 ///
-/// O(1). Since Redis 7.2.0. Errors: those of the server.
+/// O(1). Since Brisk 0.1.0. Errors: those of the server.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -114,7 +113,7 @@ pub fn client_info() -> Command<(), String> {
 /// `CLIENT KILL [ID client-id] [TYPE NORMAL | MASTER | SLAVE | REPLICA | PUBSUB] [USER username] [ADDR
 /// ip:port] [LADDR ip:port] [SKIPME yes/no] [MAXAGE maxage]`
 ///
-/// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: those of the server.
+/// O(N) in the number of connections. Since Redis 2.4.0. Errors: those of the server.
 pub fn client_kill() -> Command<(), i64, options::ClientKill> {
     Command::typed(Request::new("CLIENT KILL", PLAIN))
 }
@@ -123,7 +122,7 @@ pub fn client_kill() -> Command<(), i64, options::ClientKill> {
 ///
 /// `CLIENT LIST [TYPE NORMAL | MASTER | REPLICA | PUBSUB] [ID client-id …]`
 ///
-/// O(N) where N is the number of client connections. Since Redis 2.4.0. Errors: those of the server.
+/// O(N) in the number of connections. Since Redis 2.4.0. Errors: those of the server.
 pub fn client_list() -> Command<(), String, options::ClientList> {
     Command::typed(Request::new("CLIENT LIST", PLAIN))
 }
@@ -229,7 +228,7 @@ pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix …] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]`
 ///
-/// O(1). Some options may introduce additional complexity. Since Redis 6.0.0. Errors: those of the server.
+/// O(1), and O(N) in the number of prefixes. Since Redis 6.0.0. Errors: those of the server.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -252,7 +251,7 @@ pub fn client_trackinginfo<T>() -> Command<(), T> {
 ///
 /// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`
 ///
-/// O(log N) where N is the number of client connections. Since Redis 5.0.0. Errors: those of the server.
+/// O(log N) in the number of connections. Since Redis 5.0.0. Errors: those of the server.
 pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::ClientUnblock> {
     let mut request = Request::new("CLIENT UNBLOCK", PLAIN);
     request.arg(client_id);
@@ -263,7 +262,7 @@ pub fn client_unblock(client_id: impl ToArg) -> Command<(), bool, options::Clien
 ///
 /// `CLIENT UNPAUSE`
 ///
-/// O(N) Where N is the number of paused clients. Since Redis 6.2.0. Errors: those of the server.
+/// O(N) in the number of paused clients. Since Redis 6.2.0. Errors: those of the server.
 pub fn client_unpause() -> Command<(), ()> {
     Command::typed(Request::new("CLIENT UNPAUSE", PLAIN))
 }

@@ -107,8 +107,8 @@ pub fn keys<T>(pattern: impl ToArg) -> Command<(), Vec<T>> {
 /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [[AUTH password] | [AUTH2 username
 /// password]] [KEYS key …]`
 ///
-/// O(N) in the bytes of the values, here as DUMP and DEL and there as RESTORE, and as much to send. Since
-/// Redis 2.6.0. Errors: those of the server.
+/// O(N) in the bytes of the values, for DUMP, the transfer, RESTORE and DEL. Since Redis 2.6.0. Errors: those
+/// of the server.
 pub fn migrate(
     host: impl ToArg,
     port: impl ToArg,

@@ -12,8 +12,7 @@ use crate::request::Request;
 ///
 /// `GEOADD key [NX | XX] [CH] longitude latitude member …`
 ///
-/// O(log(N)) for each item added, where N is the number of elements in the sorted set. Since Redis 3.2.0.
-/// Errors: those of the server.
+/// O(log(N)) for each added member, with N members. Since Redis 3.2.0. Errors: those of the server.
 pub fn geoadd(key: impl ToArg, places: impl ToArgs) -> Command<(), i64, options::Geoadd> {
     let mut request = Request::new("GEOADD", PLAIN);
     request.key(key);
@@ -43,8 +42,8 @@ pub fn geodist(
 ///
 /// `GEOHASH key member …`
 ///
-/// O(log(N)) for each member requested, where N is the number of elements in the sorted set. Since Redis 3.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(log(N)) for each requested member, with N members. Since Redis 3.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("GEOHASH", READS);
     request.key(key);
@@ -56,7 +55,7 @@ pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Opti
 ///
 /// `GEOPOS key member …`
 ///
-/// O(N) where N is the number of members requested. Since Redis 3.2.0. Errors: those of the server.
+/// O(N) in the number of requested members. Since Redis 3.2.0. Errors: those of the server.
 pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(f64, f64)>>> {
     let mut request = Request::new("GEOPOS", READS);
     request.key(key);
@@ -69,9 +68,8 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
+/// of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -96,9 +94,8 @@ pub fn georadius<T>(
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
-/// server.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
+/// of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -127,9 +124,8 @@ pub fn georadius_store(
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
-/// server.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
+/// of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -158,9 +154,8 @@ pub fn georadius_store_dist(
 /// `GEORADIUS_RO key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT
 /// count [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.10. Errors: those
+/// of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` argument instead")]
 pub fn georadius_ro<T>(
     key: impl ToArg,
@@ -183,9 +178,8 @@ pub fn georadius_ro<T>(
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
+/// of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -208,9 +202,8 @@ pub fn georadiusbymember<T>(
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
-/// server.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
+/// of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -237,9 +230,8 @@ pub fn georadiusbymember_store(
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.0. Errors: those of the
-/// server.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
+/// of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -266,9 +258,8 @@ pub fn georadiusbymember_store_dist(
 /// `GEORADIUSBYMEMBER_RO key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by
-/// center and radius and M is the number of items inside the index. Since Redis 3.2.10. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.10. Errors: those
+/// of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -291,9 +282,8 @@ pub fn georadiusbymember_ro<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_member_by_radius<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -315,9 +305,8 @@ pub fn geosearch_from_member_by_radius<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_member_by_box<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -341,9 +330,8 @@ pub fn geosearch_from_member_by_box<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_lon_lat_by_radius<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -365,9 +353,8 @@ pub fn geosearch_from_lon_lat_by_radius<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_lon_lat_by_box<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -391,9 +378,8 @@ pub fn geosearch_from_lon_lat_by_box<T>(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server.
 pub fn geosearchstore_from_member_by_radius(
     destination: impl ToArg,
     source: impl ToArg,
@@ -417,9 +403,8 @@ pub fn geosearchstore_from_member_by_radius(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server.
 pub fn geosearchstore_from_member_by_box(
     destination: impl ToArg,
     source: impl ToArg,
@@ -445,9 +430,8 @@ pub fn geosearchstore_from_member_by_box(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server.
 pub fn geosearchstore_from_lon_lat_by_radius(
     destination: impl ToArg,
     source: impl ToArg,
@@ -471,9 +455,8 @@ pub fn geosearchstore_from_lon_lat_by_radius(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around the shape
-/// provided as the filter and M is the number of items inside the shape. Since Redis 6.2.0. Errors: those of
-/// the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
+/// those of the server.
 pub fn geosearchstore_from_lon_lat_by_box(
     destination: impl ToArg,
     source: impl ToArg,

@@ -332,7 +332,7 @@ pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 ///
 /// `HSET key field value …`
 ///
-/// O(1) for each field, so O(N) for N of them. Since Redis 2.0.0. Errors: those of the server.
+/// O(1) for each field. Since Redis 2.0.0. Errors: those of the server.
 pub fn hset(key: impl ToArg, field_values: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("HSET", PLAIN);
     request.key(key);

@@ -23,9 +23,8 @@ pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
 ///
 /// `PFCOUNT key …`
 ///
-/// O(1) with a very small average constant time when called with a single key. O(N) with N being the number
-/// of keys, and much bigger constant times, when called with multiple keys. Since Redis 2.8.9. Errors: those
-/// of the server.
+/// O(1) for one key, whose result is cached; O(N) for N keys, which are merged. Since Redis 2.8.9. Errors:
+/// those of the server.
 pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("PFCOUNT", READS);
     request.keys(keys);
@@ -48,8 +47,7 @@ pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
 ///
 /// `PFMERGE destkey sourcekey …`
 ///
-/// O(N) to merge N HyperLogLogs, but with high constant times. Since Redis 2.8.9. Errors: those of the
-/// server.
+/// O(N) for N keys. Since Redis 2.8.9. Errors: those of the server.
 pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("PFMERGE", PLAIN);
     request.key(destination);

@@ -37,8 +37,8 @@ pub fn blmove<T>(
 ///
 /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
-/// O(N+M) where N is the number of provided keys and M is the number of elements returned. Since Redis 7.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -60,8 +60,8 @@ pub fn blmpop<K, T>(
 ///
 /// `BLPOP key … timeout`
 ///
-/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `K` or
+/// `T` does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -77,8 +77,8 @@ pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 ///
 /// `BRPOP key … timeout`
 ///
-/// O(N) where N is the number of provided keys. Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `K` or
+/// `T` does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.

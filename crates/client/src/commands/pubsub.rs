@@ -12,8 +12,8 @@ use crate::request::Request;
 ///
 /// `PSUBSCRIBE pattern …`
 ///
-/// O(N) where N is the number of patterns the client is already subscribed to. Since Redis 2.0.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -27,8 +27,8 @@ pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
 ///
 /// `PUBLISH channel message`
 ///
-/// O(N+M) where N is the number of clients subscribed to the receiving channel and M is the total number of
-/// subscribed patterns (by any client). Since Redis 2.0.0. Errors: those of the server.
+/// O(N+M) with N subscribers of the channel and M patterns in all. Since Redis 2.0.0. Errors: those of the
+/// server.
 pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("PUBLISH", PLAIN);
     request.arg(channel);
@@ -40,9 +40,8 @@ pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 ///
 /// `PUBSUB CHANNELS [pattern]`
 ///
-/// O(N) where N is the number of active channels, and assuming constant time pattern matching (relatively
-/// short channels and patterns). Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of channels that have subscribers. Since Redis 2.8.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn pubsub_channels<T>() -> Command<(), Vec<T>, options::PubsubChannels> {
     Command::typed(Request::new("PUBSUB CHANNELS", PLAIN))
 }
@@ -69,8 +68,8 @@ pub fn pubsub_numpat() -> Command<(), i64> {
 ///
 /// `PUBSUB NUMSUB channel …`
 ///
-/// O(N) for the NUMSUB subcommand, where N is the number of requested channels. Since Redis 2.8.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of requested channels. Since Redis 2.8.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PUBSUB NUMSUB", PLAIN);
     request.args(channels);
@@ -81,9 +80,8 @@ pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
 ///
 /// `PUBSUB SHARDCHANNELS [pattern]`
 ///
-/// O(N) where N is the number of active shard channels, and assuming constant time pattern matching
-/// (relatively short shard channels). Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if
-/// `T` does not fit the reply.
+/// O(N) in the number of shard channels that have subscribers. Since Redis 7.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchannels> {
     Command::typed(Request::new("PUBSUB SHARDCHANNELS", PLAIN))
 }
@@ -92,8 +90,8 @@ pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchan
 ///
 /// `PUBSUB SHARDNUMSUB shardchannel …`
 ///
-/// O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels. Since Redis 7.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of requested channels. Since Redis 7.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PUBSUB SHARDNUMSUB", PLAIN);
     request.args(channels);
@@ -104,9 +102,8 @@ pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
 ///
 /// `PUNSUBSCRIBE [pattern …]`
 ///
-/// O(N+M) where N is the number of patterns the client is already subscribed and M is the number of total
-/// patterns subscribed in the system (by any client). Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+M) with N patterns of the client and M patterns in all. Since Redis 2.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -118,8 +115,7 @@ pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
 ///
 /// `SPUBLISH shardchannel message`
 ///
-/// O(N) where N is the number of clients subscribed to the receiving shard channel. Since Redis 7.0.0.
-/// Errors: those of the server.
+/// O(N) in the number of subscribers. Since Redis 7.0.0. Errors: those of the server.
 pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("SPUBLISH", PLAIN);
     request.arg(channel);
@@ -131,8 +127,8 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 ///
 /// `SSUBSCRIBE shardchannel …`
 ///
-/// O(N) where N is the number of shard channels to subscribe to. Since Redis 7.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -146,8 +142,8 @@ pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 ///
 /// `SUBSCRIBE channel …`
 ///
-/// O(N) where N is the number of channels to subscribe to. Since Redis 2.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -161,8 +157,8 @@ pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 ///
 /// `SUNSUBSCRIBE [shardchannel …]`
 ///
-/// O(N) where N is the number of clients already subscribed to a shard channel. Since Redis 7.0.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -174,8 +170,8 @@ pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
 ///
 /// `UNSUBSCRIBE [channel …]`
 ///
-/// O(N) where N is the number of clients already subscribed to a channel. Since Redis 2.0.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.

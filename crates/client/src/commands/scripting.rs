@@ -12,8 +12,8 @@ use crate::request::Request;
 ///
 /// `EVAL script numkeys [key …] [arg …]`
 ///
-/// Depends on the script that is executed. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// That of the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVAL", PLAIN);
     request.arg(script);
@@ -26,8 +26,8 @@ pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVAL_RO script numkeys [key …] [arg …]`
 ///
-/// Depends on the script that is executed. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// That of the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVAL_RO", READS);
     request.arg(script);
@@ -40,8 +40,8 @@ pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVALSHA sha1 numkeys [key …] [arg …]`
 ///
-/// Depends on the script that is executed. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// That of the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVALSHA", PLAIN);
     request.arg(sha1);
@@ -54,8 +54,8 @@ pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
 ///
-/// Depends on the script that is executed. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// That of the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVALSHA_RO", READS);
     request.arg(sha1);
@@ -68,8 +68,8 @@ pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `FCALL function numkeys [key …] [arg …]`
 ///
-/// Depends on the function that is executed. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// That of the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("FCALL", PLAIN);
     request.arg(function);
@@ -82,8 +82,8 @@ pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `FCALL_RO function numkeys [key …] [arg …]`
 ///
-/// Depends on the function that is executed. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// That of the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn fcall_ro<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("FCALL_RO", READS);
     request.arg(function);
@@ -107,8 +107,8 @@ pub fn function_delete(library_name: impl ToArg) -> Command<(), ()> {
 ///
 /// `FUNCTION DUMP`
 ///
-/// O(N) where N is the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn function_dump<T>() -> Command<(), T> {
     Command::typed(Request::new("FUNCTION DUMP", PLAIN))
 }
@@ -117,7 +117,7 @@ pub fn function_dump<T>() -> Command<(), T> {
 ///
 /// `FUNCTION FLUSH [ASYNC | SYNC]`
 ///
-/// O(N) where N is the number of functions deleted. Since Redis 7.0.0. Errors: those of the server.
+/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server.
 pub fn function_flush() -> Command<(), (), options::FunctionFlush> {
     Command::typed(Request::new("FUNCTION FLUSH", PLAIN))
 }
@@ -144,8 +144,8 @@ pub fn function_kill() -> Command<(), ()> {
 ///
 /// `FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]`
 ///
-/// O(N) where N is the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 pub fn function_list<T>() -> Command<(), Vec<T>, options::FunctionList> {
     Command::typed(Request::new("FUNCTION LIST", PLAIN))
 }
@@ -154,7 +154,7 @@ pub fn function_list<T>() -> Command<(), Vec<T>, options::FunctionList> {
 ///
 /// `FUNCTION LOAD [REPLACE] function-code`
 ///
-/// O(1) (considering compilation time is redundant). Since Redis 7.0.0. Errors: those of the server.
+/// O(1), and the compilation of the code. Since Redis 7.0.0. Errors: those of the server.
 pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::FunctionLoad> {
     let mut request = Request::new("FUNCTION LOAD", PLAIN);
     request.end_of_options();
@@ -166,7 +166,7 @@ pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::
 ///
 /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
 ///
-/// O(N) where N is the number of functions on the payload. Since Redis 7.0.0. Errors: those of the server.
+/// O(N) in the number of functions in the payload. Since Redis 7.0.0. Errors: those of the server.
 pub fn function_restore(serialized_value: impl ToArg) -> Command<(), (), options::FunctionRestore> {
     let mut request = Request::new("FUNCTION RESTORE", PLAIN);
     request.arg(serialized_value);
@@ -200,8 +200,7 @@ pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
 ///
 /// `SCRIPT EXISTS sha1 …`
 ///
-/// O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation). Since
-/// Redis 2.6.0. Errors: those of the server.
+/// O(N) in the number of digests. Since Redis 2.6.0. Errors: those of the server.
 pub fn script_exists(sha1s: impl ToArgs) -> Command<(), Vec<bool>> {
     let mut request = Request::new("SCRIPT EXISTS", PLAIN);
     request.args(sha1s);
@@ -212,7 +211,7 @@ pub fn script_exists(sha1s: impl ToArgs) -> Command<(), Vec<bool>> {
 ///
 /// `SCRIPT FLUSH [ASYNC | SYNC]`
 ///
-/// O(N) with N being the number of scripts in cache. Since Redis 2.6.0. Errors: those of the server.
+/// O(N) in the number of cached scripts. Since Redis 2.6.0. Errors: those of the server.
 pub fn script_flush() -> Command<(), (), options::ScriptFlush> {
     Command::typed(Request::new("SCRIPT FLUSH", PLAIN))
 }
@@ -239,18 +238,18 @@ pub fn script_kill() -> Command<(), ()> {
 ///
 /// `SCRIPT LOAD script`
 ///
-/// O(N) with N being the length in bytes of the script body. Since Redis 2.6.0. Errors: those of the server.
+/// O(N) in the length of the script. Since Redis 2.6.0. Errors: those of the server.
 pub fn script_load(script: impl ToArg) -> Command<(), String> {
     let mut request = Request::new("SCRIPT LOAD", PLAIN);
     request.arg(script);
     Command::typed(request)
 }
 
-/// Returns the source of a cached script, as in Valkey 8.
+/// Returns the source of a cached script.
 ///
 /// `SCRIPT SHOW sha1`
 ///
-/// O(1). Since Redis 8.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Valkey 8.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn script_show<T>(sha1: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SCRIPT SHOW", PLAIN);
     request.arg(sha1);

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `ACL CAT [categoryname]`
 ///
-/// O(1) since the categories and commands are a fixed set. Since Redis 6.0.0. Errors: those of the server;
+/// O(1), because categories and commands are fixed. Since Redis 6.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
     Command::typed(Request::new("ACL CAT", PLAIN))
@@ -22,7 +22,7 @@ pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
 ///
 /// `ACL DELUSER username …`
 ///
-/// O(1) amortized time considering the typical user. Since Redis 6.0.0. Errors: those of the server.
+/// O(1) for a user with few rules. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_deluser(usernames: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ACL DELUSER", PLAIN);
     request.args(usernames);
@@ -54,8 +54,8 @@ pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
 ///
 /// `ACL GETUSER username`
 ///
-/// O(N). Where N is the number of password, command and pattern rules that the user has. Since Redis 6.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of the user's rules. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("ACL GETUSER", PLAIN);
     request.arg(username);
@@ -75,8 +75,8 @@ pub fn acl_help() -> Command<(), Vec<String>> {
 ///
 /// `ACL LIST`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn acl_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL LIST", PLAIN))
 }
@@ -85,7 +85,7 @@ pub fn acl_list<T>() -> Command<(), Vec<T>> {
 ///
 /// `ACL LOAD`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server.
+/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_load() -> Command<(), ()> {
     Command::typed(Request::new("ACL LOAD", PLAIN))
 }
@@ -94,8 +94,8 @@ pub fn acl_load() -> Command<(), ()> {
 ///
 /// `ACL LOG [count]`
 ///
-/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of entries returned. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
     Command::typed(Request::new("ACL LOG", PLAIN))
 }
@@ -104,7 +104,7 @@ pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
 ///
 /// `ACL LOG RESET`
 ///
-/// O(N) with N being the number of entries shown. Since Redis 6.0.0. Errors: those of the server.
+/// O(N) in the number of entries returned. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_log_reset() -> Command<(), ()> {
     let mut request = Request::new("ACL LOG", PLAIN);
     request.arg("RESET");
@@ -115,7 +115,7 @@ pub fn acl_log_reset() -> Command<(), ()> {
 ///
 /// `ACL SAVE`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server.
+/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_save() -> Command<(), ()> {
     Command::typed(Request::new("ACL SAVE", PLAIN))
 }
@@ -124,7 +124,7 @@ pub fn acl_save() -> Command<(), ()> {
 ///
 /// `ACL SETUSER username rule …`
 ///
-/// O(N). Where N is the number of rules provided. Since Redis 6.0.0. Errors: those of the server.
+/// O(N) in the number of rules. Since Redis 6.0.0. Errors: those of the server.
 pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("ACL SETUSER", PLAIN);
     request.arg(username);
@@ -136,8 +136,8 @@ pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> 
 ///
 /// `ACL USERS`
 ///
-/// O(N). Where N is the number of configured users. Since Redis 6.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn acl_users<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL USERS", PLAIN))
 }
@@ -507,7 +507,7 @@ pub fn module_help() -> Command<(), Vec<String>> {
 ///
 /// `MODULE LIST`
 ///
-/// O(N) where N is the number of loaded modules. Since Redis 4.0.0. Errors: those of the server;
+/// O(N) in the number of modules, which are not supported. Since Redis 4.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 pub fn module_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("MODULE LIST", PLAIN))
@@ -615,7 +615,7 @@ pub fn replicaof_no_one() -> Command<(), ()> {
 ///
 /// `REPLICATION COMPARE [HEAL]`
 ///
-/// O(N) in the size of the dataset, in the background. Since Redis 7.2.0. Errors: those of the server;
+/// O(N) in the size of the dataset, in the background. Since Brisk 0.1.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
     Command::typed(Request::new("REPLICATION COMPARE", PLAIN))
@@ -625,7 +625,7 @@ pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
 ///
 /// `REPLICATION HELP`
 ///
-/// O(1). Since Redis 7.2.0. Errors: those of the server.
+/// O(1). Since Brisk 0.1.0. Errors: those of the server.
 pub fn replication_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("REPLICATION HELP", PLAIN))
 }

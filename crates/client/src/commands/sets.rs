@@ -12,8 +12,7 @@ use crate::request::Request;
 ///
 /// `SADD key member …`
 ///
-/// O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.
-/// Since Redis 1.0.0. Errors: those of the server.
+/// O(1) for each added member. Since Redis 1.0.0. Errors: those of the server.
 pub fn sadd(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SADD", PLAIN);
     request.key(key);

@@ -13,8 +13,7 @@ use crate::request::Request;
 ///
 /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
 ///
-/// O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted
-/// set, and M being the number of elements popped. Since Redis 7.0.0. Errors: those of the server;
+/// O(K) + O(M*log(N)) for K keys and M removed members of N. Since Redis 7.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
@@ -37,8 +36,8 @@ pub fn bzmpop<K, T>(
 ///
 /// `BZPOPMAX key … timeout`
 ///
-/// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T`
+/// does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -54,8 +53,8 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
 ///
 /// `BZPOPMIN key … timeout`
 ///
-/// O(log(N)) with N being the number of elements in the sorted set. Since Redis 5.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T`
+/// does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.

@@ -12,7 +12,7 @@ use crate::request::Request;
 ///
 /// `XACK key group id …`
 ///
-/// O(1) for each message ID processed. Since Redis 5.0.0. Errors: those of the server.
+/// O(1) for each message. Since Redis 5.0.0. Errors: those of the server.
 pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("XACK", PLAIN);
     request.key(key);
@@ -25,8 +25,8 @@ pub fn xack(key: impl ToArg, group: impl ToArg, ids: impl ToArgs) -> Command<(),
 ///
 /// `XADD key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value …`
 ///
-/// O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted. Since Redis 5.0.0.
-/// Errors: those of the server.
+/// O(1) for the new entry, and O(N) for N entries that are trimmed. Since Redis 5.0.0. Errors: those of the
+/// server.
 pub fn xadd(
     key: impl ToArg,
     id: impl ToArg,
@@ -67,8 +67,8 @@ pub fn xautoclaim<T>(
 /// `XCLAIM key group consumer min-idle-time id … [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count]
 /// [FORCE] [JUSTID] [LASTID id]`
 ///
-/// O(log N) with N being the number of messages in the PEL of the consumer group. Since Redis 5.0.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(log N) for each message, with N pending messages in the group. Since Redis 5.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn xclaim<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -89,8 +89,7 @@ pub fn xclaim<T>(
 ///
 /// `XDEL key id …`
 ///
-/// O(1) for each single item to delete in the stream, regardless of the stream size. Since Redis 5.0.0.
-/// Errors: those of the server.
+/// O(1) for each entry. Since Redis 5.0.0. Errors: those of the server.
 pub fn xdel(key: impl ToArg, ids: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("XDEL", PLAIN);
     request.key(key);
@@ -153,8 +152,7 @@ pub fn xgroup_delconsumer(
 ///
 /// `XGROUP DESTROY key groupname`
 ///
-/// O(N) where N is the number of entries in the group's pending entries list (PEL). Since Redis 5.0.0.
-/// Errors: those of the server.
+/// O(N) in the number of pending messages. Since Redis 5.0.0. Errors: those of the server.
 pub fn xgroup_destroy(key: impl ToArg, group: impl ToArg) -> Command<(), bool> {
     let mut request = Request::new("XGROUP DESTROY", PLAIN);
     request.key(key);
@@ -246,11 +244,9 @@ pub fn xlen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `XPENDING key group`
 ///
-/// O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call
-/// is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the
-/// command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an
-/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of messages returned, or of messages examined with IDLE. The summary is O(N) in the
+/// number of consumers. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("XPENDING", READS);
     request.key(key);
@@ -262,11 +258,9 @@ pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
 ///
 /// `XPENDING key group [IDLE min-idle-time] start end count [consumer]`
 ///
-/// O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call
-/// is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the
-/// command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an
-/// additional O(N) time for iterating every consumer. Since Redis 5.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of messages returned, or of messages examined with IDLE. The summary is O(N) in the
+/// number of consumers. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
+/// the reply.
 pub fn xpending_range<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -288,9 +282,8 @@ pub fn xpending_range<T>(
 ///
 /// `XRANGE key start end [COUNT count]`
 ///
-/// O(N) with N being the number of elements being returned. If N is constant (e.g. always asking for the
-/// first 10 elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of entries returned. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn xrange<T>(
     key: impl ToArg,
     start: impl ToArg,
@@ -308,10 +301,9 @@ pub fn xrange<T>(
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
 ///
-/// For each stream mentioned: O(N) with N being the number of elements being returned, it means that
-/// XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in
-/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// For each stream mentioned: O(N) in the number of entries returned. An XADD is O(M) in the number of
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::Xread> {
     let mut request = Request::new("XREAD", READS);
     request.end_of_options();
@@ -326,10 +318,9 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
 ///
 /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
 ///
-/// For each stream mentioned: O(N) with N being the number of elements being returned, it means that
-/// XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in
-/// order to serve the M clients blocked on the stream getting new data. Since Redis 5.0.0. Errors: those of
-/// the server; `UnexpectedReply` if `T` does not fit the reply.
+/// For each stream mentioned: O(N) in the number of entries returned. An XADD is O(M) in the number of
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -353,11 +344,9 @@ pub fn xread_block<T>(
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
 ///
-/// For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g.
-/// always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when
-/// XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream
-/// getting new data. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// For each stream mentioned: O(M) in the number of entries returned. An XADD is O(N) in the number of
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 pub fn xreadgroup<T>(
     group: impl ToArg,
     consumer: impl ToArg,
@@ -380,11 +369,9 @@ pub fn xreadgroup<T>(
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
 ///
-/// For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g.
-/// always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when
-/// XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream
-/// getting new data. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// For each stream mentioned: O(M) in the number of entries returned. An XADD is O(N) in the number of
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -412,9 +399,8 @@ pub fn xreadgroup_block<T>(
 ///
 /// `XREVRANGE key end start [COUNT count]`
 ///
-/// O(N) with N being the number of elements returned. If N is constant (e.g. always asking for the first 10
-/// elements with COUNT), you can consider it O(1). Since Redis 5.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(N) in the number of entries returned. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply`
+/// if `T` does not fit the reply.
 pub fn xrevrange<T>(
     key: impl ToArg,
     end: impl ToArg,
@@ -443,9 +429,8 @@ pub fn xsetid(key: impl ToArg, last_id: impl ToArg) -> Command<(), (), options::
 ///
 /// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
 ///
-/// O(N), with N being the number of evicted entries. Constant times are very small however, since entries are
-/// organized in macro nodes containing multiple entries that can be released with a single deallocation.
-/// Since Redis 5.0.0. Errors: those of the server.
+/// O(N) in the number of deleted entries, most of which are freed in blocks of many. Since Redis 5.0.0.
+/// Errors: those of the server.
 pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
     let mut request = Request::new("XTRIM", PLAIN);
     request.key(key);
@@ -459,9 +444,8 @@ pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64,
 ///
 /// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
 ///
-/// O(N), with N being the number of evicted entries. Constant times are very small however, since entries are
-/// organized in macro nodes containing multiple entries that can be released with a single deallocation.
-/// Since Redis 5.0.0. Errors: those of the server.
+/// O(N) in the number of deleted entries, most of which are freed in blocks of many. Since Redis 5.0.0.
+/// Errors: those of the server.
 pub fn xtrim_min_id(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
     let mut request = Request::new("XTRIM", PLAIN);
     request.key(key);

@@ -11,7 +11,7 @@ use crate::request::Request;
 ///
 /// `DISCARD`
 ///
-/// O(N), when N is the number of queued commands. Since Redis 2.0.0. Errors: those of the server.
+/// O(N) in the number of queued commands. Since Redis 2.0.0. Errors: those of the server.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -23,8 +23,8 @@ pub fn discard() -> Command<(), ()> {
 ///
 /// `EXEC`
 ///
-/// Depends on commands in the transaction. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// That of the queued commands. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does
+/// not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.

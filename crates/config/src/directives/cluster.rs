@@ -149,16 +149,13 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         choice!(cluster.cluster_etcd_loss),
     )
     .about(
-            "What a primary does if it cannot renew its lease: availability serves as long as \
+            "Action of a primary that cannot renew its lease: availability serves as long as \
              all of its replicas acknowledge, safe stops serving.",
         ),
     Directive::integer("cluster-port", "0", (0, 65535), field!(cluster.cluster_port))
-        .about(
-            "Port of Redis's cluster bus. This server has no cluster bus; the port is only \
-             shown.",
-        )
+        .about("Port of Redis's cluster bus. CONFIG GET shows it.")
         .immutable()
-        .ignored(),
+        .ignored("Brisk's nodes do not use a cluster bus."),
     Directive::text("cluster-announce-ip", "", field!(cluster.cluster_announce_ip))
         .about(
             "Address for other nodes and clients; empty is the one that this node binds or \
@@ -229,15 +226,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(cluster.cluster_migration_barrier),
     )
-    .about("Not supported: replicas do not move to other primaries automatically.")
-    .ignored(),
+    .about("Number of replicas that a primary keeps when others move to another primary.")
+    .ignored("Replicas do not move to other primaries automatically."),
     Directive::switch(
         "cluster-allow-replica-migration",
         "yes",
         field!(cluster.cluster_allow_replica_migration),
     )
-    .about("Not supported: replicas do not move to other primaries automatically.")
-    .ignored(),
+    .about("Let replicas move to a primary that has none.")
+    .ignored("Replicas do not move to other primaries automatically."),
     Directive::switch(
         "cluster-require-full-coverage",
         "yes",
@@ -262,15 +259,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, u64::MAX),
         field!(cluster.cluster_link_sendbuf_limit),
     )
-    .about("Not used: this server has no cluster bus.")
-    .ignored(),
+    .about("Maximum bytes of unsent messages on a link of the cluster bus.")
+    .ignored("Brisk's nodes do not use a cluster bus."),
     Directive::integer(
         "cluster-ping-interval",
         "1000",
         (0, INT_MAX),
         field!(cluster.cluster_ping_interval_ms),
     )
-    .about("Milliseconds between the pings of Valkey's cluster bus. There is no bus.")
+    .about("Milliseconds between the pings of Valkey's cluster bus.")
     .hidden()
-    .ignored(),
+    .ignored("Brisk's nodes do not use a cluster bus."),
 ];

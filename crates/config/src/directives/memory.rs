@@ -94,11 +94,11 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::switch("lazyfree-lazy-user-flush", "no", field!(memory.lazyfree_lazy_user_flush))
         .about("Make FLUSHALL and FLUSHDB asynchronous unless SYNC is given."),
     Directive::switch("activerehashing", "yes", field!(memory.activerehashing))
-        .about("Rehashing in the background. Tables grow in small steps without it.")
-        .ignored(),
+        .about("Rehash tables in the background.")
+        .ignored("Tables grow in small steps, so there is nothing to rehash."),
     Directive::switch("activedefrag", "no", field!(memory.activedefrag))
         .about("Move values to reduce memory fragmentation.")
-        .planned(),
+        .planned("Active defragmentation is not supported."),
     Directive::memory(
         "active-defrag-ignore-bytes",
         "100mb",
@@ -106,7 +106,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.active_defrag_ignore_bytes),
     )
     .about("Fragmentation in bytes below which no values are moved.")
-    .planned(),
+    .planned("Active defragmentation is not supported."),
     Directive::integer(
         "active-defrag-threshold-lower",
         "10",
@@ -114,7 +114,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.active_defrag_threshold_lower),
     )
     .about("Fragmentation in percent at which values start to be moved.")
-    .planned(),
+    .planned("Active defragmentation is not supported."),
     Directive::integer(
         "active-defrag-threshold-upper",
         "100",
@@ -122,7 +122,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.active_defrag_threshold_upper),
     )
     .about("Fragmentation in percent at which values are moved with maximum effort.")
-    .planned(),
+    .planned("Active defragmentation is not supported."),
     Directive::integer(
         "active-defrag-cycle-min",
         "1",
@@ -130,7 +130,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.active_defrag_cycle_min),
     )
     .about("Percentage of time for moving values at the lower threshold.")
-    .planned(),
+    .planned("Active defragmentation is not supported."),
     Directive::integer(
         "active-defrag-cycle-max",
         "25",
@@ -138,7 +138,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.active_defrag_cycle_max),
     )
     .about("Percentage of time for moving values at the upper threshold.")
-    .planned(),
+    .planned("Active defragmentation is not supported."),
     Directive::integer(
         "active-defrag-max-scan-fields",
         "1000",
@@ -146,5 +146,5 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(memory.active_defrag_max_scan_fields),
     )
     .about("Maximum number of elements of one value that are moved in one step.")
-    .planned(),
+    .planned("Active defragmentation is not supported."),
 ];

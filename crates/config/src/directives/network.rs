@@ -133,7 +133,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
         .about("Packet mark of the listening sockets.")
         .immutable()
-        .ignored(),
+        .ignored("Packet marks are not supported."),
     Directive::choice("io-backend", "auto", choice!(network.io_backend))
         .about(
             "Kernel interface of the event loops. auto uses the faster one, by measurement, \

@@ -71,7 +71,7 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         .immutable(),
     Directive::switch("rdb-del-sync-files", "no", field!(persistence.rdb_del_sync_files))
         .about("Delete snapshot files that were written only for replicas.")
-        .planned(),
+        .planned("A full copy for a replica leaves no snapshot file."),
     Directive::switch(
         "rdb-save-incremental-fsync",
         "yes",
@@ -112,9 +112,9 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         (1024, INT_MAX),
         field!(persistence.loading_process_events_interval_bytes),
     )
-    .about("Clients are served continuously while a dataset is loaded.")
+    .about("Bytes to load before clients are served.")
     .hidden()
-    .ignored(),
+    .ignored("Clients are served continuously while a dataset is loaded."),
 ];
 
 pub(super) const APPEND_ONLY: &[Directive] = &[

@@ -101,38 +101,35 @@ pub(super) const THREADS: &[Directive] = &[
         .alias("io-threads")
         .fixed(),
     Directive::switch("io-threads-do-reads", "no", field!(process.io_threads_do_reads))
-        .about("Workers always read from their own connections.")
+        .about("Let I/O threads read from connections.")
         .immutable()
-        .ignored(),
+        .ignored("Workers always read from their own connections."),
     Directive::text("server-cpulist", "", field!(process.server_cpulist))
         .about("CPUs for the workers.")
         .alias("server_cpulist")
         .immutable()
-        .planned(),
+        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
     Directive::text("bio-cpulist", "", field!(process.bio_cpulist))
         .about("CPUs for background threads.")
         .alias("bio_cpulist")
         .immutable()
-        .planned(),
+        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
     Directive::text("aof-rewrite-cpulist", "", field!(process.aof_rewrite_cpulist))
         .about("CPUs for rewrites of the append-only file.")
         .alias("aof_rewrite_cpulist")
         .immutable()
-        .planned(),
+        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
     Directive::text("bgsave-cpulist", "", field!(process.bgsave_cpulist))
         .about("CPUs for background saves.")
         .alias("bgsave_cpulist")
         .immutable()
-        .planned(),
+        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
     Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread))
         .about("Return freed memory to the system in a background thread."),
     Directive::switch("disable-thp", "yes", field!(process.disable_thp))
-        .about(
-            "Disable transparent huge pages, which slow down servers that fork. This server \
-             does not fork.",
-        )
+        .about("Disable transparent huge pages for the process.")
         .immutable()
-        .ignored(),
+        .ignored("Huge pages slow down servers that fork. Brisk does not fork."),
 ];
 
 pub(super) const SERVICE: &[Directive] = &[
@@ -144,7 +141,7 @@ pub(super) const SERVICE: &[Directive] = &[
         .about("Number of databases that SELECT can choose from.")
         .immutable(),
     Directive::choice("dialect", "redis", choice!(process.dialect))
-        .about("Whether to follow Redis 7 or Valkey 8 where their replies and rules differ.")
+        .about("Server to follow where the replies and rules of Redis 7 and Valkey 8 differ.")
         .fixed(),
     Directive::switch("daemonize", "no", field!(process.daemonize))
         .about("Run in the background.")
@@ -164,7 +161,7 @@ pub(super) const SERVICE: &[Directive] = &[
     Directive::switch("set-proc-title", "yes", field!(process.set_proc_title))
         .about("Show proc-title-template in the list of processes.")
         .immutable()
-        .planned(),
+        .planned("Changing the process title is not supported."),
     Directive::checked_text(
         "proc-title-template",
         "{title} {listen-addr} {server-mode}",
@@ -172,17 +169,17 @@ pub(super) const SERVICE: &[Directive] = &[
         special::title_template,
     )
     .about("Template of the process title, with variables in braces.")
-    .planned(),
+    .planned("Changing the process title is not supported."),
     Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)).about(
-        "What SIGINT does. default saves a snapshot if save points are configured; save, \
+        "Action on SIGINT. default saves a snapshot if save points are configured; save, \
              nosave, now and force can be combined as in SHUTDOWN.",
     ),
     Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
-        .about("What SIGTERM does. The values are those of shutdown-on-sigint."),
+        .about("Action on SIGTERM. The values are those of shutdown-on-sigint."),
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
         .about("Seconds that a clean shutdown waits for lagging replicas; 0 does not wait."),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).about(
-        "Whether the server sets its OOM score, by which the kernel selects processes to \
+        "Set the OOM score of the process, by which the kernel selects processes to \
              kill when memory is short. yes and relative add to the score at startup, \
              absolute sets it, no restores it.",
     ),
@@ -194,9 +191,9 @@ pub(super) const SERVICE: &[Directive] = &[
         .about("Another configuration file, which is read at this position. May be repeated.")
         .immutable(),
     Directive::file_only("loadmodule", load_module)
-        .about("Modules are not supported. The line is read, but no module is loaded.")
+        .about("Load a module. May be repeated.")
         .immutable()
-        .planned(),
+        .planned("Modules are not supported. The line is read, but no module is loaded."),
 ];
 
 pub(super) const LOG: &[Directive] = &[
@@ -207,31 +204,37 @@ pub(super) const LOG: &[Directive] = &[
         .immutable(),
     Directive::switch("hide-user-data-from-log", "no", field!(process.hide_user_data_from_log))
         .about("Keep keys and values out of the log.")
-        .planned(),
+        .planned("Not implemented."),
     Directive::switch("crash-log-enabled", "yes", field!(process.crash_log_enabled))
         .about("Log a report when the process crashes."),
     Directive::switch("crash-memcheck-enabled", "yes", field!(process.crash_memcheck_enabled))
-        .about("Memory test after a crash; not supported.")
-        .ignored(),
+        .about("Test the memory after a crash.")
+        .ignored("The memory test is not supported."),
     Directive::switch("always-show-logo", "no", field!(process.always_show_logo))
-        .about("Banner at startup; not supported.")
+        .about("Show a banner at startup.")
         .immutable()
-        .ignored(),
+        .ignored("Brisk has no banner."),
     Directive::switch("syslog-enabled", "no", field!(process.syslog_enabled))
-        .about("Logging to syslog; not supported. A service manager can forward standard output.")
+        .about("Log to syslog.")
         .immutable()
-        .ignored(),
+        .ignored(
+            "Logging to syslog is not supported. A service manager can forward standard output.",
+        ),
     Directive::text("syslog-ident", "redis", field!(process.syslog_ident))
         .about("Program name in lines to syslog.")
         .immutable()
-        .ignored(),
+        .ignored(
+            "Logging to syslog is not supported. A service manager can forward standard output.",
+        ),
     Directive::choice("syslog-facility", "local0", choice!(process.syslog_facility))
         .about("Facility of lines to syslog.")
         .immutable()
-        .ignored(),
+        .ignored(
+            "Logging to syslog is not supported. A service manager can forward standard output.",
+        ),
     Directive::text("ignore-warnings", "", field!(process.ignore_warnings))
-        .about("Warnings to ignore at startup. No warning prevents the server from starting.")
-        .ignored(),
+        .about("Warnings to ignore at startup.")
+        .ignored("No warning prevents the server from starting."),
 ];
 
 pub(super) const ADVANCED: &[Directive] = &[
@@ -240,8 +243,8 @@ pub(super) const ADVANCED: &[Directive] = &[
              Values outside 1 to 500 are clamped.",
     ),
     Directive::switch("dynamic-hz", "yes", field!(process.dynamic_hz))
-        .about("Adapt hz to the number of clients. Workers always run hz rounds per second.")
-        .ignored(),
+        .about("Adapt hz to the number of clients.")
+        .ignored("Workers always run hz rounds per second."),
     Directive::integer(
         "busy-reply-threshold",
         "5000",
@@ -255,33 +258,33 @@ pub(super) const ADVANCED: &[Directive] = &[
     .alias("lua-time-limit"),
     Directive::text("locale-collate", "", field!(process.locale_collate))
         .about("Locale that defines the order of SORT ALPHA; empty uses that of the environment.")
-        .planned(),
+        .planned("Not implemented."),
     Directive::switch("enable-debug-assert", "no", field!(process.enable_debug_assert))
-        .about("Expensive checks of Valkey's data structures. This server has none of them.")
+        .about("Run expensive checks of Valkey's data structures.")
         .immutable()
         .hidden()
-        .ignored(),
+        .ignored("Brisk does not have these data structures."),
     Directive::switch("use-exit-on-panic", "no", field!(process.use_exit_on_panic))
         .about("How the process exits after a failed assertion.")
         .hidden()
-        .ignored(),
+        .ignored("Brisk's exit after a failed assertion is fixed."),
     Directive::integer("watchdog-period", "0", (0, INT_MAX), field!(process.watchdog_period))
         .about("Milliseconds after which a watchdog logs what the server is busy with.")
         .hidden()
-        .ignored(),
+        .ignored("The watchdog is not supported."),
     // Directives of removed features; one argument is accepted and ignored.
     Directive::file_only("list-max-ziplist-entries", forget)
-        .about("Obsolete: replaced by list-max-listpack-size.")
+        .about("Maximum length of lists in an old encoding.")
         .immutable()
-        .ignored(),
+        .ignored("Obsolete: replaced by list-max-listpack-size."),
     Directive::file_only("list-max-ziplist-value", forget)
-        .about("Obsolete: replaced by list-max-listpack-size.")
+        .about("Maximum size of elements of lists in an old encoding.")
         .immutable()
-        .ignored(),
+        .ignored("Obsolete: replaced by list-max-listpack-size."),
     Directive::file_only("lua-replicate-commands", forget)
-        .about("Obsolete: the changes that scripts make are always replicated as commands.")
+        .about("Replicate the changes that scripts make instead of the scripts.")
         .immutable()
-        .ignored(),
+        .ignored("Obsolete: these changes are always replicated."),
     Directive::file_only("sentinel", |_, _, _| {
         Err("sentinel directive while not in sentinel mode".into())
     })

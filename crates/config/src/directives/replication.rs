@@ -188,7 +188,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "Send full copies over a separate connection, in parallel with the replication \
              stream.",
     )
-    .planned(),
+    .planned("Full copies and the stream share one connection."),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
         .about("Free the old data in the background before a full copy is loaded.")
         .alias("slave-lazy-flush"),
@@ -231,5 +231,5 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "ignore",
         choice!(replication.propagation_error_behavior),
     )
-    .about("What a replica does if a command from its primary fails."),
+    .about("Action of a replica if a command from its primary fails."),
 ];

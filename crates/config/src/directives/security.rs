@@ -61,14 +61,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))
-        .about("Whether clients may use DEBUG, with the same values.")
+        .about("Clients that may use DEBUG, with the same values.")
         .immutable(),
     Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
-        .about("Whether clients may use MODULE, with the same values.")
+        .about("Clients that may use MODULE, with the same values.")
         .immutable(),
     Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
-        .about("Payloads of RESTORE are always validated completely.")
-        .ignored(),
+        .about("Check values in depth when RESTORE or a file loads them.")
+        .ignored("Values are always checked in depth."),
     Directive::file_only("rename-command", rename_command)
         .about("Renames a command; an empty name disables it. May be repeated.")
         .immutable(),

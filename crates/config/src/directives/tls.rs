@@ -57,9 +57,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-key-file", "", field!(tls.key_file))
         .about("File with the private key of the server's certificate."),
     Directive::text("tls-key-file-pass", "", field!(tls.key_file_pass))
-        .about("Password of tls-key-file. Encrypted key files are not supported.")
+        .about("Password of tls-key-file.")
         .sensitive()
-        .ignored(),
+        .ignored("Encrypted key files are not supported."),
     Directive::text("tls-client-cert-file", "", field!(tls.client_cert_file)).about(
         "File with the certificate for outgoing connections; empty uses the server's \
              certificate.",
@@ -69,10 +69,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-client-key-file-pass", "", field!(tls.client_key_file_pass))
         .about("Password of tls-client-key-file.")
         .sensitive()
-        .planned(),
+        .planned("Encrypted key files are not supported."),
     Directive::text("tls-dh-params-file", "", field!(tls.dh_params_file))
-        .about("Diffie-Hellman parameters. This key exchange is not used.")
-        .ignored(),
+        .about("File with Diffie-Hellman parameters.")
+        .ignored("This key exchange is not used."),
     Directive::text("tls-ca-cert-file", "", field!(tls.ca_cert_file))
         .about("File with the certificates of trusted authorities."),
     Directive::text("tls-ca-cert-dir", "", field!(tls.ca_cert_dir))
@@ -84,7 +84,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites))
         .about("Cipher suites for TLS 1.3; empty uses all secure ones."),
     Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients))
-        .about("Whether clients must present a certificate from a trusted authority."),
+        .about("Require clients to present a certificate from a trusted authority."),
     Directive::switch("tls-replication", "no", field!(tls.replication))
         .about("Use TLS for the connection to the primary."),
     Directive::switch("tls-cluster", "no", field!(tls.cluster))

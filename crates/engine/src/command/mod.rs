@@ -34,7 +34,12 @@ pub struct Spec {
     pub name: &'static str,
     pub group: Group,
     pub summary: &'static str,
+    /// The version of `origin` in which the command appeared.
     pub since: &'static str,
+    pub origin: Origin,
+    /// Paragraphs for the command reference, in Markdown. Empty for commands of Redis, whose
+    /// documentation users have.
+    pub details: &'static str,
     pub complexity: &'static str,
     /// Number of arguments including the name; negative means "at least". For subcommands the
     /// container's name counts too, as in COMMAND INFO.
@@ -67,6 +72,8 @@ impl Spec {
         group: Group::Generic,
         summary: "",
         since: "1.0.0",
+        origin: Origin::Redis,
+        details: "",
         complexity: "O(1)",
         arity: 1,
         flags: Flags::empty(),
@@ -134,6 +141,25 @@ impl Spec {
             all = all.union(Categories::BLOCKING);
         }
         all.union(if flags.contains(Flags::FAST) { Categories::FAST } else { Categories::SLOW })
+    }
+}
+
+/// The project in which a command first appeared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Redis,
+    Valkey,
+    Brisk,
+}
+
+impl Origin {
+    /// The project's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Redis => "Redis",
+            Origin::Valkey => "Valkey",
+            Origin::Brisk => "Brisk",
+        }
     }
 }
 

@@ -17,7 +17,7 @@
 //! | `metrics` | `/metrics`: the metrics of INFO in the formats of Prometheus and OpenMetrics |
 
 mod credentials;
-mod metrics;
+pub mod metrics;
 mod probes;
 mod request;
 mod response;

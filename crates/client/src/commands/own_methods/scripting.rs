@@ -163,7 +163,7 @@ impl Session {
         commands::script_load(script).on(self)
     }
 
-    /// Returns the source of a cached script, as in Valkey 8.
+    /// Returns the source of a cached script.
     ///
     /// `SCRIPT SHOW sha1`
     pub fn script_show<T>(&self, sha1: impl ToArg) -> Command<&Session, T> {

@@ -178,7 +178,7 @@ const BITCOUNT: Command = Command {
             )
             .optional(),
         ],
-        history: &[("7.0.0", "Added the `BYTE|BIT` option.")],
+        history: &[("7.0.0", "Accepts the options `BYTE` and `BIT`.")],
         ..Spec::EMPTY
     },
     run: bitcount,
@@ -219,7 +219,7 @@ const BITPOS: Command = Command {
             )
             .optional(),
         ],
-        history: &[("7.0.0", "Added the `BYTE|BIT` option.")],
+        history: &[("7.0.0", "Accepts the options `BYTE` and `BIT`.")],
         ..Spec::EMPTY
     },
     run: bitpos,

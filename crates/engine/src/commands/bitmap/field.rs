@@ -260,7 +260,7 @@ const BITFIELD: Command = Command {
         group: Group::Bitmap,
         summary: "Reads and changes integers of any width in a string.",
         since: "3.2.0",
-        complexity: "O(1) for each subcommand specified",
+        complexity: "O(1) for each operation.",
         arity: -2,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::at(1)
@@ -331,7 +331,7 @@ const BITFIELD_RO: Command = Command {
         group: Group::Bitmap,
         summary: "Reads integers of any width in a string.",
         since: "6.0.0",
-        complexity: "O(1) for each subcommand specified",
+        complexity: "O(1) for each operation.",
         arity: -2,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],

@@ -76,7 +76,7 @@ const UPPER_CASE: (&str, &str) = ("7.0.0", "Units can be in upper case.");
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "3.2.0",
-    complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+    complexity: "O(N+log(M)) with N members in the square around the circle, of M in all.",
     ..Spec::EMPTY
 };
 const STORING: Flags = Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS);

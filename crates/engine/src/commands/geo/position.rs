@@ -121,7 +121,7 @@ pub(super) const COMMANDS: &[Command] = &[
             group: Group::Geo,
             summary: "Adds members with a longitude and latitude, or updates their position.",
             since: "3.2.0",
-            complexity: "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+            complexity: "O(log(N)) for each added member, with N members.",
             arity: -5,
             flags: Flags::WRITE.union(Flags::DENYOOM),
             keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
@@ -164,7 +164,7 @@ pub(super) const COMMANDS: &[Command] = &[
         spec: Spec {
             name: "geohash",
             summary: "Returns the geohash strings of members.",
-            complexity: "O(log(N)) for each member requested, where N is the number of elements in the sorted set.",
+            complexity: "O(log(N)) for each requested member, with N members.",
             arity: -2,
             args: &[Arg::key("key"), Arg::string("member").multiple()],
             ..READ
@@ -176,7 +176,7 @@ pub(super) const COMMANDS: &[Command] = &[
         spec: Spec {
             name: "geopos",
             summary: "Returns the longitude and latitude of members.",
-            complexity: "O(N) where N is the number of members requested.",
+            complexity: "O(N) in the number of requested members.",
             arity: -2,
             args: &[Arg::key("key"), Arg::string("member").multiple()],
             ..READ

@@ -71,7 +71,7 @@ const HDEL: Command = Command {
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
         elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
-        history: &[("2.4.0", "Several fields can be removed at once.")],
+        history: &[("2.4.0", "Accepts several fields.")],
         ..Spec::EMPTY
     },
     run: hdel,

@@ -164,7 +164,7 @@ const PFCOUNT: Command = Command {
         group: Group::HyperLogLog,
         summary: "Estimates the number of distinct elements in HyperLogLogs.",
         since: "2.8.9",
-        complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
+        complexity: "O(1) for one key, whose result is cached; O(N) for N keys, which are merged.",
         arity: -2,
         flags: Flags::READONLY.union(Flags::MAY_REPLICATE),
         keys: &[KeySpec::range(1, -1, 1).read_write(KeyFlags::ACCESS)],
@@ -181,7 +181,7 @@ const PFMERGE: Command = Command {
         group: Group::HyperLogLog,
         summary: "Merges HyperLogLogs into one.",
         since: "2.8.9",
-        complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
+        complexity: "O(N) for N keys.",
         arity: -2,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[

@@ -99,13 +99,13 @@ fn brpoplpush(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const TIMEOUT: Arg = Arg::double("timeout");
-const FRACTIONS: (&str, &str) = ("6.0.0", "`timeout` may have a fraction.");
+const FRACTIONS: (&str, &str) = ("6.0.0", "The timeout can be a fraction of a second.");
 
 /// The common part of BLPOP and BRPOP.
 const POP: Spec = Spec {
     group: Group::List,
     since: "2.0.0",
-    complexity: "O(N) where N is the number of provided keys.",
+    complexity: "O(N) in the number of keys.",
     arity: -3,
     flags: Flags::WRITE.union(Flags::NOSCRIPT).union(Flags::BLOCKING),
     keys: &[KeySpec::range(1, -2, 1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
@@ -131,7 +131,7 @@ const BLMPOP: Spec = Spec {
     group: Group::List,
     summary: "Removes and returns elements at an end of the first list that is not empty. Blocks until there is one.",
     since: "7.0.0",
-    complexity: "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
+    complexity: "O(N+M) in the numbers of keys and of elements returned.",
     arity: -5,
     flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
     keys: &[KeySpec::counted(2).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],

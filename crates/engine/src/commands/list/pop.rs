@@ -141,7 +141,7 @@ const POP: Spec = Spec {
     flags: Flags::WRITE.union(Flags::FAST),
     keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
     args: &[Arg::key("key"), Arg::integer("count").optional().since("6.2.0")],
-    history: &[("6.2.0", "Takes `count`.")],
+    history: &[("6.2.0", "Accepts a count.")],
     ..Spec::EMPTY
 };
 

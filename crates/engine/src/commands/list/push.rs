@@ -62,7 +62,7 @@ const LPUSH: Command = Command {
     spec: Spec {
         name: "lpush",
         summary: "Adds elements at the front of a list.",
-        history: &[("2.4.0", "Takes more than one element.")],
+        history: &[("2.4.0", "Accepts several elements.")],
         ..PUSH
     },
     run: lpush,
@@ -73,7 +73,7 @@ const RPUSH: Command = Command {
     spec: Spec {
         name: "rpush",
         summary: "Adds elements at the back of a list.",
-        history: &[("2.4.0", "Takes more than one element.")],
+        history: &[("2.4.0", "Accepts several elements.")],
         ..PUSH
     },
     run: rpush,
@@ -85,7 +85,7 @@ const LPUSHX: Command = Command {
         name: "lpushx",
         summary: "Adds elements at the front of a list only if the list exists.",
         since: "2.2.0",
-        history: &[("4.0.0", "Takes more than one element.")],
+        history: &[("4.0.0", "Accepts several elements.")],
         ..PUSH
     },
     run: lpushx,
@@ -97,7 +97,7 @@ const RPUSHX: Command = Command {
         name: "rpushx",
         summary: "Adds elements at the back of a list only if the list exists.",
         since: "2.2.0",
-        history: &[("4.0.0", "Takes more than one element.")],
+        history: &[("4.0.0", "Accepts several elements.")],
         ..PUSH
     },
     run: rpushx,

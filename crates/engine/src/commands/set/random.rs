@@ -171,7 +171,7 @@ const SPOP: Command = Command {
         tips: &["nondeterministic_output"],
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
         args: &[Arg::key("key"), Arg::integer("count").optional().since("3.2.0")],
-        history: &[("3.2.0", "Takes a count.")],
+        history: &[("3.2.0", "Accepts a count.")],
         ..Spec::EMPTY
     },
     run: spop,
@@ -189,7 +189,7 @@ const SRANDMEMBER: Command = Command {
         tips: &["nondeterministic_output"],
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
         args: &[Arg::key("key"), Arg::integer("count").optional().since("2.6.0")],
-        history: &[("2.6.0", "Takes a count.")],
+        history: &[("2.6.0", "Accepts a count.")],
         ..Spec::EMPTY
     },
     run: srandmember,

@@ -68,7 +68,7 @@ const TIMEOUT: Arg = Arg::double("timeout");
 const POP: Spec = Spec {
     group: Group::SortedSet,
     since: "5.0.0",
-    complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+    complexity: "O(log(N)) with N members.",
     arity: -3,
     flags: Flags::WRITE.union(Flags::NOSCRIPT).union(Flags::FAST).union(Flags::BLOCKING),
     keys: &[KeySpec::range(1, -2, 1).read_write(USES)],
@@ -94,7 +94,7 @@ const BZMPOP: Spec = Spec {
     group: Group::SortedSet,
     summary: "Removes and returns members of the first sorted set that is not empty. Blocks until there is one.",
     since: "7.0.0",
-    complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+    complexity: "O(K) + O(M*log(N)) for K keys and M removed members of N.",
     arity: -5,
     flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
     keys: &[KeySpec::counted(2).read_write(USES)],

@@ -72,7 +72,7 @@ const ZREM: Command = Command {
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
         elements: ElementArgs::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
-        history: &[("2.4.0", "Takes several members.")],
+        history: &[("2.4.0", "Accepts several members.")],
         ..Spec::EMPTY
     },
     run: zrem,

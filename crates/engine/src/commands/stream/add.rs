@@ -170,7 +170,7 @@ const XADD: Command = Command {
         group: Group::Stream,
         summary: "Appends an entry to a stream. Creates the key if it does not exist.",
         since: "5.0.0",
-        complexity: "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
+        complexity: "O(1) for the new entry, and O(N) for N entries that are trimmed.",
         arity: -5,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         tips: &["nondeterministic_output"],
@@ -202,11 +202,8 @@ const XADD: Command = Command {
             Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple(),
         ],
         history: &[
-            (
-                "6.2.0",
-                "Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
-            ),
-            ("7.0.0", "Added support for the `<ms>-*` explicit ID form."),
+            ("6.2.0", "Accepts the options `NOMKSTREAM`, `MINID` and `LIMIT`."),
+            ("7.0.0", "Accepts IDs of the form `<ms>-*`."),
         ],
         ..Spec::EMPTY
     },
@@ -247,7 +244,7 @@ const XSETID: Command = Command {
             Arg::integer("entries_added").after("ENTRIESADDED").optional().since("7.0.0"),
             Arg::string("max_deleted_entry_id").after("MAXDELETEDID").optional().since("7.0.0"),
         ],
-        history: &[("7.0.0", "Added the `entries_added` and `max_deleted_entry_id` arguments.")],
+        history: &[("7.0.0", "Accepts the options `ENTRIESADDED` and `MAXDELETEDID`.")],
         ..Spec::EMPTY
     },
     run: xsetid,

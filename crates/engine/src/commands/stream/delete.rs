@@ -32,7 +32,7 @@ const XDEL: Command = Command {
         group: Group::Stream,
         summary: "Deletes entries of a stream.",
         since: "5.0.0",
-        complexity: "O(1) for each single item to delete in the stream, regardless of the stream size.",
+        complexity: "O(1) for each entry.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],

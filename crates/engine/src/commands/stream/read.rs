@@ -255,7 +255,7 @@ const XREAD: Command = Command {
         group: Group::Stream,
         summary: "Returns the entries of streams after given IDs. May block until there are some.",
         since: "5.0.0",
-        complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+        complexity: "For each stream mentioned: O(N) in the number of entries returned. An XADD is O(M) in the number of clients that it unblocks.",
         arity: -4,
         flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
         keys: &[KeySpec {
@@ -283,7 +283,7 @@ const XREADGROUP: Command = Command {
         group: Group::Stream,
         summary: "Returns entries to a consumer of a group. May block until there are new ones.",
         since: "5.0.0",
-        complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
+        complexity: "For each stream mentioned: O(M) in the number of entries returned. An XADD is O(N) in the number of clients that it unblocks.",
         arity: -7,
         flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
         keys: &[KeySpec {

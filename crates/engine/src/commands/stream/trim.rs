@@ -164,7 +164,7 @@ const XTRIM: Command = Command {
         group: Group::Stream,
         summary: "Deletes the oldest entries of a stream.",
         since: "5.0.0",
-        complexity: "O(N), with N being the number of evicted entries. Constant times are very small however, since entries are organized in macro nodes containing multiple entries that can be released with a single deallocation.",
+        complexity: "O(N) in the number of deleted entries, most of which are freed in blocks of many.",
         arity: -4,
         flags: Flags::WRITE,
         tips: &["nondeterministic_output"],
@@ -191,7 +191,7 @@ const XTRIM: Command = Command {
                 ],
             ),
         ],
-        history: &[("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option.")],
+        history: &[("6.2.0", "Accepts the options `MINID` and `LIMIT`.")],
         ..Spec::EMPTY
     },
     run: xtrim,

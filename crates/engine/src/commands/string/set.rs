@@ -190,10 +190,10 @@ const SET: Command = Command {
             .optional(),
         ],
         history: &[
-            ("2.6.12", "EX, PX, NX and XX"),
-            ("6.0.0", "KEEPTTL"),
-            ("6.2.0", "GET, EXAT and PXAT"),
-            ("7.0.0", "NX together with GET"),
+            ("2.6.12", "Accepts the options `EX`, `PX`, `NX` and `XX`."),
+            ("6.0.0", "Accepts the option `KEEPTTL`."),
+            ("6.2.0", "Accepts the options `GET`, `EXAT` and `PXAT`."),
+            ("7.0.0", "Accepts `NX` together with `GET`."),
         ],
         ..Spec::EMPTY
     },

@@ -10,7 +10,7 @@ pub(super) const KEYSLOT: Command = Command {
     spec: Spec {
         name: "keyslot",
         summary: "Computes the slot of a key.",
-        complexity: "O(N) where N is the number of bytes in the key",
+        complexity: "O(N) in the length of the key.",
         arity: 3,
         args: &[Arg::string("key")],
         ..BOOTSTRAP
@@ -49,7 +49,7 @@ pub(super) const GETKEYSINSLOT: Command = Command {
     spec: Spec {
         name: "getkeysinslot",
         summary: "Returns keys of a slot.",
-        complexity: "O(log(N)) where N is the number of requested keys",
+        complexity: "O(log(N)) in the number of requested keys.",
         arity: 4,
         tips: &["nondeterministic_output"],
         args: &[Arg::integer("slot"), Arg::integer("count")],

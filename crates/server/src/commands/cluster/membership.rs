@@ -19,7 +19,7 @@ pub(super) const MEET: Command = Command {
         name: "meet",
         summary: "Adds another node to the cluster.",
         arity: -4,
-        history: &[("4.0.0", "Added the optional `cluster_bus_port` argument.")],
+        history: &[("4.0.0", "Accepts the port of the cluster bus.")],
         args: &[
             Arg::string("ip"),
             Arg::integer("port"),
@@ -92,7 +92,7 @@ pub(super) const RESET: Command = Command {
     spec: Spec {
         name: "reset",
         summary: "Removes this node from the cluster.",
-        complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
+        complexity: "O(N) in the number of known nodes, and the cost of FLUSHALL on a replica.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
         args: &[Arg::one_of(

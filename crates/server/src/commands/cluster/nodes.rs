@@ -10,7 +10,7 @@ pub(super) const NODES: Command = Command {
     spec: Spec {
         name: "nodes",
         summary: "Lists the nodes known to this node.",
-        complexity: "O(N) where N is the total number of Cluster nodes",
+        complexity: "O(N) in the number of nodes.",
         tips: &["nondeterministic_output"],
         ..BOOTSTRAP
     },
@@ -69,7 +69,7 @@ pub(super) const COUNT_FAILURE_REPORTS: Command = Command {
     spec: Spec {
         name: "count-failure-reports",
         summary: "Returns the number of failure reports of a node.",
-        complexity: "O(N) where N is the number of failure reports",
+        complexity: "O(N) in the number of reports.",
         ..NAMES_NODE
     },
     run: count_failure_reports,
@@ -96,7 +96,7 @@ pub(super) const LINKS: Command = Command {
         name: "links",
         summary: "Shows the connections to other nodes.",
         since: "7.0.0",
-        complexity: "O(N) where N is the total number of Cluster nodes",
+        complexity: "O(N) in the number of nodes.",
         tips: &["nondeterministic_output"],
         ..BOOTSTRAP
     },

@@ -12,7 +12,7 @@ use brisk_node::core::call::{Call, Command};
 
 /// The fields that the rows of subcommands with slots as arguments share.
 const CHANGES_SLOTS: Spec = Spec {
-    complexity: "O(N) where N is the total number of hash slot arguments",
+    complexity: "O(N) in the number of slots.",
     arity: -3,
     args: &[Arg::integer("slot").multiple()],
     ..CHANGES
@@ -21,7 +21,7 @@ const CHANGES_SLOTS: Spec = Spec {
 /// The fields that the rows of subcommands with slot ranges as arguments share.
 const CHANGES_RANGES: Spec = Spec {
     since: "7.0.0",
-    complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+    complexity: "O(N) in the number of slots in the ranges.",
     arity: -4,
     args: &[Arg::block(
         "start-slot_end-slot",

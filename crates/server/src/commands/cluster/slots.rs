@@ -10,12 +10,12 @@ pub(super) const SLOTS: Command = Command {
     spec: Spec {
         name: "slots",
         summary: "Shows the nodes that serve each range of slots.",
-        complexity: "O(N) where N is the total number of Cluster nodes",
+        complexity: "O(N) in the number of nodes.",
         tips: &["nondeterministic_output"],
         deprecated: Some(Deprecated { since: "7.0.0", replaced_by: "`CLUSTER SHARDS`" }),
         history: &[
-            ("4.0.0", "Added node IDs."),
-            ("7.0.0", "Added additional networking metadata field."),
+            ("4.0.0", "Shows the IDs of nodes."),
+            ("7.0.0", "Shows further names of each node's host."),
         ],
         ..BOOTSTRAP
     },
@@ -56,7 +56,7 @@ pub(super) const SHARDS: Command = Command {
         name: "shards",
         summary: "Shows slots and nodes by shard.",
         since: "7.0.0",
-        complexity: "O(N) where N is the total number of cluster nodes",
+        complexity: "O(N) in the number of nodes.",
         tips: &["nondeterministic_output"],
         ..BOOTSTRAP
     },

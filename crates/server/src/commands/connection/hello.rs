@@ -131,7 +131,7 @@ const AUTH: Command = Command {
         group: Group::Connection,
         summary: "Authenticates the connection.",
         since: "1.0.0",
-        complexity: "O(N) where N is the number of passwords defined for the user",
+        complexity: "O(N) in the number of the user's passwords.",
         arity: -2,
         flags: AT_ANY_TIME,
         categories: Categories::CONNECTION,

@@ -31,8 +31,7 @@ const CHANNELS: Command = Command {
     spec: Spec {
         name: "channels",
         summary: "Lists the channels with subscribers.",
-        complexity: "O(N) where N is the number of active channels, and assuming constant time \
-                     pattern matching (relatively short channels and patterns)",
+        complexity: "O(N) in the number of channels that have subscribers.",
         arity: -2,
         args: &[Arg::pattern("pattern").optional()],
         ..ROW
@@ -46,8 +45,7 @@ const SHARDCHANNELS: Command = Command {
         name: "shardchannels",
         summary: "Lists the shard channels with subscribers.",
         since: "7.0.0",
-        complexity: "O(N) where N is the number of active shard channels, and assuming constant \
-                     time pattern matching (relatively short shard channels).",
+        complexity: "O(N) in the number of shard channels that have subscribers.",
         arity: -2,
         args: &[Arg::pattern("pattern").optional()],
         ..ROW
@@ -73,7 +71,7 @@ const NUMSUB: Command = Command {
     spec: Spec {
         name: "numsub",
         summary: "Returns the number of subscribers of channels.",
-        complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+        complexity: "O(N) in the number of requested channels.",
         arity: -2,
         args: &[Arg::string("channel").optional().multiple()],
         ..ROW
@@ -87,8 +85,7 @@ const SHARDNUMSUB: Command = Command {
         name: "shardnumsub",
         summary: "Returns the number of subscribers of shard channels.",
         since: "7.0.0",
-        complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested \
-                     shard channels",
+        complexity: "O(N) in the number of requested channels.",
         arity: -2,
         args: &[Arg::string("shardchannel").optional().multiple()],
         ..ROW

@@ -26,8 +26,7 @@ const PUBLISH: Command = Command {
         name: "publish",
         summary: "Sends a message to all subscribers of a channel.",
         since: "2.0.0",
-        complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel \
-                     and M is the total number of subscribed patterns (by any client).",
+        complexity: "O(N+M) with N subscribers of the channel and M patterns in all.",
         args: &[Arg::string("channel"), Arg::string("message")],
         ..ROW
     },
@@ -40,8 +39,7 @@ const SPUBLISH: Command = Command {
         name: "spublish",
         summary: "Sends a message to all subscribers of a shard channel.",
         since: "7.0.0",
-        complexity: "O(N) where N is the number of clients subscribed to the receiving shard \
-                     channel.",
+        complexity: "O(N) in the number of subscribers.",
         keys: &[KeySpec::at(1).with(KeyFlags::NOT_KEY)],
         args: &[Arg::string("shardchannel"), Arg::string("message")],
         ..ROW

@@ -27,7 +27,7 @@ const SUBSCRIBE: Command = Command {
         name: "subscribe",
         channels: Channels::Names,
         summary: "Subscribes to channels.",
-        complexity: "O(N) where N is the number of channels to subscribe to.",
+        complexity: "O(N) in the number of channels.",
         arity: -2,
         args: &[Arg::string("channel").multiple()],
         ..ROW
@@ -41,7 +41,7 @@ const PSUBSCRIBE: Command = Command {
         name: "psubscribe",
         channels: Channels::Patterns,
         summary: "Subscribes to all channels that match patterns.",
-        complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
+        complexity: "O(N) in the number of patterns.",
         arity: -2,
         args: &[Arg::block("pattern", &[Arg::pattern("pattern")]).multiple()],
         ..ROW
@@ -56,7 +56,7 @@ const SSUBSCRIBE: Command = Command {
         channels: Channels::Names,
         summary: "Subscribes to shard channels.",
         since: "7.0.0",
-        complexity: "O(N) where N is the number of shard channels to subscribe to.",
+        complexity: "O(N) in the number of channels.",
         arity: -2,
         keys: &[KeySpec::range(1, -1, 1).with(KeyFlags::NOT_KEY)],
         args: &[Arg::string("shardchannel").multiple()],
@@ -78,7 +78,7 @@ const UNSUBSCRIBE: Command = Command {
         name: "unsubscribe",
         flags: ROW.flags.union(Flags::UNSUBSCRIBES),
         summary: "Unsubscribes from channels, or from all channels.",
-        complexity: "O(N) where N is the number of clients already subscribed to a channel.",
+        complexity: "O(N) in the number of channels.",
         arity: -1,
         args: &[Arg::string("channel").optional().multiple()],
         ..ROW
@@ -92,9 +92,7 @@ const PUNSUBSCRIBE: Command = Command {
         name: "punsubscribe",
         flags: ROW.flags.union(Flags::UNSUBSCRIBES),
         summary: "Unsubscribes from patterns, or from all patterns.",
-        complexity: "O(N+M) where N is the number of patterns the client is already subscribed \
-                     and M is the number of total patterns subscribed in the system (by any \
-                     client).",
+        complexity: "O(N+M) with N patterns of the client and M patterns in all.",
         arity: -1,
         args: &[Arg::pattern("pattern").optional().multiple()],
         ..ROW
@@ -109,7 +107,7 @@ const SUNSUBSCRIBE: Command = Command {
         flags: ROW.flags.union(Flags::UNSUBSCRIBES),
         summary: "Unsubscribes from shard channels, or from all shard channels.",
         since: "7.0.0",
-        complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
+        complexity: "O(N) in the number of channels.",
         arity: -1,
         keys: &[KeySpec::range(1, -1, 1).with(KeyFlags::NOT_KEY)],
         args: &[Arg::string("shardchannel").optional().multiple()],

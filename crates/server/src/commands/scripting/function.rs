@@ -53,7 +53,7 @@ const DUMP: Command = Command {
     spec: Spec {
         name: "dump",
         summary: "Returns a serialized payload of all libraries.",
-        complexity: "O(N) where N is the number of functions",
+        complexity: "O(N) in the number of functions.",
         ..SUB
     },
     run: libraries::dump,
@@ -64,7 +64,7 @@ const FLUSH: Command = Command {
     spec: Spec {
         name: "flush",
         summary: "Removes all function libraries.",
-        complexity: "O(N) where N is the number of functions deleted",
+        complexity: "O(N) in the number of functions.",
         arity: -2,
         args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
             .optional()],
@@ -96,7 +96,7 @@ const LIST: Command = Command {
     spec: Spec {
         name: "list",
         summary: "Lists libraries and their functions.",
-        complexity: "O(N) where N is the number of functions",
+        complexity: "O(N) in the number of functions.",
         arity: -2,
         tips: &["nondeterministic_output_order"],
         args: &[
@@ -113,7 +113,7 @@ const LOAD: Command = Command {
     spec: Spec {
         name: "load",
         summary: "Loads a library.",
-        complexity: "O(1) (considering compilation time is redundant)",
+        complexity: "O(1), and the compilation of the code.",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),
         args: &[Arg::token("replace", "REPLACE").optional(), Arg::string("function-code")],
@@ -127,7 +127,7 @@ const RESTORE: Command = Command {
     spec: Spec {
         name: "restore",
         summary: "Loads the libraries of a payload.",
-        complexity: "O(N) where N is the number of functions on the payload",
+        complexity: "O(N) in the number of functions in the payload.",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),
         args: &[

@@ -2,7 +2,7 @@
 
 use super::ROW;
 use super::eval::no_script;
-use brisk_engine::command::{Arg, Flags, Spec};
+use brisk_engine::command::{Arg, Flags, Origin, Spec};
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
@@ -81,7 +81,7 @@ const LOAD: Command = Command {
     spec: Spec {
         name: "load",
         summary: "Caches a script for EVALSHA.",
-        complexity: "O(N) with N being the length in bytes of the script body.",
+        complexity: "O(N) in the length of the script.",
         since: "2.6.0",
         arity: 3,
         flags: Flags::NOSCRIPT.union(Flags::STALE),
@@ -97,8 +97,7 @@ const EXISTS: Command = Command {
     spec: Spec {
         name: "exists",
         summary: "Checks which scripts are cached.",
-        complexity: "O(N) with N being the number of scripts to check (so checking a single script \
-                     is an O(1) operation).",
+        complexity: "O(N) in the number of digests.",
         since: "2.6.0",
         arity: -3,
         tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
@@ -113,14 +112,14 @@ const FLUSH: Command = Command {
     spec: Spec {
         name: "flush",
         summary: "Removes all cached scripts.",
-        complexity: "O(N) with N being the number of scripts in cache",
+        complexity: "O(N) in the number of cached scripts.",
         since: "2.6.0",
         arity: -2,
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
             .since("6.2.0")
             .optional()],
-        history: &[("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers.")],
+        history: &[("6.2.0", "Accepts the options `ASYNC` and `SYNC`.")],
         ..ROW
     },
     run: flush,
@@ -144,9 +143,11 @@ const KILL: Command = Command {
 const SHOW: Command = Command {
     spec: Spec {
         name: "show",
-        summary: "Returns the source of a cached script, as in Valkey 8.",
-        complexity: "O(1).",
+        summary: "Returns the source of a cached script.",
+        complexity: "O(1)",
         since: "8.0.0",
+        origin: Origin::Valkey,
+        details: "The script is identified by its SHA1 digest, as for EVALSHA.",
         arity: 3,
         args: &[Arg::string("sha1")],
         ..ROW

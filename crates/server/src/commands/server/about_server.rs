@@ -17,7 +17,7 @@ const INFO: Command = Command {
         categories: Categories::DANGEROUS,
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         args: &[Arg::string("section").optional().multiple()],
-        history: &[("7.0.0", "Takes several sections.")],
+        history: &[("7.0.0", "Accepts several sections.")],
         ..Spec::EMPTY
     },
     run: info,

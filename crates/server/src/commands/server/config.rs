@@ -42,7 +42,7 @@ const GET: Command = Command {
         arity: -3,
         flags: FLAGS,
         args: &[Arg::block("parameter", &[Arg::string("parameter")]).multiple()],
-        history: &[("7.0.0", "Takes several patterns.")],
+        history: &[("7.0.0", "Accepts several patterns.")],
         ..Spec::EMPTY
     },
     run: get,
@@ -72,7 +72,7 @@ const SET: Command = Command {
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         args: &[Arg::block("parameter_value", &[Arg::string("parameter"), Arg::string("value")])
             .multiple()],
-        history: &[("7.0.0", "Takes several settings.")],
+        history: &[("7.0.0", "Accepts several settings.")],
         scope: Scope::Quiescent,
         ..Spec::EMPTY
     },

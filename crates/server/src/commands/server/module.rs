@@ -57,7 +57,7 @@ const LIST: Command = Command {
     spec: Spec {
         name: "list",
         summary: "Lists the loaded modules: always empty.",
-        complexity: "O(N) where N is the number of loaded modules.",
+        complexity: "O(N) in the number of modules, which are not supported.",
         tips: &["nondeterministic_output_order"],
         ..SUBCOMMAND
     },

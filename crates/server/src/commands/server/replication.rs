@@ -1,6 +1,6 @@
 //! REPLICATION, a Brisk command: compares the datasets of replicas with this primary.
 
-use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
+use brisk_engine::command::{Arg, Flags, Group, InMulti, Origin, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::acks::{AckCondition, AckWait};
@@ -38,12 +38,50 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(HELP))
 }
 
+const COMPARE_DETAILS: &str = "\
+A primary compares its dataset with those of its replicas, slot by slot (16,384 slots in each database), by digests.
+All servers keep serving clients and executing writes. Only Brisk replicas are compared, including replicas of replicas;
+other replicas ignore the messages in the replication stream. The reply is sent when the comparison has ended.
+
+With `HEAL`, the primary also repairs slots that differ: it replaces their keys on all replicas with its own. While a
+slot is repaired, clients of a replica may still see keys that will be removed.
+
+The reply has one map for each replica:
+
+| field | value |
+|---|---|
+| `replica` | address of the replica |
+| `state` | `equal`; `differs`; `healed`: slots differed and were repaired; `silent`: the replica did not report in time |
+| `offset` | replication offset at which the comparison ended; -1 if the replica did not report |
+| `compared` | number of slots that were compared |
+| `skipped` | number of slots that were not compared because they have more than 65,536 keys, or as much work in small values |
+| `differing` | slots that still differ, each as database, slot, and the offset at which the difference was found |
+| `unnamed` | number of further slots that differ; the replica did not name them |
+| `healed` | slots that differed and were repaired, in the same form |
+
+```text
+127.0.0.1:6379> REPLICATION COMPARE
+1) 1# \"replica\" => \"127.0.0.1:6380\"
+   2# \"state\" => \"equal\"
+   3# \"offset\" => (integer) 1834
+   4# \"compared\" => (integer) 16384
+   5# \"skipped\" => (integer) 0
+   6# \"differing\" => (empty array)
+   7# \"unnamed\" => (integer) 0
+   8# \"healed\" => (empty array)
+```
+
+[`replica-compare-period`](../configuration.md#replica-compare-period) starts comparisons periodically. A comparison
+while a slow script runs, or while writes are paused, waits until that ends. On a replica, the command fails.";
+
 const COMPARE: Command = Command {
     spec: Spec {
         name: "compare",
         group: Group::Server,
         summary: "Finds the slots in which replicas differ from this server.",
-        since: "7.2.0",
+        since: "0.1.0",
+        origin: Origin::Brisk,
+        details: COMPARE_DETAILS,
         complexity: "O(N) in the size of the dataset, in the background.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NO_MULTI).union(Flags::NOSCRIPT),
@@ -56,15 +94,20 @@ const COMPARE: Command = Command {
     subcommands: &[],
 };
 
-const HELP_ROW: Command =
-    Command { spec: Spec::help(Group::Server, "7.2.0"), run: help, subcommands: &[] };
+const HELP_ROW: Command = Command {
+    spec: Spec { origin: Origin::Brisk, ..Spec::help(Group::Server, "0.1.0") },
+    run: help,
+    subcommands: &[],
+};
 
 const REPLICATION: Command = Command {
     spec: Spec {
         name: "replication",
         group: Group::Server,
         summary: "A container for commands about this server and its replicas.",
-        since: "7.2.0",
+        since: "0.1.0",
+        origin: Origin::Brisk,
+        details: "Without a subcommand, it replies as REPLICATION HELP.",
         complexity: "Depends on subcommand.",
         // As for COMMAND, access control checks a request without a subcommand.
         arity: -1,

@@ -32,7 +32,7 @@ const EXEC: Command = Command {
         name: "exec",
         summary: "Executes the queued commands, unless a watched key was changed.",
         since: "1.2.0",
-        complexity: "Depends on commands in the transaction",
+        complexity: "That of the queued commands.",
         flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
         in_multi: InMulti::Executes,
         ..ROW
@@ -50,7 +50,7 @@ const DISCARD: Command = Command {
         name: "discard",
         summary: "Discards the queued commands and ends the transaction.",
         since: "2.0.0",
-        complexity: "O(N), when N is the number of queued commands",
+        complexity: "O(N) in the number of queued commands.",
         in_multi: InMulti::Ends,
         ..ROW
     },

@@ -64,6 +64,19 @@ pub(super) enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// Returns the type's name in the OpenMetrics format.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+            Kind::Summary => "summary",
+            Kind::Unknown => "unknown",
+        }
+    }
+}
+
 /// Labels of a sample: names and values.
 pub(super) type Labels<'l> = &'l [(&'l str, &'l str)];
 
@@ -129,7 +142,7 @@ impl Families {
         let room = self.all.iter().map(|family| family.samples.len() + 200).sum();
         let mut out = String::with_capacity(room);
         for family in self.all {
-            let (mut name, mut kind) = (family.name, word(family.kind));
+            let (mut name, mut kind) = (family.name, family.kind.word());
             if is_open {
                 name = name.strip_suffix("_total").unwrap_or(name);
             } else if family.kind == Kind::Unknown {
@@ -144,16 +157,6 @@ impl Families {
             out.push_str("# EOF\n");
         }
         out
-    }
-}
-
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::Histogram => "histogram",
-        Kind::Summary => "summary",
-        Kind::Unknown => "unknown",
     }
 }
 

@@ -7,14 +7,16 @@
 //! | file | about |
 //! |---|---|
 //! | `fields` | fields of INFO that are metrics by themselves |
+//! | `labelled` | all other metrics |
 //! | `families` | the two formats |
 
 mod families;
 mod fields;
+mod labelled;
 
 use self::families::Families;
 pub(super) use self::families::Format;
-use self::families::Kind::{Counter, Gauge, Histogram, Summary};
+use self::labelled::Labelled;
 use crate::info;
 use brisk_config::Config;
 use brisk_node::core::shared::Shared;
@@ -31,9 +33,8 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     let info = info::text(shared, config, [b"everything".as_slice()].into_iter());
     let info = Info::of(&info);
     let mut out = Families::default();
-    out.add(("redis_up", Gauge, "1: the server answers."), &[], 1);
-    let start = shared.process.started_unix_ms / 1000;
-    out.add(("redis_start_time_seconds", Gauge, "When the server was started."), &[], start);
+    out.add(labelled::UP.family, &[], 1);
+    out.add(labelled::START_TIME.family, &[], shared.process.started_unix_ms / 1000);
     instance(&info, &mut out);
     for row in fields::all() {
         match info.get(row.field) {
@@ -48,7 +49,7 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     replication(&info, &mut out);
     for (word, value) in info.lines_of("errorstat_") {
         let count = pairs(value).next().map_or("0", |(_, count)| count);
-        out.add(("redis_errors_total", Counter, "Errors by error code."), &[("err", word)], count);
+        sample(&mut out, &labelled::ERRORS, &[word], count);
     }
     logs(shared, &mut out);
     workers(&info, &mut out);
@@ -113,60 +114,57 @@ fn scaled(value: &str, by: f64) -> f64 {
     value.parse::<f64>().unwrap_or(0.0) / by
 }
 
+/// Adds a sample with these values of the labels.
+fn sample(out: &mut Families, row: &Labelled, labels: &[&str], value: impl std::fmt::Display) {
+    sample_of_part(out, row, "", labels, value);
+}
+
+/// Adds a sample for a part of a histogram or summary, which may lack the last label.
+fn sample_of_part(
+    out: &mut Families,
+    row: &Labelled,
+    part: &str,
+    labels: &[&str],
+    value: impl std::fmt::Display,
+) {
+    let labels: Vec<(&str, &str)> =
+        row.labels.iter().copied().zip(labels.iter().copied()).collect();
+    out.add_part(row.family, part, &labels, value);
+}
+
 /// Adds the metrics whose labels identify this server.
 fn instance(info: &Info<'_>, out: &mut Families) {
-    let label = |name| (name, info.word(name));
-    let family = ("redis_instance_info", Gauge, "Information about this server; always 1.");
-    let labels = [
-        "role",
-        "redis_version",
-        "redis_build_id",
-        "redis_mode",
-        "os",
-        "maxmemory_policy",
-        "tcp_port",
-        "run_id",
-        "process_id",
-        "master_replid",
-    ];
-    out.add(family, &labels.map(label), 1);
-    let family = ("brisk_build_info", Gauge, "Version and build; always 1.");
-    out.add(family, &["brisk_version", "io_backend", "allocator"].map(label), 1);
+    for row in [&labelled::INSTANCE, &labelled::BUILD] {
+        let values: Vec<&str> = row.labels.iter().map(|name| info.word(name)).collect();
+        sample(out, row, &values, 1);
+    }
 }
 
 fn commands(info: &Info<'_>, out: &mut Families) {
     for (name, value) in info.lines_of("cmdstat_") {
-        let cmd = &[("cmd", name)];
         let of = |name| part(value, name);
-        out.add(("redis_commands_total", Counter, "Calls of each command."), cmd, of("calls"));
-        let help = "Seconds spent on each command.";
-        let family = ("redis_commands_duration_seconds_total", Counter, help);
-        out.add(family, cmd, scaled(of("usec"), 1e6));
-        let help = "Calls that were rejected before execution.";
-        let family = ("redis_commands_rejected_calls_total", Counter, help);
-        out.add(family, cmd, of("rejected_calls"));
-        let family = ("redis_commands_failed_calls_total", Counter, "Calls that failed.");
-        out.add(family, cmd, of("failed_calls"));
+        sample(out, &labelled::CALLS, &[name], of("calls"));
+        sample(out, &labelled::DURATION, &[name], scaled(of("usec"), 1e6));
+        sample(out, &labelled::REJECTED_CALLS, &[name], of("rejected_calls"));
+        sample(out, &labelled::FAILED_CALLS, &[name], of("failed_calls"));
     }
-    let help = "Percentiles of the duration of each command, in microseconds.";
-    let family = ("redis_latency_percentiles_usec", Summary, help);
+    let row = &labelled::PERCENTILES;
     for (name, value) in info.lines_of("latency_percentiles_usec_") {
         for (percentile, us) in pairs(value) {
             let percentile = percentile.trim_start_matches('p').parse::<f64>().unwrap_or(0.0);
             let quantile = format!("{:.8}", percentile / 100.0);
             let quantile = quantile.trim_end_matches('0').trim_end_matches('.');
-            out.add(family, &[("cmd", name), ("quantile", quantile)], us);
+            sample(out, row, &[name, quantile], us);
         }
         let stat = info.get(&format!("cmdstat_{name}")).unwrap_or_default();
-        out.add_part(family, "_sum", &[("cmd", name)], part(stat, "usec"));
-        out.add_part(family, "_count", &[("cmd", name)], part(stat, "calls"));
+        sample_of_part(out, row, "_sum", &[name], part(stat, "usec"));
+        sample_of_part(out, row, "_count", &[name], part(stat, "calls"));
     }
 }
 
 /// Adds the buckets from which those percentiles are computed.
 fn latencies(shared: &Shared, out: &mut Families) {
-    let help = "Duration of each command in microseconds.";
-    let family = ("redis_commands_latencies_usec", Histogram, help);
+    let family = &labelled::LATENCIES;
     for row in shared.table.all() {
         let (mut counts, mut ns, mut any) = ([0; BUCKETS], 0, false);
         for stats in &shared.observe.stats {
@@ -178,7 +176,7 @@ fn latencies(shared: &Shared, out: &mut Families) {
         if !any || total == 0 {
             continue;
         }
-        let cmd = ("cmd", row.full_name());
+        let cmd = row.full_name();
         let (mut seen, mut at) = (0, 0);
         for exponent in BOUNDS {
             let bound_ns = 1u64 << exponent;
@@ -187,21 +185,19 @@ fn latencies(shared: &Shared, out: &mut Families) {
                 at += 1;
             }
             let bound = (bound_ns as f64 / 1000.0).to_string();
-            out.add_part(family, "_bucket", &[cmd, ("le", &bound)], seen);
+            sample_of_part(out, family, "_bucket", &[cmd, &bound], seen);
         }
-        out.add_part(family, "_bucket", &[cmd, ("le", "+Inf")], total);
-        out.add_part(family, "_sum", &[cmd], ns as f64 / 1000.0);
-        out.add_part(family, "_count", &[cmd], total);
+        sample_of_part(out, family, "_bucket", &[cmd, "+Inf"], total);
+        sample_of_part(out, family, "_sum", &[cmd], ns as f64 / 1000.0);
+        sample_of_part(out, family, "_count", &[cmd], total);
     }
 }
 
 fn databases(info: &Info<'_>, config: &Config, out: &mut Families) {
     let mut add = |db: &str, keys: &str, expiring: &str| {
         let name = format!("db{db}");
-        let label = &[("db", name.as_str())];
-        out.add(("redis_db_keys", Gauge, "Keys of each database."), label, keys);
-        let help = "Keys of each database that have a TTL.";
-        out.add(("redis_db_keys_expiring", Gauge, help), label, expiring);
+        sample(out, &labelled::DB_KEYS, &[&name], keys);
+        sample(out, &labelled::DB_KEYS_EXPIRING, &[&name], expiring);
     };
     for db in 0..config.process.databases.min(DATABASES_SHOWN) {
         if info.get(&format!("db{db}")).is_none() {
@@ -212,56 +208,30 @@ fn databases(info: &Info<'_>, config: &Config, out: &mut Families) {
         add(db, part(value, "keys"), part(value, "expires"));
     }
     for (db, value) in info.numbered("db") {
-        let name = format!("db{db}");
-        let help = "Mean TTL of keys.";
-        let family = ("redis_db_avg_ttl_seconds", Gauge, help);
-        out.add(family, &[("db", &name)], scaled(part(value, "avg_ttl"), 1e3));
+        let ttl = scaled(part(value, "avg_ttl"), 1e3);
+        sample(out, &labelled::DB_TTL, &[&format!("db{db}")], ttl);
     }
 }
 
 fn replication(info: &Info<'_>, out: &mut Families) {
     for (_, value) in info.numbered("slave") {
-        let labels = [
-            ("slave_ip", part(value, "ip")),
-            ("slave_port", part(value, "port")),
-            ("slave_state", part(value, "state")),
-        ];
-        let help = "Offset that each replica has acknowledged.";
-        out.add(
-            ("redis_connected_slave_offset_bytes", Gauge, help),
-            &labels,
-            part(value, "offset"),
-        );
-        let help = "Seconds since the last acknowledgement of each replica.";
-        out.add(("redis_connected_slave_lag_seconds", Gauge, help), &labels, part(value, "lag"));
+        let labels = [part(value, "ip"), part(value, "port"), part(value, "state")];
+        sample(out, &labelled::REPLICA_OFFSET, &labels, part(value, "offset"));
+        sample(out, &labelled::REPLICA_LAG, &labels, part(value, "lag"));
     }
     for (_, value) in info.numbered("replica") {
-        let labels = [("ip", part(value, "ip")), ("port", part(value, "port"))];
-        let help =
-            "Age of the oldest change that each replica has not acknowledged; -1 is unknown.";
-        let family = ("brisk_replica_behind_seconds", Gauge, help);
-        out.add(family, &labels, part(value, "behind_seconds"));
+        let labels = [part(value, "ip"), part(value, "port")];
+        sample(out, &labelled::REPLICA_BEHIND, &labels, part(value, "behind_seconds"));
     }
     let (Some(host), Some(port)) = (info.get("master_host"), info.get("master_port")) else {
         return;
     };
-    let primary = [("master_host", host), ("master_port", port)];
     let up = u8::from(info.word("master_link_status") == "up");
-    out.add(("redis_master_link_up", Gauge, "1 with a link to the primary."), &primary, up);
-    let read_only = ("read_only", info.word("slave_read_only"));
-    let labels = [primary[0], primary[1], read_only];
-    out.add(("redis_slave_info", Gauge, "Information about this replica; always 1."), &labels, 1);
-    for (field, name, help) in [
-        ("master_sync_in_progress", "redis_master_sync_in_progress", "1 during a full copy."),
-        (
-            "master_last_io_seconds_ago",
-            "redis_master_last_io_seconds_ago",
-            "Seconds since the last data from the primary; -1 without a link.",
-        ),
-        ("slave_repl_offset", "redis_slave_repl_offset", "Offset that this replica has executed."),
-    ] {
+    sample(out, &labelled::LINK_UP, &[host, port], up);
+    sample(out, &labelled::REPLICA_INFO, &[host, port, info.word("slave_read_only")], 1);
+    for (field, row) in labelled::OF_LINK {
         if let Some(value) = info.get(field) {
-            out.add((name, Gauge, help), &primary, value);
+            sample(out, row, &[host, port], value);
         }
     }
 }
@@ -269,21 +239,15 @@ fn replication(info: &Info<'_>, out: &mut Families) {
 /// Adds metrics of the slow log, and of the spikes of LATENCY.
 fn logs(shared: &Shared, out: &mut Families) {
     let slowlog = &shared.observe.slowlog;
-    out.add(("redis_slowlog_length", Gauge, "Entries of the slow log."), &[], slowlog.len());
+    sample(out, &labelled::SLOWLOG_LENGTH, &[], slowlog.len());
     if let Some(last) = slowlog.latest(1).first() {
-        out.add(("redis_slowlog_last_id", Gauge, "Id of the latest slow command."), &[], last.id);
-        let help = "Duration of the latest slow command.";
-        let family = ("redis_last_slow_execution_duration_seconds", Gauge, help);
-        out.add(family, &[], last.duration_us as f64 / 1e6);
+        sample(out, &labelled::SLOWLOG_LAST_ID, &[], last.id);
+        sample(out, &labelled::SLOWLOG_LAST_DURATION, &[], last.duration_us as f64 / 1e6);
     }
     for (event, series) in &shared.observe.latency.all() {
         let (second, ms) = series.samples.back().copied().unwrap_or_default();
-        let label = &[("event_name", *event)];
-        let help = "Time of the latest spike of each event.";
-        out.add(("redis_latency_spike_last", Gauge, help), label, second);
-        let help = "Duration of that spike.";
-        let family = ("redis_latency_spike_duration_seconds", Gauge, help);
-        out.add(family, label, ms as f64 / 1e3);
+        sample(out, &labelled::SPIKE_TIME, &[event], second);
+        sample(out, &labelled::SPIKE_DURATION, &[event], ms as f64 / 1e3);
     }
 }
 
@@ -292,49 +256,42 @@ fn workers(info: &Info<'_>, out: &mut Families) {
     let own = info.numbered("worker");
     let admin = info.get("admin_worker").map(|value| ("admin", value));
     for (worker, value) in own.chain(admin) {
-        let worker = ("worker", worker);
         for (name, count) in pairs(value) {
             if let Some(activity) = name.strip_prefix("us_") {
-                let help = "Seconds of each worker by activity.";
-                let family = ("brisk_worker_time_seconds_total", Counter, help);
-                out.add(family, &[worker, ("activity", activity)], scaled(count, 1e6));
+                sample(out, &labelled::WORKER_TIME, &[worker, activity], scaled(count, 1e6));
             } else if let Some(call) = name.strip_prefix("syscalls_") {
-                let family = ("brisk_worker_system_calls_total", Counter, "System calls.");
-                out.add(family, &[worker, ("call", call)], count);
-            } else if let Some(family) = worker_family(name) {
-                out.add(family, &[worker], count);
+                sample(out, &labelled::WORKER_CALLS, &[worker, call], count);
+            } else if let Some((_, row)) = labelled::OF_WORKER.iter().find(|(own, _)| *own == name)
+            {
+                sample(out, row, &[worker], count);
             }
         }
     }
 }
 
-/// Returns the family of another field of a worker's line.
-fn worker_family(name: &str) -> Option<(&'static str, families::Kind, &'static str)> {
-    Some(match name {
-        "commands" => ("brisk_worker_commands_total", Counter, "Executed commands."),
-        "rounds" => ("brisk_worker_rounds_total", Counter, "Iterations of the event loop."),
-        "batches" => ("brisk_worker_batches_total", Counter, "Batches of requests."),
-        "batched_requests" => {
-            ("brisk_worker_batched_requests_total", Counter, "Requests in batches.")
-        }
-        "slot_conflicts" => (
-            "brisk_worker_slot_conflicts_total",
-            Counter,
-            "Commands postponed because their slot was locked.",
-        ),
-        "starved_requests" => (
-            "brisk_worker_starved_requests_total",
-            Counter,
-            "Requests for which all other workers were stopped.",
-        ),
-        "output_stalls" => (
-            "brisk_worker_output_stalls_total",
-            Counter,
-            "Connections paused because their client did not read.",
-        ),
-        "requests_per_batch_max" => {
-            ("brisk_worker_batch_requests_max", Gauge, "Maximum number of requests in a batch.")
-        }
-        _ => return None,
-    })
+/// A metric of `/metrics`, for the reference.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    pub name: &'static str,
+    /// The type as in the OpenMetrics format.
+    pub kind: &'static str,
+    pub help: &'static str,
+    pub labels: &'static [&'static str],
+    /// The field of INFO that has the same value, perhaps in another unit.
+    pub field: Option<&'static str>,
+}
+
+/// Returns all metrics. A response omits those for which the server has no data.
+pub fn all() -> impl Iterator<Item = Metric> {
+    let of_fields = fields::all().map(|row| metric(row.family, &[], Some(row.field)));
+    let labelled = labelled::all().map(|row| metric(row.family, row.labels, None));
+    labelled.chain(of_fields)
+}
+
+fn metric(
+    (name, kind, help): (&'static str, families::Kind, &'static str),
+    labels: &'static [&'static str],
+    field: Option<&'static str>,
+) -> Metric {
+    Metric { name, kind: kind.word(), help, labels, field }
 }

@@ -237,9 +237,9 @@ const RESTORE: Command = Command {
         flags: Flags::WRITE.union(Flags::DENYOOM),
         categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
         history: &[
-            ("3.0.0", "Takes `REPLACE`."),
-            ("5.0.0", "Takes `ABSTTL`."),
-            ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+            ("3.0.0", "Accepts the option `REPLACE`."),
+            ("5.0.0", "Accepts the option `ABSTTL`."),
+            ("5.0.0", "Accepts the options `IDLETIME` and `FREQ`."),
         ],
         keys: &[KeySpec::at(1).overwrite(KeyFlags::UPDATE)],
         args: &[

@@ -287,7 +287,7 @@ const XCLAIM: Command = Command {
         group: Group::Stream,
         summary: "Makes a consumer the owner of pending messages.",
         since: "5.0.0",
-        complexity: "O(log N) with N being the number of messages in the PEL of the consumer group.",
+        complexity: "O(log N) for each message, with N pending messages in the group.",
         arity: -6,
         flags: Flags::WRITE.union(Flags::FAST),
         tips: &["nondeterministic_output"],
@@ -331,10 +331,7 @@ const XAUTOCLAIM: Command = Command {
             Arg::integer("count").after("COUNT").optional(),
             Arg::token("justid", "JUSTID").optional(),
         ],
-        history: &[(
-            "7.0.0",
-            "Added an element to the reply array, containing deleted entries the command cleared from the PEL",
-        )],
+        history: &[("7.0.0", "The reply has the IDs of messages that no longer exist.")],
         ..Spec::EMPTY
     },
     run: xautoclaim,

@@ -205,7 +205,7 @@ const CREATE: Command = Command {
             Arg::token("mkstream", "MKSTREAM").optional(),
             Arg::integer("entries_read").after("ENTRIESREAD").optional(),
         ],
-        history: &[("7.0.0", "Added the `entries_read` named argument.")],
+        history: &[("7.0.0", "Accepts the option `ENTRIESREAD`.")],
         ..Spec::EMPTY
     },
     run: create,
@@ -252,7 +252,7 @@ const DESTROY: Command = Command {
         group: Group::Stream,
         summary: "Deletes a consumer group.",
         since: "5.0.0",
-        complexity: "O(N) where N is the number of entries in the group's pending entries list (PEL).",
+        complexity: "O(N) in the number of pending messages.",
         arity: 4,
         flags: Flags::WRITE,
         keys: &[KeySpec::at(2).read_write(KeyFlags::DELETE)],
@@ -282,7 +282,7 @@ const SETID: Command = Command {
             Arg::one_of("id", &[Arg::string("id"), Arg::token("new_id", "$")]),
             Arg::integer("entries_read").after("ENTRIESREAD").optional(),
         ],
-        history: &[("7.0.0", "Added the optional `entries_read` argument.")],
+        history: &[("7.0.0", "Accepts the option `ENTRIESREAD`.")],
         ..Spec::EMPTY
     },
     run: setid,

@@ -146,7 +146,7 @@ const XACK: Command = Command {
         group: Group::Stream,
         summary: "Acknowledges messages of a consumer group.",
         since: "5.0.0",
-        complexity: "O(1) for each message ID processed.",
+        complexity: "O(1) for each message.",
         arity: -4,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
@@ -163,7 +163,7 @@ const XPENDING: Command = Command {
         group: Group::Stream,
         summary: "Lists the messages of a group that were delivered but not acknowledged.",
         since: "5.0.0",
-        complexity: "O(N) with N being the number of elements returned, so asking for a small fixed number of entries per call is O(1). O(M), where M is the total number of entries scanned when used with the IDLE filter. When the command returns just the summary and the list of consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for iterating every consumer.",
+        complexity: "O(N) in the number of messages returned, or of messages examined with IDLE. The summary is O(N) in the number of consumers.",
         arity: -3,
         flags: Flags::READONLY,
         tips: &["nondeterministic_output"],
@@ -183,7 +183,7 @@ const XPENDING: Command = Command {
             )
             .optional(),
         ],
-        history: &[("6.2.0", "Added the `IDLE` option and exclusive range intervals.")],
+        history: &[("6.2.0", "Accepts the option `IDLE`, and takes exclusive ranges.")],
         ..Spec::EMPTY
     },
     run: xpending,

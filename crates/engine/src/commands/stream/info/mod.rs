@@ -158,7 +158,7 @@ const GROUPS: Command = Command {
         flags: Flags::READONLY,
         keys: &[KeySpec::at(2).read_only(KeyFlags::ACCESS)],
         args: &[Arg::key("key")],
-        history: &[("7.0.0", "Added the `entries-read` and `lag` fields")],
+        history: &[("7.0.0", "Shows `entries-read` and `lag`.")],
         ..Spec::EMPTY
     },
     run: groups,
@@ -185,10 +185,10 @@ const STREAM: Command = Command {
                 .optional(),
         ],
         history: &[
-            ("6.0.0", "Added the `FULL` modifier."),
+            ("6.0.0", "Accepts the option `FULL`."),
             (
                 "7.0.0",
-                "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag` fields",
+                "Shows `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, `entries-read` and `lag`.",
             ),
         ],
         ..Spec::EMPTY

@@ -16,7 +16,7 @@ pub(super) const KILL: Command = Command {
         name: "kill",
         summary: "Closes connections.",
         since: "2.4.0",
-        complexity: "O(N) where N is the number of client connections",
+        complexity: "O(N) in the number of connections.",
         arity: -3,
         flags: ADMIN,
         args: &[Arg::one_of(

@@ -1,7 +1,7 @@
 //! CLIENT REPLY, CAPA, NO-EVICT, NO-TOUCH, DURABILITY: modes of the caller's own commands.
 
 use super::{ADMIN, ROW, on_or_off};
-use brisk_engine::command::{Arg, Spec};
+use brisk_engine::command::{Arg, Origin, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
@@ -53,6 +53,11 @@ pub(super) const CAPA: Command = Command {
         name: "capa",
         summary: "Announces capabilities of the client.",
         since: "8.0.0",
+        origin: Origin::Valkey,
+        details: "\
+`redirect` is the only capability that has an effect. Without cluster mode, a replica then redirects commands with keys
+to its primary: it replies with the error `REDIRECT host:port`. After READONLY, it serves reads itself. Unknown
+capabilities are ignored.",
         complexity: "O(1)",
         arity: -3,
         args: &[Arg::string("capability").multiple()],
@@ -96,13 +101,50 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
+const DURABILITY_DETAILS: &str = "\
+A reply of this connection is sent only when the changes that it shows have reached the requested level. These changes
+include those of other clients that the reply shows. The setting applies to all later commands of the connection, until
+the next CLIENT DURABILITY or RESET.
+
+| level | a reply is sent when its changes are |
+|---|---|
+| `MEMORY` | in memory |
+| `LOG` | written to the append-only file |
+| `DISK` | synced to the disk |
+| `DEFAULT` | at the level that `appendfsync` sets; the same as no level |
+
+`REPLICAS numreplicas` also waits until that many replicas, at most 16, have acknowledged the changes. `0` waits for
+none, and so does a command without `REPLICAS`. While too few replicas are connected, replies wait. If no reply can be
+sent for `TIMEOUT` milliseconds, the client receives the error `UNBLOCKED` and is disconnected. A `TIMEOUT` of 0, or
+none, waits forever.
+
+A missing reply says nothing about the write: it may be lost or not. Commands about the server, for example INFO and
+CONFIG, do not wait unless an earlier reply of the connection waits.
+
+For example, the following connection receives a reply when its change is on the disk of the primary and one replica
+has acknowledged it:
+
+```text
+127.0.0.1:6379> CLIENT DURABILITY DISK REPLICAS 1 TIMEOUT 5000
+OK
+127.0.0.1:6379> SET order:1 paid
+OK
+```
+
+The command fails in these cases:
+
+- `LOG` or `DISK` is requested, and `appendonly` is not `yes`.
+- `REPLICAS` is requested from a replica, or while a dataset is loaded.";
+
 /// A Brisk command: requests durability `memory`, `log`, `disk`, or `default` for the configured
 /// level; also the number of replicas that must have a change.
 pub(super) const DURABILITY: Command = Command {
     spec: Spec {
         name: "durability",
         summary: "Sets the durability that writes need before the connection receives their replies.",
-        since: "7.2.0",
+        since: "0.1.0",
+        origin: Origin::Brisk,
+        details: DURABILITY_DETAILS,
         arity: -3,
         args: &[
             Arg::one_of(

@@ -63,7 +63,7 @@ pub(super) const UNPAUSE: Command = Command {
         name: "unpause",
         summary: "Ends a pause and resumes paused commands.",
         since: "6.2.0",
-        complexity: "O(N) Where N is the number of paused clients",
+        complexity: "O(N) in the number of paused clients.",
         arity: 2,
         flags: ADMIN,
         ..ROW
@@ -83,7 +83,7 @@ pub(super) const UNBLOCK: Command = Command {
         name: "unblock",
         summary: "Unblocks a client that is blocked in a command.",
         since: "5.0.0",
-        complexity: "O(log N) where N is the number of client connections",
+        complexity: "O(log N) in the number of connections.",
         arity: -3,
         flags: ADMIN,
         args: &[

@@ -13,7 +13,7 @@ pub(super) const TRACKING: Command = Command {
         name: "tracking",
         summary: "Enables or disables invalidation messages for keys that the connection has read.",
         since: "6.0.0",
-        complexity: "O(1). Some options may introduce additional complexity.",
+        complexity: "O(1), and O(N) in the number of prefixes.",
         arity: -3,
         args: &[
             Arg::one_of("status", &[Arg::token("on", "ON"), Arg::token("off", "OFF")]),

@@ -9,7 +9,7 @@ pub(super) const LOG: Command = Command {
     spec: Spec {
         name: "log",
         summary: "Shows or deletes the log of denied commands and failed authentications.",
-        complexity: "O(N) with N being the number of entries shown.",
+        complexity: "O(N) in the number of entries returned.",
         arity: -2,
         flags: ADMIN,
         args: &[Arg::one_of("operation", &[Arg::integer("count"), Arg::token("reset", "RESET")])

@@ -11,7 +11,7 @@ pub(super) const CAT: Command = Command {
     spec: Spec {
         name: "cat",
         summary: "Lists the command categories, or the commands of one category.",
-        complexity: "O(1) since the categories and commands are a fixed set.",
+        complexity: "O(1), because categories and commands are fixed.",
         arity: -2,
         args: &[Arg::string("categoryname").optional()],
         ..ROW

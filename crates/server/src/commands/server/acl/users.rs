@@ -15,7 +15,7 @@ pub(super) const SETUSER: Command = Command {
     spec: Spec {
         name: "setuser",
         summary: "Creates a user, or changes its permissions.",
-        complexity: "O(N). Where N is the number of rules provided.",
+        complexity: "O(N) in the number of rules.",
         arity: -3,
         flags: ADMIN,
         args: &[Arg::string("username"), Arg::string("rule").optional().multiple()],
@@ -69,7 +69,7 @@ pub(super) const DELUSER: Command = Command {
     spec: Spec {
         name: "deluser",
         summary: "Removes users and closes their connections.",
-        complexity: "O(1) amortized time considering the typical user.",
+        complexity: "O(1) for a user with few rules.",
         arity: -3,
         flags: ADMIN,
         args: &[Arg::string("username").multiple()],
@@ -100,8 +100,7 @@ pub(super) const GETUSER: Command = Command {
     spec: Spec {
         name: "getuser",
         summary: "Shows the settings and permissions of a user.",
-        complexity: "O(N). Where N is the number of password, command and pattern rules that the \
-                     user has.",
+        complexity: "O(N) in the number of the user's rules.",
         arity: 3,
         flags: ADMIN,
         args: &[Arg::string("username")],
@@ -159,7 +158,7 @@ pub(super) const LIST: Command = Command {
     spec: Spec {
         name: "list",
         summary: "Shows all users in the format of an aclfile.",
-        complexity: "O(N). Where N is the number of configured users.",
+        complexity: "O(N) in the number of users.",
         arity: 2,
         flags: ADMIN,
         ..ROW
@@ -181,7 +180,7 @@ pub(super) const USERS: Command = Command {
     spec: Spec {
         name: "users",
         summary: "Lists the names of all users.",
-        complexity: "O(N). Where N is the number of configured users.",
+        complexity: "O(N) in the number of users.",
         arity: 2,
         flags: ADMIN,
         ..ROW
@@ -203,7 +202,7 @@ pub(super) const LOAD: Command = Command {
     spec: Spec {
         name: "load",
         summary: "Reloads all users from the aclfile.",
-        complexity: "O(N). Where N is the number of configured users.",
+        complexity: "O(N) in the number of users.",
         arity: 2,
         flags: ADMIN,
         scope: Scope::Quiescent,
@@ -235,7 +234,7 @@ pub(super) const SAVE: Command = Command {
     spec: Spec {
         name: "save",
         summary: "Saves all users in the aclfile.",
-        complexity: "O(N). Where N is the number of configured users.",
+        complexity: "O(N) in the number of users.",
         arity: 2,
         flags: ADMIN,
         ..ROW
