@@ -5,12 +5,13 @@
 //! would be noticed.
 
 use super::writer::pass;
+use brisk_structures::poison::EvenPoisoned as _;
 use brisk_testkit::Conn;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::wait::holds_within;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -88,7 +89,7 @@ impl Clients {
     /// The acknowledged increments of all shards, and those that later terms did not have.
     pub(super) fn counts(&self) -> (u64, u64) {
         let counts = self.shards.iter().map(|shard| {
-            let history = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let history = shard.lock().even_poisoned();
             (history.writes, history.lost)
         });
         counts.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
@@ -98,9 +99,7 @@ impl Clients {
     /// takes longer than `limit`.
     pub(super) fn all_progress(&self, limit: Duration) -> bool {
         let writes = || -> Vec<u64> {
-            let lock = |shard: &Arc<Mutex<ShardHistory>>| {
-                shard.lock().unwrap_or_else(PoisonError::into_inner).writes
-            };
+            let lock = |shard: &Arc<Mutex<ShardHistory>>| shard.lock().even_poisoned().writes;
             self.shards.iter().map(lock).collect()
         };
         let before = writes();
@@ -114,7 +113,7 @@ impl Clients {
     /// What must not happen and did, since the last call.
     pub(super) fn take_violations(&self) -> Vec<String> {
         let take = |shard: &Arc<Mutex<ShardHistory>>| {
-            std::mem::take(&mut shard.lock().unwrap_or_else(PoisonError::into_inner).violations)
+            std::mem::take(&mut shard.lock().even_poisoned().violations)
         };
         self.shards.iter().flat_map(take).collect()
     }
@@ -135,7 +134,7 @@ impl Drop for Clients {
 }
 
 fn write(history: &Mutex<ShardHistory>, ends: &AtomicBool, key: &str, node: usize, address: &str) {
-    let lock = || history.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || history.lock().even_poisoned();
     let mut conn = None;
     while !ends.load(Ordering::SeqCst) {
         pass(PAUSE);

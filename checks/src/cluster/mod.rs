@@ -1,8 +1,8 @@
 //! `cargo xtask cluster`: real nodes on this machine, and how they take failures and changes.
 //!
 //! [`failover`] kills primaries under load, [`nemesis`] causes all kinds of faults, and [`formation`] starts clusters
-//! and changes their topology. A slow machine fails none of them: times are printed, and only wrong states are failures.
-//! The cost of cluster mode per command is `bench routing`.
+//! and changes their topology. A slow machine fails none of them: times are printed, and only wrong states are
+//! failures. The cost of cluster mode per command is `bench routing`.
 
 mod failover;
 mod formation;
