@@ -243,6 +243,9 @@ const DEBUG: Command = Command {
         group: Group::Server,
         summary: "Commands for tests of the server.",
         since: "1.0.0",
+        details: "\
+DEBUG HELP lists the subcommands. The command is rejected unless
+[`enable-debug-command`](../configuration.md#enable-debug-command) allows it.",
         complexity: "Depends on subcommand.",
         arity: -2,
         flags: Flags::ADMIN
