@@ -279,3 +279,37 @@ fn a_replica_whose_next_copy_has_not_arrived_is_promoted_by_force() {
     wait_for_info(&mut replica_conn, "cluster_state", "ok");
     assert_eq!(replica_conn.cmd("GET a").text(), "v");
 }
+
+/// The replica must not copy the empty dataset before it is promoted.
+#[test]
+fn a_primary_that_restarts_without_its_data_does_not_empty_its_replica() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let coordinator = BriskCluster::coordinator_of(&etcd);
+    let settings = [("cluster-coordinator", &*coordinator), ("cluster-node-timeout", "4000")];
+    let mut cluster = BriskCluster::start_with(1, 1, &settings);
+    let primary = cluster.owner("a");
+    let replica = 1 - primary;
+    assert_eq!(cluster.connect(primary).cmd("SET a v").text(), "OK");
+    let mut conn = cluster.connect(replica);
+    conn.cmd("READONLY");
+    wait_until("the replica to have the key", || conn.cmd("GET a").text() == "v");
+    let dump = cluster.node(primary).dir().join("dump.rdb");
+    cluster.kill(primary);
+    assert!(!dump.exists(), "the primary has saved its data");
+    // Before its lease has ended.
+    cluster.restart(primary);
+    // External replicas are rejected, too.
+    let mut restarted = cluster.connect(primary);
+    wait_until("the restarted primary to be a replica", || {
+        let reply = restarted.cmd("SYNC").to_string();
+        assert!(reply.contains("NOMASTERLINK"), "{reply}");
+        restarted.info("role") == "slave"
+    });
+    assert_eq!(conn.info("role"), "master");
+    assert_eq!(conn.cmd("GET a").text(), "v");
+    let why = "is not the one of the topology";
+    wait_until("the rejection to be logged", || cluster.node(replica).log().contains(why));
+    wait_until("the former primary to copy the data", || {
+        restarted.cmd("DBSIZE").to_string() == "(integer) 1"
+    });
+}

@@ -3,9 +3,10 @@
 use crate::options::Options;
 use anyhow::{Context, Result, bail, ensure};
 use brisk_testkit::etcd::{Etcd, EtcdLaunch};
+use brisk_testkit::reply::Reply;
 use brisk_testkit::server::Server;
 use brisk_testkit::wait::holds_within;
-use brisk_testkit::{BriskCluster, Cluster};
+use brisk_testkit::{BriskCluster, Cluster, Conn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -141,12 +142,17 @@ impl Nodes {
         }
     }
 
+    /// The reply of a node. `None` if the connection ends, as it does when the node's lease ends.
+    fn reply(&self, at: usize, line: &str) -> Option<Reply> {
+        Conn::try_tcp(&self.node(at).address()).ok()?.try_cmd(line).ok()
+    }
+
     /// The position of the node that serves a key.
     pub(super) fn owner(&self, key: &str) -> Result<usize> {
         let mut owner = None;
         let type_of = format!("TYPE {key}");
         holds_within(SETTLED_WITHIN, || {
-            let serves = |at: &usize| !self.node(*at).connect().cmd(&type_of).is_error();
+            let serves = |at: &usize| self.reply(*at, &type_of).is_some_and(|one| !one.is_error());
             owner = self.running().into_iter().find(serves);
             owner.is_some()
         });
@@ -164,10 +170,12 @@ impl Nodes {
         let mut replica = None;
         holds_within(SETTLED_WITHIN, || {
             let follows = |at: &usize| {
-                let mut conn = self.node(*at).connect();
-                conn.info("role") == "slave"
-                    && conn.info("master_port") == port
-                    && conn.info("master_link_status") == "up"
+                let info = self.reply(*at, "INFO replication").map(|info| info.text());
+                let has =
+                    |line: &str| info.iter().flat_map(|info| info.lines()).any(|one| one == line);
+                has("role:slave")
+                    && has(&format!("master_port:{port}"))
+                    && has("master_link_status:up")
             };
             replica = self.running().into_iter().find(follows);
             replica.is_some()
@@ -206,7 +214,10 @@ impl Nodes {
     }
 
     fn primaries(&self) -> usize {
-        let is_primary = |at: &usize| self.node(*at).info("role") == "master";
+        let is_primary = |at: &usize| {
+            let info = self.reply(*at, "INFO replication");
+            info.is_some_and(|info| info.text().contains("role:master"))
+        };
         self.running().iter().filter(|at| is_primary(at)).count()
     }
 

@@ -2,11 +2,14 @@
 
 use super::UpstreamThread;
 use super::wire::{RECEIVED_MAX, Wire};
+use crate::cluster::InForce;
+use crate::cluster::peers::PRIMARY_OPTION;
 use crate::core::shared::Shared;
 use crate::replication::comparison::marker::CAPABILITY;
 use crate::replication::environment::Moment;
 use crate::replication::history::{Offset, is_id};
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
+use brisk_cluster::document::Shard;
 use brisk_cluster::map::client_port;
 use brisk_config::Config;
 use brisk_engine::PrimaryWords;
@@ -196,6 +199,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
     // The primary finds the acknowledgements of a member of its shard by the member's address.
     let cluster = reader.shared.cluster.state().map(|state| state.in_force());
+    let run = cluster.as_ref().map(|in_force| primary_run(in_force)).transpose()?;
     let member = cluster.as_ref().map(|in_force| &in_force.own.member);
     let port = match member.filter(|_| settings.replica_announce_port == 0) {
         Some(member) => i64::from(client_port(member, config.tls.replication)),
@@ -212,6 +216,9 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     requests.push(vec![b"REPLCONF", b"listening-port", port.as_bytes()]);
     if !announced.is_empty() {
         requests.push(vec![b"REPLCONF", b"ip-address", announced]);
+    }
+    if let Some(run) = &run {
+        requests.push(vec![b"REPLCONF", PRIMARY_OPTION.as_bytes(), run.as_bytes()]);
     }
     // A primary ignores capabilities that it does not know.
     let own = CAPABILITY.as_bytes();
@@ -242,6 +249,10 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         if words[0] == b"AUTH" && denies(b"-") {
             return Err(refused(&format!("Unable to AUTH to {}", primary.upper), &reply));
         }
+        if words[1] == PRIMARY_OPTION.as_bytes() && !denies(b"+") {
+            let what = format!("{} is not the one of the topology", primary.title);
+            return Err(refused(&what, &reply));
+        }
         // Older servers reject options that they do not know. That is harmless.
         if denies(b"-NOAUTH") || denies(b"-NOPERM") {
             let what = format!("{} rejected REPLCONF", primary.title);
@@ -250,6 +261,13 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     }
     reader.upstream.set_compares(reader.generation, compares);
     Ok(())
+}
+
+/// The run of the primary that a node of a cluster follows.
+fn primary_run(in_force: &InForce) -> Result<String, Failure> {
+    let shard = in_force.topology.as_deref().and_then(|all| all.shard_of(in_force.own.id));
+    let run = shard.and_then(Shard::primary_run).map(|run| run.to_string());
+    run.ok_or_else(|| Failure::Refused("The shard of this node has no primary".to_owned()))
 }
 
 /// The port that clients should use for this replica.

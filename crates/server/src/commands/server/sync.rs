@@ -8,7 +8,7 @@ use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
-use brisk_node::cluster::peers::PEER_OPTION;
+use brisk_node::cluster::peers::{PEER_OPTION, PRIMARY_OPTION};
 use brisk_node::cluster::{HandoverRequest, LOOK_VALUE, SWITCH_OPTION, SwitchRequest};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
@@ -24,6 +24,7 @@ use std::sync::atomic::Ordering;
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 const NO_PRIMARY: &str = "NOMASTERLINK Can't SYNC while not connected with my master";
+const RESTARTED: &str = "NOMASTERLINK Can't SYNC before this restarted primary has a new term";
 const FAILS_OVER: &str = "NOMASTERLINK Can't SYNC while failing over";
 
 /// The longest address that a replica may announce.
@@ -99,6 +100,15 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Checks that this process is the run that a replica expects.
+fn expect_run(call: &Call<'_>, expected: &[u8]) -> Result<()> {
+    let run = call.core.shared.cluster.state().map(|state| state.run().to_string());
+    match run {
+        Some(run) if run.as_bytes() == expected => Ok(()),
+        run => Err(CommandError::text(format!("ERR This node is {}", run.unwrap_or_default()))),
+    }
+}
+
 /// True if a replica knows no history.
 fn requests_all(id: &[u8]) -> bool {
     id.first() == Some(&b'?')
@@ -168,6 +178,11 @@ fn must_reply(call: &Call<'_>) -> Result<bool> {
     let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
     if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text(FAILS_OVER));
+    }
+    // Its dataset is empty or old, and a replica may have all of it.
+    let state = shared.cluster.state();
+    if state.is_some_and(|state| state.in_force().map.role() == MapRole::RestartedPrimary) {
+        return Err(CommandError::text(RESTARTED));
     }
     if shared.conditions.is_replica() && !shared.replication.upstream.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
@@ -267,6 +282,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         } else if is(PEER_OPTION) && call.core.cluster.is_on() {
             args.integer()?;
             call.session.record.set(flag::CLUSTER_PEER, true);
+        } else if is(PRIMARY_OPTION) && call.core.cluster.is_on() {
+            expect_run(call, args.bytes()?)?;
         } else if is(SWITCH_OPTION) && call.core.cluster.is_on() {
             request_switch(call, args.bytes()?)?;
         } else if is("brisk-status") {
