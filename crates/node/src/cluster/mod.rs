@@ -123,6 +123,10 @@ impl CoordinatorState {
     }
 }
 
+/// The option of REPLCONF with which a replica names the run of the primary that its topology has. Another process at
+/// the address rejects it: the replica would copy a dataset that is not its shard's, or an empty one.
+pub const PRIMARY_OPTION: &str = "brisk-primary";
+
 /// The version of the topology that this node acts by.
 #[derive(Debug)]
 pub struct InForce {

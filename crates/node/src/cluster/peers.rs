@@ -34,10 +34,6 @@ const WRITE_BYTES_MAX: usize = 1 << 20;
 /// The option of REPLCONF with which a node introduces a connection: its PUBLISH and SPUBLISH are not forwarded.
 pub const PEER_OPTION: &str = "brisk-peer";
 
-/// The option of REPLCONF with which a replica names the run of the primary that its topology has. Another process at
-/// the address rejects it: the replica would copy a dataset that is not its shard's, or an empty one.
-pub const PRIMARY_OPTION: &str = "brisk-primary";
-
 /// Starts the thread that distributes messages.
 ///
 /// # Errors

@@ -2,8 +2,7 @@
 
 use super::UpstreamThread;
 use super::wire::{RECEIVED_MAX, Wire};
-use crate::cluster::InForce;
-use crate::cluster::peers::PRIMARY_OPTION;
+use crate::cluster::{InForce, PRIMARY_OPTION};
 use crate::core::shared::Shared;
 use crate::replication::comparison::marker::CAPABILITY;
 use crate::replication::environment::Moment;

@@ -8,8 +8,10 @@ use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
-use brisk_node::cluster::peers::{PEER_OPTION, PRIMARY_OPTION};
-use brisk_node::cluster::{HandoverRequest, LOOK_VALUE, SWITCH_OPTION, SwitchRequest};
+use brisk_node::cluster::peers::PEER_OPTION;
+use brisk_node::cluster::{
+    HandoverRequest, LOOK_VALUE, PRIMARY_OPTION, SWITCH_OPTION, SwitchRequest,
+};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
