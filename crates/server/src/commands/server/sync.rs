@@ -102,6 +102,26 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Notes the acknowledgement of a replica.
+fn acknowledge(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<()> {
+    let offset = parse_i64(args.bytes()?);
+    // The offset up to which its own append-only file is durable.
+    let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
+    if let Some(offset) = offset.filter(|_| is_follower(call)) {
+        let now = call.now().0;
+        let (shared, id) = (call.core.shared, call.core.id);
+        let offset = u64::try_from(offset).unwrap_or(0);
+        let durable = durable.and_then(|place| u64::try_from(place).ok());
+        let client = &call.session.record;
+        let place = shared.replication.history.place(offset);
+        shared.replication.acknowledge(client, (offset, place), durable, now);
+        // Its previous acknowledgement may have been too old.
+        shared.update_few_replicas(&call.core.config.replication);
+        shared.persistence.aof.wake_waiting(shared, Some(id));
+    }
+    Ok(())
+}
+
 /// Checks that this process is the run that a replica expects.
 fn expect_run(call: &Call<'_>, expected: &[u8]) -> Result<()> {
     let run = call.core.shared.cluster.state().map(|state| state.run().to_string());
@@ -254,21 +274,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 sends_capability = true;
             }
         } else if is("ack") {
-            let offset = parse_i64(args.bytes()?);
-            // The offset up to which its own append-only file is durable.
-            let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
-            if let Some(offset) = offset.filter(|_| is_follower(call)) {
-                let now = call.now().0;
-                let (shared, id) = (call.core.shared, call.core.id);
-                let offset = u64::try_from(offset).unwrap_or(0);
-                let durable = durable.and_then(|place| u64::try_from(place).ok());
-                let client = &call.session.record;
-                let place = shared.replication.history.place(offset);
-                shared.replication.acknowledge(client, (offset, place), durable, now);
-                // Its previous acknowledgement may have been too old.
-                shared.update_few_replicas(&call.core.config.replication);
-                shared.persistence.aof.wake_waiting(shared, Some(id));
-            }
+            acknowledge(call, args)?;
             return Ok(Outcome::Replied);
         } else if is(report::OPTION) && is_follower(call) {
             compare::replica::receive_report(call.core, call.session, args.bytes()?);
