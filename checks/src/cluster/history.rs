@@ -43,19 +43,17 @@ impl ShardHistory {
     /// Notes an acknowledged increment; `before` is the last one that was known when it was sent.
     fn note(&mut self, before: Option<Acknowledged>, new: Acknowledged) {
         self.writes += 1;
-        let violates = before.is_some_and(|before| {
-            let is_later = new.term > before.term;
+        let follows = before.is_none_or(|before| {
             let continues = (new.term, new.node) == (before.term, before.node);
-            !is_later && !(continues && new.value > before.value)
+            new.term > before.term || (continues && new.value > before.value)
         });
-        if violates {
+        if !follows {
             self.violations.push(format!("{new:?} was sent after {before:?} was acknowledged"));
         }
-        let Some(last) = self.last else { return self.last = Some(new) };
-        if new.term > last.term {
+        if let Some(last) = self.last.filter(|last| new.term > last.term) {
             self.lost += u64::try_from(last.value - new.value + 1).unwrap_or_default();
         }
-        if (new.term, new.value) > (last.term, last.value) {
+        if self.last.is_none_or(|last| (new.term, new.value) > (last.term, last.value)) {
             self.last = Some(new);
         }
     }
