@@ -69,8 +69,8 @@ pub(super) fn drawing(plot: &Plot, frame: &Frame, places: &Places) -> String {
         );
     }
     let mut free_from = f64::MIN;
-    for (place, label) in places {
-        let x = frame.at_x(*place);
+    let marks = places.iter().map(|(place, label)| (frame.at_x(*place), label));
+    for (x, label) in marks.filter(|(x, _)| x.is_finite()) {
         svg += &format!(
             "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
             HEIGHT - BOTTOM,

@@ -541,7 +541,7 @@ mod tests {
             ("--client library -c 1025", "at most 1024 connections"),
             ("--pin a/b", "not a list of CPUs"),
             ("compare :1", "at least two servers"),
-            ("get --public", "--public is only for compare"),
+            ("-t get --public", "--public is only for compare"),
             ("plot", "plot needs two files"),
             ("plot a.json", "plot needs two files"),
             ("plot a.json b.svg c", "plot needs two files"),
