@@ -90,13 +90,13 @@ mod tests {
     fn a_command_line_has_no_directories_addresses_and_passwords() {
         let servers = words(&[
             "redis=/usr/bin/redis-server --port {port} --save '' --requirepass secret",
-            "target/debug/brisk-server --port {port} --dir /home/ann/data",
+            "target/debug/brisk-server --port {port} --dir /srv/ann/data",
             "other=db.example:7000",
             "db.example:7001",
         ]);
         let mut arguments = servers.clone();
         arguments.extend(words(&["-a", "secret", "-t", "get", "--pin", "1/0"]));
-        arguments.extend(words(&["--save", "docs/x.json", "--html", "/home/ann/x.html"]));
+        arguments.extend(words(&["--save", "docs/x.json", "--html", "/srv/ann/x.html"]));
         assert_eq!(
             command_line(&arguments, &servers),
             "brisk-benchmark compare \"redis=redis-server --port {port} --save '' --requirepass ...\" \
