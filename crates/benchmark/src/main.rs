@@ -10,10 +10,10 @@ use brisk_benchmark::engine::Progress;
 use brisk_benchmark::engine::plan::{Pace, Plan, Target};
 use brisk_benchmark::experiments::finding::Finding;
 use brisk_benchmark::experiments::{self, EXPERIMENTS};
-use brisk_benchmark::html::Report;
+use brisk_benchmark::html::{Report, svg};
 use brisk_benchmark::options::experiments::ExperimentOptions;
 use brisk_benchmark::options::help::HELP;
-use brisk_benchmark::options::{Format, Options, Request, parse};
+use brisk_benchmark::options::{Format, Options, PlotFiles, Request, parse};
 use brisk_benchmark::report::{self, HostConfiguration};
 use brisk_benchmark::{RunError, Subject, Watch, compare, run};
 use onlooker::{Onlooked, Onlooker};
@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Ok(Request::Compare(options)) => side_by_side(&options),
         Ok(Request::Experiments(options)) => experiment(&options),
         Ok(Request::DelayProxy(plan)) => delay(plan),
+        Ok(Request::Plot(files)) => plot(&files),
         Err(error) => Err(format!("{error}\n`brisk-benchmark --help` lists all options.")),
     };
     match done {
@@ -281,6 +282,14 @@ fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), St
         }
     }
     Ok(())
+}
+
+/// Draws the results of a comparison.
+fn plot(files: &PlotFiles) -> Result<(), String> {
+    let comparison = compare::render::load(&files.results)?;
+    let svg = svg::cpu_over_depth(&comparison)
+        .map_err(|error| format!("{}: {error}", files.results.display()))?;
+    fs::write(&files.svg, svg).map_err(|error| format!("{}: {error}", files.svg.display()))
 }
 
 /// Serves until it is stopped.

@@ -3,7 +3,7 @@
 
 use crate::clock::process_cpu_ns;
 use crate::resources::{TICK_NS, Usage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const JUDGED_FROM: Duration = Duration::from_secs(1);
 
 /// How much of the machine went elsewhere during a measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// Part of all CPU time that the hypervisor gave to others: 0 to 1.
     pub steal: f64,

@@ -5,7 +5,7 @@ use crate::engine::Share;
 use crate::engine::plan::{Pace, Plan, Target};
 use crate::error::RunError;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The maximum recorded latency, in ns: one hour.
@@ -310,7 +310,7 @@ pub struct Summary {
 }
 
 /// Percentiles of a histogram, in ms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "percentiles are named after themselves")]
 pub struct Latency {
     pub avg: f64,

@@ -5,5 +5,6 @@ mod delay;
 mod experiments;
 mod latency;
 mod library;
+mod plot;
 mod tls;
 mod tool;

@@ -3,15 +3,19 @@
 use super::statistics::{Ratio, median, ratio};
 use crate::noise::Noise;
 use crate::outcome::Latency;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A comparison of servers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// CPUs, memory, kernel.
     pub machine: String,
     /// Name and version of the generator.
     pub generator: String,
+    /// The UTC date on which it began, for example 2026-01-31.
+    pub date: String,
+    /// The command line, without passwords, addresses and directories.
+    pub command: String,
     /// The servers, in the order in which they were named.
     pub servers: Vec<ServerInfo>,
     /// Index of the server that others are compared with.
@@ -25,7 +29,7 @@ pub struct Comparison {
 }
 
 /// One of the servers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// What reports call it.
     pub name: String,
@@ -38,7 +42,7 @@ pub struct ServerInfo {
 }
 
 /// What all cases had in common.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Rounds per case.
     pub rounds: usize,
@@ -69,7 +73,7 @@ pub struct Conditions {
 }
 
 /// One case: a workload at a pipeline depth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     /// The title of the workload.
     pub title: String,
@@ -77,17 +81,18 @@ pub struct CaseResult {
     pub pipeline: usize,
     /// Medians and ratios.
     pub rows: Vec<Row>,
-    /// The samples behind these rows: by server, then by round.
+    /// The samples from which these rows were computed: by server, then by round. Empty with `--public`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Vec<Sample>>,
 }
 
 /// A figure of all servers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Which figure.
     pub metric: Metric,
     /// Its unit.
-    pub unit: &'static str,
+    pub unit: String,
     /// Medians over the rounds, by server.
     pub medians: Vec<Option<f64>>,
     /// The ratio to the baseline, by server; none for the baseline itself.
@@ -95,7 +100,7 @@ pub struct Row {
 }
 
 /// One round of one server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The number of replies.
     pub operations: u64,
@@ -135,7 +140,7 @@ pub struct ServerUse {
 }
 
 /// A figure that servers are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "`what` says what each is")]
 pub enum Metric {
@@ -256,7 +261,7 @@ impl CaseResult {
                 .enumerate()
                 .map(|(i, values)| if i == baseline { None } else { ratio(values, base) })
                 .collect();
-            rows.push(Row { metric, unit: metric.what().1, medians, ratios });
+            rows.push(Row { metric, unit: metric.what().1.to_owned(), medians, ratios });
         }
         CaseResult { title, pipeline, rows, samples }
     }

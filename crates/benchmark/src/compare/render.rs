@@ -3,6 +3,7 @@
 use super::comparison::{Comparison, Row};
 use super::statistics::Ratio;
 use crate::options::Format;
+use serde_json::Value;
 use std::path::Path;
 
 /// The comparison in this format, with a line end.
@@ -37,6 +38,17 @@ pub fn format_of(path: &Path) -> Result<Format, String> {
 pub fn save(comparison: &Comparison, path: &Path) -> Result<(), String> {
     std::fs::write(path, render(comparison, format_of(path)?))
         .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Reads a comparison that was written as JSON.
+///
+/// # Errors
+/// The file cannot be read, or it is no comparison.
+pub fn load(path: &Path) -> Result<Comparison, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{}: not the JSON of a comparison: {error}", path.display()))
 }
 
 fn conditions(comparison: &Comparison) -> String {
@@ -172,7 +184,7 @@ fn csv(comparison: &Comparison) -> String {
                     case.pipeline.to_string(),
                     quoted(&server.name),
                     quoted(row.metric.what().0),
-                    quoted(row.unit),
+                    quoted(&row.unit),
                     number(row.medians[i]),
                     number(ratio.map(|ratio| ratio.value)),
                     number(ratio.and_then(|ratio| ratio.low)),
@@ -192,7 +204,36 @@ fn quoted(text: &str) -> String {
 
 fn json(comparison: &Comparison) -> String {
     // Strings, numbers and lists only, so it cannot fail.
-    serde_json::to_string_pretty(comparison).unwrap_or_default() + "\n"
+    let value = serde_json::to_value(comparison).unwrap_or_default();
+    let mut text = String::new();
+    append_lines(&mut text, &value, 0);
+    text + "\n"
+}
+
+/// Appends a value. Lists and objects that fit on a line stay on one line.
+fn append_lines(text: &mut String, value: &Value, indent: usize) {
+    const LINE_WIDTH: usize = 240;
+    let line = value.to_string();
+    let items: Vec<(String, &Value)> = match value {
+        Value::Object(members) => {
+            let named = |(name, item)| (format!("{}: ", Value::from(String::as_str(name))), item);
+            members.iter().map(named).collect()
+        }
+        Value::Array(items) => items.iter().map(|item| (String::new(), item)).collect(),
+        _ => Vec::new(),
+    };
+    if items.is_empty() || indent + line.len() <= LINE_WIDTH {
+        *text += &line;
+        return;
+    }
+    let (open, close) = if value.is_array() { ('[', ']') } else { ('{', '}') };
+    text.push(open);
+    for (i, (name, item)) in items.into_iter().enumerate() {
+        let separator = if i == 0 { "" } else { "," };
+        *text += &format!("{separator}\n{:1$}{name}", "", indent + 2);
+        append_lines(text, item, indent + 2);
+    }
+    *text += &format!("\n{:indent$}{close}", "");
 }
 
 #[cfg(test)]
@@ -215,6 +256,8 @@ mod tests {
         Comparison {
             machine: "a machine".to_owned(),
             generator: "brisk-benchmark".to_owned(),
+            date: "2026-01-31".to_owned(),
+            command: "brisk-benchmark compare".to_owned(),
             servers: vec![server("old"), server("new")],
             baseline: 0,
             conditions: Conditions {
@@ -261,5 +304,14 @@ mod tests {
             serde_json::from_str(&render(&comparison, Format::Json)).unwrap();
         assert_eq!(json["cases"][0]["rows"][0]["ratios"][1]["value"], 2.0);
         assert_eq!(json["cases"][0]["samples"][1][2]["rate"], 1800.0);
+    }
+
+    #[test]
+    fn json_can_be_read_back_and_has_a_line_for_each_row() {
+        let comparison = comparison();
+        let text = render(&comparison, Format::Json);
+        assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), comparison);
+        let rows = text.lines().filter(|line| line.trim_start().starts_with("{\"metric\":"));
+        assert_eq!(rows.count(), comparison.cases[0].rows.len(), "{text}");
     }
 }

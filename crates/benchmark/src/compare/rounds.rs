@@ -1,7 +1,9 @@
 //! The order of the runs, and the measurements during each run.
 
+use super::command::{command_line, public_info};
 use super::comparison::{CaseResult, Comparison, Conditions, Sample, ServerInfo, ServerUse};
 use super::syscalls::SyscallCount;
+use crate::clock::utc_date;
 use crate::engine::{Progress, Unwatched, Watch, run};
 use crate::load::tag::Tag;
 use crate::noise::{Moment, Noise};
@@ -10,6 +12,7 @@ use crate::report;
 use crate::resources::{Usage, machine_line};
 use crate::subject::{Place, Subject, SubjectSpec};
 use brisk_dial::address::Address;
+use std::time::SystemTime;
 
 /// With fewer rounds, there are no intervals.
 const ROUNDS_FOR_INTERVALS: usize = 3;
@@ -39,7 +42,9 @@ pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparis
     let mut comparison = Comparison {
         machine: machine_line(),
         generator: concat!("brisk-benchmark ", env!("CARGO_PKG_VERSION")).to_owned(),
-        servers: specs.iter().zip(&subjects).map(server_info).collect(),
+        date: utc_date(SystemTime::now()),
+        command: command_line(&options.arguments, &options.servers),
+        servers: server_infos(options, &specs, &subjects),
         baseline,
         conditions: conditions(options),
         cases: Vec::new(),
@@ -58,6 +63,9 @@ pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparis
         }
     }
     judge(&mut comparison);
+    if options.public {
+        comparison.cases.iter_mut().for_each(|case| case.samples.clear());
+    }
     Ok(comparison)
 }
 
@@ -88,6 +96,12 @@ fn subject(options: &Options, spec: &SubjectSpec) -> Result<Subject, String> {
             })
         }
     }
+}
+
+fn server_infos(options: &Options, specs: &[SubjectSpec], subjects: &[Subject]) -> Vec<ServerInfo> {
+    let servers = specs.iter().zip(subjects).map(server_info).enumerate();
+    let shown = |(i, info)| if options.public { public_info(i + 1, info) } else { info };
+    servers.map(shown).collect()
 }
 
 fn server_info((spec, subject): (&SubjectSpec, &Subject)) -> ServerInfo {

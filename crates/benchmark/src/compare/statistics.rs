@@ -1,7 +1,7 @@
 //! Medians, ratios of medians, and how sure these are.
 
 use crate::load::random::Random;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The number of times that the rounds are drawn again for an interval.
 const RESAMPLES: usize = 2000;
@@ -9,7 +9,7 @@ const RESAMPLES: usize = 2000;
 const ROUNDS_MIN: usize = 3;
 
 /// A ratio with the interval that holds it in 95 of 100 repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Median over median.
     pub value: f64,

@@ -19,7 +19,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
     let mut text = "<section id=\"comparison\">\n<h2>Side by side</h2>\n".to_owned();
     text += &format!("<p>{}</p>\n", escaped(&conditions(comparison)));
     let mut plots = String::new();
-    plots += &depths(comparison, &names);
+    plots += &depths(comparison);
     for (title, metric) in [("Server CPU", Metric::ServerCpu), ("Server memory", Metric::Rss)] {
         let groups = comparison.cases.iter().filter_map(|case| {
             let row = row_of(case, metric)?;
@@ -59,7 +59,7 @@ fn conditions(comparison: &Comparison) -> String {
     )
 }
 
-fn row_of(case: &CaseResult, metric: Metric) -> Option<&Row> {
+pub(super) fn row_of(case: &CaseResult, metric: Metric) -> Option<&Row> {
     case.rows.iter().find(|row| row.metric == metric)
 }
 
@@ -74,36 +74,45 @@ fn lines_of(names: &[String], point: impl Fn(usize) -> Vec<(f64, f64)>) -> Vec<L
 }
 
 /// Throughput against depth, for each workload that was measured at several.
-fn depths(comparison: &Comparison, names: &[String]) -> String {
+fn depths(comparison: &Comparison) -> String {
+    let plots = over_depth(comparison, Metric::Rate, "requests/s").into_iter();
+    let titled = plots.map(|plot| Plot { title: format!("{}: throughput", plot.title), ..plot });
+    titled.map(|plot| lines(&plot)).collect()
+}
+
+/// A plot of a metric against depth for each workload that was measured at several depths, with its title.
+pub(super) fn over_depth(comparison: &Comparison, metric: Metric, unit: &str) -> Vec<Plot> {
+    let names: Vec<String> = comparison.servers.iter().map(|server| server.name.clone()).collect();
     let mut titles: Vec<&str> = Vec::new();
     for case in &comparison.cases {
         if !titles.contains(&case.title.as_str()) {
             titles.push(&case.title);
         }
     }
-    let mut text = String::new();
+    let mut plots = Vec::new();
     for title in titles {
-        let cases: Vec<&CaseResult> =
+        let mut cases: Vec<&CaseResult> =
             comparison.cases.iter().filter(|case| case.title == title).collect();
+        cases.sort_by_key(|case| case.pipeline);
         if cases.len() < 2 {
             continue;
         }
         let point = |server: usize| {
-            let rate = |case: &&CaseResult| {
-                let rate = row_of(case, Metric::Rate)?.medians[server]?;
-                Some((case.pipeline as f64, rate))
+            let median = |case: &&CaseResult| {
+                let median = (*row_of(case, metric)?.medians.get(server)?)?;
+                Some((case.pipeline as f64, median))
             };
-            cases.iter().filter_map(rate).collect()
+            cases.iter().filter_map(median).collect()
         };
-        text += &lines(&Plot {
-            title: format!("{title}: throughput"),
+        plots.push(Plot {
+            title: title.to_owned(),
             x: "pipeline depth".to_owned(),
-            y: "requests/s".to_owned(),
+            y: unit.to_owned(),
             logarithmic: true,
-            lines: lines_of(names, point),
+            lines: lines_of(&names, point),
         });
     }
-    text
+    plots
 }
 
 /// Percentiles of a case; the horizontal axis stretches towards the longest latencies.

@@ -4,13 +4,15 @@
 //! |---|---|
 //! | `comparison` | tables and plots of a comparison |
 //! | `plot`, `bars` | lines and bars as SVG |
-//! | `style.css` | the look, light and dark as the reader's system has it |
+//! | `svg` | a plot as a file of its own, for pages elsewhere |
+//! | `style.css`, `svg.css` | the look, light and dark as the reader's system has it |
 //!
 //! Every figure of the page is one of the [`Report`]'s; all text from outside is escaped.
 
 mod bars;
 mod comparison;
 mod plot;
+pub mod svg;
 
 use crate::compare::{Comparison, ServerInfo};
 use crate::experiments::finding::{Finding, Row, Verdict};
@@ -257,6 +259,16 @@ const fn class(verdict: Verdict) -> &'static str {
         Verdict::Loss => "loss",
         Verdict::Even => "even",
     }
+}
+
+/// A whole number with commas between thousands.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let with_comma = |(i, digit): (usize, char)| {
+        let comma = (i > 0 && (digits.len() - i).is_multiple_of(3)).then_some(',');
+        comma.into_iter().chain([digit])
+    };
+    digits.chars().enumerate().flat_map(with_comma).collect()
 }
 
 /// Text as it may stand between tags and in quoted attributes.

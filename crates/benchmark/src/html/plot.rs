@@ -3,14 +3,19 @@
 use super::escaped;
 use crate::experiments::finding::{Line, Plot};
 use crate::experiments::render::figure;
+use std::ops::RangeInclusive;
 
 pub(super) const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 290.0;
+pub(super) const HEIGHT: f64 = 290.0;
 /// Around the area of the lines: room for the labels.
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
+/// Points do not lie on the frame itself.
+const INSET: f64 = 10.0;
+/// Values that a logarithmic axis can show.
+const LOGARITHMIC: RangeInclusive<f64> = 1e-30..=1e30;
 /// Servers that have a colour of their own; further ones begin again.
 const COLOURS: usize = 5;
 /// More places than this are not labelled one by one.
@@ -28,32 +33,44 @@ pub(super) type Places = Vec<(f64, String)>;
 
 /// A plot of lines; the ticks on the horizontal axis are those of the points.
 pub(super) fn lines(plot: &Plot) -> String {
+    lines_at(plot, &places_of(plot))
+}
+
+/// The places of the points, or round numbers where there are many.
+pub(super) fn places_of(plot: &Plot) -> Places {
     let xs = xs(&plot.lines);
     let places = match xs.as_slice() {
         [first, .., last] if xs.len() > PLACES_MAX => ticks(*first, *last, plot.logarithmic),
         _ => xs,
     };
-    lines_at(plot, &places.into_iter().map(|x| (x, short(x))).collect())
+    places.into_iter().map(|x| (x, short(x))).collect()
 }
 
 /// A plot of lines with these places on the horizontal axis.
 pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
-    let Some(frame) = Frame::around(plot) else { return String::new() };
+    let Some(frame) = Frame::around(&plot.lines, plot.logarithmic) else { return String::new() };
+    let svg = drawing(plot, &frame, places);
+    figure_of(&plot.title, &legend(&plot.lines, &xs(&plot.lines)), HEIGHT, &svg)
+}
+
+/// The grid, the labels of the axes and the lines.
+pub(super) fn drawing(plot: &Plot, frame: &Frame, places: &Places) -> String {
+    let right = frame.width - RIGHT;
     let mut svg = String::new();
     for tick in ticks(frame.y.0, frame.y.1, plot.logarithmic) {
         let y = frame.at_y(tick);
         svg += &format!(
             "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
-            WIDTH - RIGHT,
+            right,
             LEFT - 7.0,
             y + 4.0,
             short(tick)
         );
     }
     let mut free_from = f64::MIN;
-    for (place, label) in places {
-        let x = frame.at_x(*place);
+    let marks = places.iter().map(|(place, label)| (frame.at_x(*place), label));
+    for (x, label) in marks.filter(|(x, _)| x.is_finite()) {
         svg += &format!(
             "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
             HEIGHT - BOTTOM,
@@ -71,7 +88,7 @@ pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
     svg += &format!(
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
          <text x=\"0\" y=\"11\">{}</text>\n",
-        f64::midpoint(LEFT, WIDTH - RIGHT),
+        frame.center(),
         HEIGHT - 6.0,
         escaped(&plot.x),
         escaped(&plot.y)
@@ -80,10 +97,10 @@ pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
     // Computed lines lie below, so that they do not hide what was measured.
     for computed in [true, false] {
         for line in plot.lines.iter().filter(|line| line.computed == computed) {
-            svg += &curve(line, &frame, plot, &xs, places);
+            svg += &curve(line, frame, plot, &xs, places);
         }
     }
-    figure_of(&plot.title, &legend(&plot.lines, &xs), HEIGHT, &svg)
+    svg
 }
 
 pub(super) fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> String {
@@ -164,11 +181,14 @@ fn legend(lines: &[Line], xs: &[f64]) -> String {
     text + "</div>\n"
 }
 
-/// The ranges of both axes.
-struct Frame {
+/// The ranges of both axes, and the room for them.
+pub(super) struct Frame {
     x: (f64, f64),
     y: (f64, f64),
     logarithmic: bool,
+    width: f64,
+    /// Room to the left of the first point.
+    inset: f64,
 }
 
 fn points(lines: &[Line]) -> impl Iterator<Item = (f64, f64)> {
@@ -177,29 +197,40 @@ fn points(lines: &[Line]) -> impl Iterator<Item = (f64, f64)> {
 
 impl Frame {
     /// The smallest that holds all points; none if there is nothing to show.
-    fn around(plot: &Plot) -> Option<Frame> {
+    pub(super) fn around(lines: &[Line], logarithmic: bool) -> Option<Frame> {
         let range = |values: &mut dyn Iterator<Item = f64>| {
-            let wanted = |value: &f64| value.is_finite() && (!plot.logarithmic || *value > 0.0);
+            let wanted =
+                |value: &f64| value.is_finite() && (!logarithmic || LOGARITHMIC.contains(value));
             let start = (f64::INFINITY, f64::NEG_INFINITY);
             let (low, high) = values
                 .filter(wanted)
                 .fold(start, |(low, high), value| (low.min(value), high.max(value)));
             (low <= high).then_some((low, high))
         };
-        let mut x = range(&mut points(&plot.lines).map(|(x, _)| x))?;
-        let mut y = range(&mut points(&plot.lines).map(|(_, y)| y))?;
-        if plot.logarithmic {
+        let mut x = range(&mut points(lines).map(|(x, _)| x))?;
+        let mut y = range(&mut points(lines).map(|(_, y)| y))?;
+        if logarithmic {
             y = (y.0 / 1.15, y.1 * 1.15);
             x = if x.0 < x.1 { x } else { (x.0 / 2.0, x.1 * 2.0) };
         } else {
             y = (y.0.min(0.0), if y.1 > 0.0 { y.1 * 1.05 } else { 1.0 });
             x = if x.0 < x.1 { x } else { (x.0 - 1.0, x.1 + 1.0) };
         }
-        Some(Frame { x, y, logarithmic: plot.logarithmic })
+        Some(Frame { x, y, logarithmic, width: WIDTH, inset: INSET })
     }
 
-    fn holds(&self, x: f64, y: f64) -> bool {
-        x.is_finite() && y.is_finite() && (!self.logarithmic || (x > 0.0 && y > 0.0))
+    /// A logarithmic frame with this width, and with room for labels below and to the left of the points.
+    pub(super) fn with_labels(self, width: f64) -> Frame {
+        const LABEL_PART: f64 = 0.14;
+        const LABEL_WIDTH: f64 = 24.0;
+        let (low, high) = self.y;
+        Frame { y: (low / (high / low).powf(LABEL_PART), high), width, inset: LABEL_WIDTH, ..self }
+    }
+
+    pub(super) fn holds(&self, x: f64, y: f64) -> bool {
+        x.is_finite()
+            && y.is_finite()
+            && (!self.logarithmic || (LOGARITHMIC.contains(&x) && LOGARITHMIC.contains(&y)))
     }
 
     fn part(&self, value: f64, (low, high): (f64, f64)) -> f64 {
@@ -209,13 +240,17 @@ impl Frame {
         }
     }
 
-    fn at_x(&self, x: f64) -> f64 {
-        // Points do not lie on the frame itself.
-        const INSET: f64 = 10.0;
-        LEFT + INSET + self.part(x, self.x) * (WIDTH - LEFT - RIGHT - 2.0 * INSET)
+    /// The middle of the horizontal axis.
+    pub(super) const fn center(&self) -> f64 {
+        f64::midpoint(LEFT, self.width - RIGHT)
     }
 
-    fn at_y(&self, y: f64) -> f64 {
+    pub(super) fn at_x(&self, x: f64) -> f64 {
+        let room = self.width - LEFT - RIGHT - self.inset - INSET;
+        LEFT + self.inset + self.part(x, self.x) * room
+    }
+
+    pub(super) fn at_y(&self, y: f64) -> f64 {
         HEIGHT - BOTTOM - self.part(y, self.y) * (HEIGHT - BOTTOM - TOP)
     }
 }

@@ -1,7 +1,7 @@
 //! The page has the numbers of the data, and nothing from elsewhere.
 
 use super::*;
-use crate::compare::{CaseResult, Conditions, Sample};
+use crate::compare::{CaseResult, Conditions, Sample, ServerUse};
 use crate::experiments::finding::{Better, Line, Plot};
 use crate::experiments::render::figure;
 use crate::outcome::Latency;
@@ -66,6 +66,8 @@ fn comparison() -> Comparison {
     };
     Comparison {
         machine: "machine".to_owned(),
+        date: "2026-01-31".to_owned(),
+        command: "brisk-benchmark compare".to_owned(),
         generator: "generator".to_owned(),
         servers: vec![server("a"), server("b")],
         baseline: 0,
@@ -167,4 +169,71 @@ fn the_report_is_written_as_json_too() {
     assert_eq!(value["experiments"][0]["rows"][0]["values"][1], 50.5);
     assert_eq!(value["experiments"][0]["rows"][0]["article"], 431.0);
     assert_eq!(value["comparison"]["cases"][1]["pipeline"], 16);
+}
+
+/// A comparison at four depths that has CPU times.
+fn comparison_of_cpu() -> Comparison {
+    let sample = |cpu_us| Sample {
+        server: Some(ServerUse { cpu_us, ..ServerUse::default() }),
+        ..Sample::default()
+    };
+    let case = |title: &str, pipeline, [one, other]: [f64; 2]| {
+        CaseResult::new(title.to_owned(), pipeline, vec![vec![sample(one)], vec![sample(other)]], 0)
+    };
+    let cases = vec![
+        case("GET", 1, [6.0, 4.5]),
+        case("GET", 100, [0.8, 0.2]),
+        case("<SET>", 100, [1.0, 0.2]),
+        case("<SET>", 1, [8.0, 5.0]),
+        case("PING", 1, [1.0, 1.0]),
+    ];
+    let mut comparison = Comparison { cases, ..comparison() };
+    comparison.servers[1].version = Some("Brisk & more".to_owned());
+    comparison.conditions.keyspace = Some(1_000_000);
+    comparison
+}
+
+#[test]
+fn a_plot_of_cpu_time_has_a_panel_for_each_test_with_several_depths() {
+    let svg = svg::cpu_over_depth(&comparison_of_cpu()).unwrap();
+    for wanted in
+        [">GET</text>", ">&lt;SET&gt;</text>", ">Brisk &amp; more</text>", " 1,000,000 keys"]
+    {
+        assert!(svg.contains(wanted), "{wanted}: {svg}");
+    }
+    assert!(!svg.contains("PING"), "{svg}");
+    // Two lines in each panel, and a sign of the legend for each server.
+    assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (4, 10));
+    for ratio in ["0.75", "0.25", "0.20", "0.62"] {
+        assert!(svg.contains(&format!(">{ratio}</text>")), "{ratio}: {svg}");
+    }
+    for word in ["<script", "href", "url(", "@import"] {
+        assert!(!svg.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn a_plot_of_cpu_time_needs_two_depths_and_accepts_gaps_in_the_data() {
+    let mut gaps = comparison_of_cpu();
+    for row in gaps.cases.iter_mut().flat_map(|case| &mut case.rows) {
+        row.medians.truncate(1);
+        row.ratios.clear();
+    }
+    gaps.baseline = 7;
+    assert_eq!(svg::cpu_over_depth(&gaps).unwrap().matches("<polyline").count(), 2);
+    // Values that no axis can show are left out.
+    let mut extreme = comparison_of_cpu();
+    extreme.cases[0].pipeline = 0;
+    extreme.cases.extend([1e-320, 1e300].map(|cpu| {
+        let mut case = comparison_of_cpu().cases.swap_remove(0);
+        case.rows.iter_mut().for_each(|row| row.medians[1] = Some(cpu));
+        case
+    }));
+    let drawn = svg::cpu_over_depth(&extreme).unwrap();
+    assert!(!drawn.contains("inf") && !drawn.contains("NaN"), "{drawn}");
+    gaps.servers.clear();
+    assert!(svg::cpu_over_depth(&gaps).is_err());
+    let mut one_depth = comparison_of_cpu();
+    one_depth.cases.retain(|case| case.pipeline == 1);
+    assert!(svg::cpu_over_depth(&one_depth).unwrap_err().contains("two pipeline depths"));
 }

@@ -1,5 +1,6 @@
-//! The command lines of `experiments` and `delay-proxy`.
+//! The command lines of `experiments`, `delay-proxy` and `plot`.
 
+use super::PlotFiles;
 use super::parse::{Arguments, cpus, invalid};
 use crate::delay::DelayPlan;
 use brisk_dial::address::Address;
@@ -110,6 +111,27 @@ pub(super) fn parse_delay_proxy(
     match (listen, to, delay) {
         (Some(listen), Some(to), Some(delay)) => Ok(Some(DelayPlan { listen, to, delay, jitter })),
         _ => Err("delay-proxy needs --listen, --to and --delay".to_owned()),
+    }
+}
+
+/// Reads what follows `plot`; none if it requests help.
+///
+/// # Errors
+/// What is wrong, in a sentence.
+pub(super) fn parse_plot(
+    words: &mut dyn Iterator<Item = String>,
+) -> Result<Option<PlotFiles>, String> {
+    let mut files = Vec::new();
+    for word in words {
+        match word.as_str() {
+            "--help" => return Ok(None),
+            option if option.starts_with('-') => return Err(invalid(option)),
+            _ => files.push(word),
+        }
+    }
+    match <[String; 2]>::try_from(files) {
+        Ok([results, svg]) => Ok(Some(PlotFiles { results: results.into(), svg: svg.into() })),
+        Err(_) => Err("plot needs two files: the JSON of a comparison, and the SVG".to_owned()),
     }
 }
 

@@ -5,6 +5,7 @@ pub const HELP: &str = "\
 Usage: brisk-benchmark [OPTIONS] [COMMAND ARGS...]
        brisk-benchmark compare SERVER SERVER... [OPTIONS]
        brisk-benchmark experiments [NAME...] [OPTIONS]
+       brisk-benchmark plot RESULTS.json PLOT.svg
        brisk-benchmark delay-proxy --listen ADDRESS --to ADDRESS --delay MS [--jitter MS]
 
 Load generator for servers with the Redis protocol. Options of redis-benchmark have the same meaning.
@@ -85,7 +86,11 @@ Comparison. A SERVER is an address (host:port, or a path), or a command that sta
  --format <f>       table (default), markdown, csv or json
  --save <file>      Also write a .md, .csv or .json file; may be repeated
  --html <file>      Also write a page with plots, which needs no network
+ --public           Leave directories, addresses and single rounds out of all results
  --syscalls         Count system calls with perf, in separate rounds
+
+plot draws the JSON of a comparison (--save) as an SVG file: CPU time of the servers per request over the
+pipeline depth, with a panel per test and the ratio of two servers. The comparison needs two or more depths.
 
 Experiments: measurements from articles about Redis, with the numbers of the articles. s1 s2 i1 (many
 connections), p2 p3 p4 p5 (pipelines), unfinished (incomplete large requests), unread (clients that do

@@ -2,7 +2,7 @@
 //!
 //! Options come first; the first word that is none begins a command of the user's, and everything
 //! after belongs to it. With `compare` in front, words that are no options are servers.
-//! `experiments` and `delay-proxy` have options of their own.
+//! `experiments`, `delay-proxy` and `plot` have command lines of their own.
 
 mod build;
 pub mod experiments;
@@ -36,6 +36,17 @@ pub enum Request {
     Experiments(Box<ExperimentOptions>),
     /// Delay what goes through.
     DelayProxy(DelayPlan),
+    /// Draw the results of a comparison.
+    Plot(PlotFiles),
+}
+
+/// The files of `plot`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlotFiles {
+    /// The JSON of a comparison.
+    pub results: PathBuf,
+    /// The SVG that is written.
+    pub svg: PathBuf,
 }
 
 /// How results are printed.
@@ -146,6 +157,8 @@ pub struct Options {
     pub server_cpus: Vec<usize>,
     /// `--pin`, the part after it.
     pub load_cpus: Vec<usize>,
+    /// All arguments of `compare`, as they were given.
+    pub arguments: Vec<String>,
     /// Of `compare`.
     pub servers: Vec<String>,
     /// `--rounds`
@@ -156,6 +169,8 @@ pub struct Options {
     pub save: Vec<PathBuf>,
     /// `--html`, of `compare`.
     pub html: Option<PathBuf>,
+    /// `--public`
+    pub public: bool,
     /// `--syscalls`
     pub syscalls: bool,
     /// Warnings for the user, for standard error.
@@ -203,11 +218,13 @@ impl Default for Options {
             precision: 3,
             server_cpus: Vec::new(),
             load_cpus: Vec::new(),
+            arguments: Vec::new(),
             servers: Vec::new(),
             rounds: 5,
             baseline: None,
             save: Vec::new(),
             html: None,
+            public: false,
             syscalls: false,
             warnings: Vec::new(),
         }

@@ -1,6 +1,6 @@
 //! Reading the command line.
 
-use super::experiments::{parse_delay_proxy, parse_experiments};
+use super::experiments::{parse_delay_proxy, parse_experiments, parse_plot};
 use super::{Format, Options, Request, Sender};
 use crate::engine::plan::{Arrivals, OnError, PIPELINE_MAX, THREADS_MAX};
 use crate::load::sizes::{VALUE_BYTES_MAX, ValueSizes};
@@ -20,7 +20,8 @@ const SECONDS_MAX: f64 = 31_536_000.0;
 /// # Errors
 /// What is wrong, in a sentence.
 pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Request, String> {
-    let mut rest = arguments.into_iter().peekable();
+    let arguments: Vec<String> = arguments.into_iter().collect();
+    let mut rest = arguments.iter().cloned().peekable();
     if rest.next_if(|word| word == "experiments").is_some() {
         let options = parse_experiments(&mut rest)?;
         return Ok(options.map_or(Request::Help, |it| Request::Experiments(Box::new(it))));
@@ -28,8 +29,14 @@ pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Request, St
     if rest.next_if(|word| word == "delay-proxy").is_some() {
         return Ok(parse_delay_proxy(&mut rest)?.map_or(Request::Help, Request::DelayProxy));
     }
+    if rest.next_if(|word| word == "plot").is_some() {
+        return Ok(parse_plot(&mut rest)?.map_or(Request::Help, Request::Plot));
+    }
     let compares = rest.next_if(|word| word == "compare").is_some();
     let mut options = Options::default();
+    if compares {
+        options.arguments = arguments[1..].to_vec();
+    }
     while let Some(word) = rest.next() {
         if word == "--help" {
             return Ok(Request::Help);
@@ -298,6 +305,7 @@ fn output_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
         "--baseline" => options.baseline = Some(arguments.text()?),
         "--html" => options.html = Some(arguments.text()?.into()),
         "--save" => options.save.push(arguments.text()?.into()),
+        "--public" => options.public = true,
         "--syscalls" => options.syscalls = true,
         _ => return Ok(false),
     }
@@ -352,6 +360,8 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
         if options.cluster {
             return Err("compare cannot be combined with --cluster".to_owned());
         }
+    } else if options.public {
+        return Err("--public is only for compare".to_owned());
     } else if options.format == Format::Markdown {
         return Err("--format markdown is only for compare".to_owned());
     }
@@ -531,6 +541,11 @@ mod tests {
             ("--client library -c 1025", "at most 1024 connections"),
             ("--pin a/b", "not a list of CPUs"),
             ("compare :1", "at least two servers"),
+            ("-t get --public", "--public is only for compare"),
+            ("plot", "plot needs two files"),
+            ("plot a.json", "plot needs two files"),
+            ("plot a.json b.svg c", "plot needs two files"),
+            ("plot --x b", "Invalid option \"--x\""),
             ("--mix get:1 ping", "cannot be combined with a command"),
             ("-u http://x", "Invalid URI scheme"),
         ] {
