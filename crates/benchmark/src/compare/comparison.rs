@@ -123,7 +123,7 @@ pub struct Sample {
 }
 
 /// The resources that a server used during a round.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUse {
     /// CPU time per request, µs.
     pub cpu_us: f64,
