@@ -161,8 +161,7 @@ impl Nemesis {
         let progresses = clients.all_progress(SETTLED_WITHIN);
         ensure!(progresses, "a shard is not served\n{}", self.nodes.logs());
         for key in KEYS {
-            let owner = self.nodes.owner(key)?;
-            self.nodes.replica_of(owner)?;
+            self.nodes.shard_of(key)?;
         }
         self.nodes.check_roles(KEYS.len())?;
         let violations = clients.take_violations();

@@ -149,38 +149,47 @@ impl Nodes {
 
     /// The position of the node that serves a key.
     pub(super) fn owner(&self, key: &str) -> Result<usize> {
-        let mut owner = None;
-        let type_of = format!("TYPE {key}");
-        holds_within(SETTLED_WITHIN, || {
-            let serves = |at: &usize| self.reply(*at, &type_of).is_some_and(|one| !one.is_error());
-            owner = self.running().into_iter().find(serves);
-            owner.is_some()
-        });
+        let owner = soon(|| self.owner_now(key));
         owner.with_context(|| format!("no node serves {key}\n{}", self.logs()))
     }
 
     /// The position of the replica of a primary, once its link is up.
     pub(super) fn replica_of(&self, primary: usize) -> Result<usize> {
+        let replica = soon(|| self.replica_now(primary));
+        let port = self.node(primary).port();
+        replica.with_context(|| format!("no replica follows port {port}\n{}", self.logs()))
+    }
+
+    /// The positions of the node that serves a key and of its replica, once the link is up. The roles may change
+    /// during the wait.
+    pub(super) fn shard_of(&self, key: &str) -> Result<(usize, usize)> {
+        let shard = soon(|| {
+            let primary = self.owner_now(key)?;
+            Some((primary, self.replica_now(primary)?))
+        });
+        shard.with_context(|| format!("no primary with a replica serves {key}\n{}", self.logs()))
+    }
+
+    fn owner_now(&self, key: &str) -> Option<usize> {
+        let type_of = format!("TYPE {key}");
+        let serves = |at: &usize| self.reply(*at, &type_of).is_some_and(|one| !one.is_error());
+        self.running().into_iter().find(serves)
+    }
+
+    fn replica_now(&self, primary: usize) -> Option<usize> {
         let own = self.node(primary).port();
         let port = match self {
             Nodes::Brisk { announced, .. } => announced.get(primary).copied().unwrap_or(own),
             Nodes::Redis(_) => own,
         };
-        let port = port.to_string();
-        let mut replica = None;
-        holds_within(SETTLED_WITHIN, || {
-            let follows = |at: &usize| {
-                let info = self.reply(*at, "INFO replication").map(|info| info.text());
-                let has =
-                    |line: &str| info.iter().flat_map(|info| info.lines()).any(|one| one == line);
-                has("role:slave")
-                    && has(&format!("master_port:{port}"))
-                    && has("master_link_status:up")
-            };
-            replica = self.running().into_iter().find(follows);
-            replica.is_some()
-        });
-        replica.with_context(|| format!("no replica follows port {port}\n{}", self.logs()))
+        let of_primary = format!("master_port:{port}");
+        let follows = |at: &usize| {
+            let Some(info) = self.reply(*at, "INFO replication") else { return false };
+            let info = info.text();
+            let has = |wanted: &str| info.lines().any(|line| line == wanted);
+            has("role:slave") && has(&of_primary) && has("master_link_status:up")
+        };
+        self.running().into_iter().find(follows)
     }
 
     /// Reports whether a primary and its replica have the same digest, now or soon. No client may write during the
@@ -245,6 +254,16 @@ impl Nodes {
         }
         text
     }
+}
+
+/// The first value that is found within [`SETTLED_WITHIN`].
+fn soon<T>(find: impl Fn() -> Option<T>) -> Option<T> {
+    let mut found = None;
+    holds_within(SETTLED_WITHIN, || {
+        found = find();
+        found.is_some()
+    });
+    found
 }
 
 /// The terms of the topology that a node has on disk.
