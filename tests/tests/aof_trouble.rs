@@ -109,7 +109,7 @@ fn damage_is_rejected_and_located() {
     assert_refused(launch_to_panic, "Unknown command 'NOSUCH' reading the append only file");
 
     // A real Redis executes what follows on the database that was selected before.
-    let (beyond, none) = ("raise `databases`", "selects what is no database");
+    let (beyond, none) = ("raise `databases`", "selects an invalid database");
     for (select, said) in [
         ("SELECT 20", beyond),
         ("SELECT 16", beyond),

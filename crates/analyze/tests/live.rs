@@ -242,7 +242,7 @@ fn the_reported_share_does_not_exceed_the_requested_one() {
     for _ in 0..2 {
         let findings = walked(&mut Waiting(Lent::new(&server)), &options);
         let note = findings.facts.notes.iter().find(|note| note.contains("of its time")).unwrap();
-        let percent = note.rsplit(": ").next().unwrap().split(' ').next().unwrap();
+        let percent = note.rsplit("at most ").next().unwrap().split(' ').next().unwrap();
         assert!(percent.parse::<f64>().unwrap() <= 50.0, "{note}");
     }
 }
