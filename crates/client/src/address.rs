@@ -517,7 +517,7 @@ mod tests {
             ("redis://u:secret@h#secret", "after #"),
             ("redis://h?pass=secret&secret=1", UNKNOWN_OPTION),
             ("redis://h?secret", UNKNOWN_OPTION),
-            ("unix://u:secret@", "no path"),
+            ("unix://u:secret@", "the path is empty"),
             ("secret://secret@h", "scheme"),
             ("redis-sentinel://u:secret@s1:secret/name", NO_PORT),
             ("unix://:secret@/tmp/s", ""),

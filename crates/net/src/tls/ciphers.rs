@@ -217,7 +217,7 @@ mod tests {
             let error = tls12(list).unwrap_err().to_string();
             let word = list.rsplit([':', '!']).next().unwrap();
             assert!(
-                error.starts_with(&format!("tls-ciphers: '{word}' is not a cipher")),
+                error.starts_with(&format!("tls-ciphers: '{word}' is not a supported cipher")),
                 "{error}"
             );
         }

@@ -42,7 +42,7 @@ use brisk_cluster::view::{LastEpochs, NodeLife};
 use brisk_structures::poison::EvenPoisoned as _;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The deadline of a node that never held a lease: it serves nothing.
@@ -94,6 +94,8 @@ pub struct ClusterState {
     coordinator: AtomicU8,
     /// The last successful renewal of the lease, in milliseconds of [`boot_ms`].
     coordinator_contact_ms: AtomicU64,
+    /// The topology is a file that never changes.
+    is_static: AtomicBool,
 }
 
 /// The state of this node's contact with the coordinator.
@@ -172,7 +174,19 @@ impl ClusterState {
             reporter: OnceLock::new(),
             coordinator: AtomicU8::new(CoordinatorState::Unreachable as u8),
             coordinator_contact_ms: AtomicU64::new(0),
+            is_static: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that the topology is a file that never changes. Then any process may be the primary at its address, a
+    /// server of another kind, too.
+    pub fn set_static(&self) {
+        self.is_static.store(true, Ordering::SeqCst);
+    }
+
+    /// True if the topology is a file that never changes.
+    pub fn is_static(&self) -> bool {
+        self.is_static.load(Ordering::SeqCst)
     }
 
     /// The id of this run of this node. CLUSTER RESET HARD changes the id of the node.

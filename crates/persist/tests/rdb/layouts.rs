@@ -180,7 +180,10 @@ fn inconsistent_stream_groups_are_rejected() {
             ),
             "two owners",
         ),
-        (format!("01 01 67 00 00 00 00 01 01 63 0000000000000000 01 {entry}"), "not the group's"),
+        (
+            format!("01 01 67 00 00 00 00 01 01 63 0000000000000000 01 {entry}"),
+            "its group does not have",
+        ),
         (
             "01 01 67 00 00 00 00 02 01 63 0000000000000000 00 01 63 0000000000000000 00".into(),
             "Duplicate stream consumer detected",

@@ -112,6 +112,9 @@ pub(crate) fn start(
     shared.log.notice(format_args!("Node configuration loaded, I'm {}", own.id));
     shared.cluster.enable(own);
     let Some(state) = shared.cluster.state() else { return Ok(None) };
+    if let CoordinatorSetting::Static(_) = setting {
+        state.set_static();
+    }
     peers::start(shared, state).map_err(|error| format!("cannot start a thread: {error}"))?;
     let timeout = Duration::from_millis(cluster.cluster_node_timeout_ms.max(0).unsigned_abs());
     let ttl = LeaseTtl::at_least(timeout);

@@ -197,8 +197,10 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     let settings = &config.replication;
     let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
     // The primary finds the acknowledgements of a member of its shard by the member's address.
-    let cluster = reader.shared.cluster.state().map(|state| state.in_force());
-    let run = cluster.as_ref().map(|in_force| primary_run(in_force)).transpose()?;
+    let state = reader.shared.cluster.state();
+    let cluster = state.map(|state| state.in_force());
+    let changing = cluster.as_ref().filter(|_| state.is_some_and(|state| !state.is_static()));
+    let run = changing.map(|in_force| primary_run(in_force)).transpose()?;
     let member = cluster.as_ref().map(|in_force| &in_force.own.member);
     let port = match member.filter(|_| settings.replica_announce_port == 0) {
         Some(member) => i64::from(client_port(member, config.tls.replication)),
