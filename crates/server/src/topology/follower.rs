@@ -91,8 +91,9 @@ pub(super) struct TopologyFollower {
     /// The local address of the route to etcd.
     routed_ip: Option<IpAddr>,
     pub(super) failures: Mutex<FailureDetector>,
-    /// The shard of this node at the start of the process: a dataset from disk is a copy of that shard's.
-    pub(super) shard_at_start: Option<ShardId>,
+    /// The shard of this node since the start of the process, if it has had no other: a dataset from disk is a copy of
+    /// that shard's.
+    pub(super) shard_at_start: Mutex<Option<ShardId>>,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
 }
@@ -139,7 +140,7 @@ impl TopologyFollower {
             CoordinatorSetting::Etcd { .. } => LeaseHorizon::at_start(started_ms, ttl_ms),
             CoordinatorSetting::Local(_) | CoordinatorSetting::Static(_) => LeaseHorizon::default(),
         };
-        let mut follower = TopologyFollower {
+        let follower = TopologyFollower {
             shared,
             state,
             coordinator,
@@ -164,7 +165,7 @@ impl TopologyFollower {
             is_watch_sound: AtomicBool::new(false),
             routed_ip,
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
-            shard_at_start: None,
+            shard_at_start: Mutex::default(),
             contact: Mutex::default(),
         };
         // The file of `static:` is authoritative, and an operator may replace it with any other.
@@ -172,7 +173,8 @@ impl TopologyFollower {
             && let Some(last) = follower.last_topology()?
         {
             follower.put_in_force(Arc::new(last), None);
-            follower.shard_at_start = state.in_force().map.own_shard().map(|(shard, _)| shard);
+            *follower.shard_at_start.lock().even_poisoned() =
+                state.in_force().map.own_shard().map(|(shard, _)| shard);
         }
         follower.write_nodes_file();
         if let Err(error) = follower.install_newest(CALL_MAX) {
@@ -433,6 +435,13 @@ impl TopologyFollower {
             own_next.map(|shard| (shard.primary_run() == Some(own.run()), shard.id, shard.term));
         let is_new_role = own_next
             != own_before.map(|(role, shard, term)| (role == MapRole::Primary, shard, term));
+        let (shard_before, shard_next) =
+            (own_before.map(|(_, shard, _)| shard), own_next.map(|(_, shard, _)| shard));
+        if shard_before.is_some() && shard_before != shard_next {
+            // The dataset is not a copy of the next shard's, even if that one was this node's before.
+            *self.shard_at_start.lock().even_poisoned() = None;
+            *self.contact.lock().even_poisoned() = None;
+        }
         let (state, new) = (self.state, Arc::clone(&topology));
         let deadline = Arc::clone(&self.deadline);
         if self.has_workers.load(Ordering::SeqCst) {
@@ -514,7 +523,7 @@ impl TopologyFollower {
         let old = before.topology.as_deref().and_then(|old| old.shard(shard.id)?.primary_run());
         let registered = self.registered.lock().even_poisoned();
         old.is_some_and(|old| {
-            registered.get(&old.node).is_some_and(|node| node.incarnation > old.incarnation)
+            registered.get(&old.node).is_some_and(|node| node.incarnation != old.incarnation)
         })
     }
 

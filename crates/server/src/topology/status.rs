@@ -31,7 +31,8 @@ impl StatusReporter for TopologyFollower {
         let status = self.node_status();
         let shared = self.shared;
         let shard = self.state.in_force().map.own_shard().map(|(shard, _)| shard);
-        let is_same_shard = shard.is_some() && shard == self.shard_at_start;
+        let at_start = *self.shard_at_start.lock().even_poisoned();
+        let is_same_shard = shard.is_some() && shard == at_start;
         let is_from_disk = is_same_shard && status.dataset == Dataset::Disk;
         // A copy that is still received does not count, but the dataset that it will replace does.
         let is_whole = !role::is_loading(shared) && !shared.replication.upstream.is_partial();

@@ -341,6 +341,7 @@ fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset)
     core.env.hooks.set(Hooks::PROPAGATE, true);
     upstream.set_stream_db(lineage.db.unwrap_or_default());
     upstream.stream.begin();
+    upstream.note_whole();
     end_loading(core);
 }
 

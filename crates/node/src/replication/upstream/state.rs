@@ -154,6 +154,12 @@ impl Upstream {
         self.is_partial.load(Ordering::SeqCst)
     }
 
+    /// Notes that a full copy is in force. All other workers are quiesced.
+    pub fn note_whole(&self) {
+        self.is_copying.store(false, Ordering::SeqCst);
+        self.is_partial.store(false, Ordering::SeqCst);
+    }
+
     /// Notes that the dataset is discarded for a full copy. All other workers are quiesced.
     pub fn note_discarded(&self) {
         self.is_partial.store(true, Ordering::SeqCst);
@@ -177,10 +183,7 @@ impl Upstream {
         }
         match phase {
             UpstreamPhase::Sync => self.is_copying.store(true, Ordering::SeqCst),
-            UpstreamPhase::Connected => {
-                self.is_copying.store(false, Ordering::SeqCst);
-                self.is_partial.store(false, Ordering::SeqCst);
-            }
+            UpstreamPhase::Connected => self.note_whole(),
             UpstreamPhase::Connect | UpstreamPhase::Connecting | UpstreamPhase::Handshake => {}
         }
         if phase == UpstreamPhase::Sync {
