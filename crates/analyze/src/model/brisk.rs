@@ -23,7 +23,8 @@ const BUCKET_KEYS: f64 = 6.5;
 /// (`table/mod.rs` of `structures`: 13 to 15 bytes.)
 const SLOT_KEYS_MANY: f64 = 100.0;
 const PLACE: f64 = 14.0;
-/// The head of an element in a segment: with a value, with a long key, with a long value.
+/// Overhead of an element in a segment: ELEMENT_HEAD bytes, and one more above ELEMENT_SHORT_MAX bytes. The overhead of
+/// its value is one byte up to ELEMENT_VALUE_SHORT_MAX bytes, and three bytes up to ELEMENT_MAX bytes.
 const ELEMENT_HEAD: u64 = 1;
 const ELEMENT_SHORT_MAX: u64 = 31;
 const ELEMENT_VALUE_SHORT_MAX: u64 = 253;

@@ -98,8 +98,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(replication.repl_backlog_size),
     )
     .about(
-        "Bytes of the replication stream that are kept for replicas that reconnect, at \
-             least 16 KiB.",
+        "Size of the replication backlog, from which a replica that reconnects receives what \
+             it missed. Values below 16 KiB are raised to 16 KiB.",
     ),
     Directive::integer(
         "repl-backlog-ttl",

@@ -15,7 +15,7 @@ pub struct ReplicaSession {
     options: ReplicaOptions,
     /// `None` for a session that has only announced itself.
     progress: Option<Arc<ReplicaProgress>>,
-    /// It acknowledges its offset about once a second, since it used PSYNC.
+    /// True if the replica attached with PSYNC. It then acknowledges its offset about once a second.
     acknowledges: bool,
     /// Its output contains the reply after which the stream follows. It gets no other reply.
     has_reply: bool,

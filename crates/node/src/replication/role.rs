@@ -23,7 +23,8 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     set_primary(shared, Some(primary.clone()));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
-    // Changes that replicas have acknowledged may be lost now, and with them those that clients wait for.
+    // Changes that replicas have acknowledged may now be lost, including changes for which clients are waiting (WAIT,
+    // CLIENT DURABILITY).
     replication.replicas.end_ack_epoch();
     // The replicas of this server stay. They are disconnected if it gets another dataset or history id.
     if !was_replica {

@@ -6,14 +6,19 @@ use crate::http::metrics::families::Kind::{Counter, Gauge};
 
 pub(super) const CLUSTER: &[Row] = &[
     row(Gauge, "cluster_enabled", "redis_cluster_enabled", "1: this is a node of a cluster."),
-    row(Gauge, "cluster_state", "redis_cluster_state", "1: this node serves its slots."),
+    row(
+        Gauge,
+        "cluster_state",
+        "redis_cluster_state",
+        "1: CLUSTER INFO shows the cluster state ok.",
+    ),
     row(Gauge, "cluster_slots_assigned", "redis_cluster_slots_assigned", "Slots with an owner."),
     row(Gauge, "cluster_slots_ok", "redis_cluster_slots_ok", "Slots whose primary is alive."),
     row(
         Gauge,
         "cluster_slots_pfail",
         "redis_cluster_slots_pfail",
-        "0: a node is either alive or failed, as its lease shows.",
+        "Slots whose primary is suspected to have failed.",
     ),
     row(Gauge, "cluster_slots_fail", "redis_cluster_slots_fail", "Slots whose primary has failed."),
     row(Gauge, "cluster_known_nodes", "redis_cluster_known_nodes", "Members of the cluster."),
@@ -49,6 +54,11 @@ pub(super) const CLUSTER: &[Row] = &[
         "brisk_cluster_lease_left_seconds",
         "Time until this node stops serving unless it renews its lease; negative without a lease.",
     ),
-    row(Gauge, "cluster_fenced", "brisk_cluster_fenced", "1: the lease of this node has expired."),
+    row(
+        Gauge,
+        "cluster_fenced",
+        "brisk_cluster_fenced",
+        "1: this node serves nothing because its lease may have ended.",
+    ),
     row(Gauge, "cluster_migrations", "brisk_cluster_migrations", "Slot migrations in progress."),
 ];
