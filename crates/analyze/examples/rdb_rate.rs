@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Numbers that look random but are the same each time.
+/// Reproducible pseudorandom numbers.
 struct Random(u64);
 
 impl Random {

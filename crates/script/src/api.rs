@@ -1,7 +1,7 @@
 //! The Rust functions of `redis.*`, `math.random` and `loadstring`, which `prelude.luau` wraps.
 //!
-//! Functions that may fail return the value, and then a flag that is true for an error. An error
-//! raised here would reach a script as another kind of value than Redis's tables.
+//! Functions that may fail return the value, and then a flag that is true for an error. A script
+//! would receive an error raised here as a different kind of value, not as the table that Redis uses.
 
 use crate::header::FLAGS;
 use crate::host::{Called, Words};

@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 /// Maximum degrees that can be encoded (the square of the web Mercator projection).
 pub const LONGITUDE_MAX: f64 = 180.0;
 pub const LATITUDE_MAX: f64 = 85.051_128_78;
-/// Number of bits per coordinate in a full number.
+/// Number of bits per coordinate in a full-precision geohash.
 pub const STEP_MAX: u32 = 26;
 
 const EARTH_RADIUS_M: f64 = 6_372_797.560_856;

@@ -201,7 +201,7 @@ pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
     assert!(off.abs() <= part, "{what}: measured {expected:.0}, model {found:.0}, off by {off:.3}");
 }
 
-/// Numbers that look random and are the same each time.
+/// Reproducible pseudorandom numbers.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,5 +1,5 @@
 //! The state that callers and the driver of a lane share: bytes to send, the callers that wait for replies, and whether
-//! the connection is open. One lock, held for the time of a copy.
+//! the connection is open. A single lock, held only while bytes are copied.
 
 use super::for_room::{ForRoom, WAITING_MAX};
 use super::io::Writer;

@@ -351,7 +351,7 @@ impl InFlight {
             cell.ticks = false;
             cell.held = 0;
             cell.failure = Some(error.clone());
-            // A request that a caller has written in part is lost as a whole.
+            // A partially written request is lost entirely.
             let mut sent = std::mem::take(&mut cell.sent_by_callers);
             while sent > 0 {
                 let Some(entry) = cell.entries.pop_front() else { break };

@@ -86,9 +86,9 @@ pub struct Subscriber {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is something to send, or the subscriber was dropped.
+    /// Notified when there is something to send, or the subscriber was dropped.
     changed: Notify,
-    /// A caller waits for a confirmation, with a time limit.
+    /// Notified when a caller with a time limit starts to wait for a confirmation.
     waits: Notify,
 }
 

@@ -50,10 +50,10 @@ const TLS13: [(&str, SupportedCipherSuite); 3] = [
     ("TLS_CHACHA20_POLY1305_SHA256", suite::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Groups that hold every suite of TLS 1.2 we have.
+/// Groups that contain every TLS 1.2 suite that we support.
 const EVERYTHING: [&str; 9] =
     ["DEFAULT", "ALL", "HIGH", "ECDHE", "EECDH", "kEECDH", "kECDHE", "AEAD", "TLSv1.2"];
-/// Groups that hold none of ours; to exclude them changes nothing.
+/// Groups that contain none of ours; excluding them changes nothing.
 const NOTHING: [&str; 27] = [
     "aNULL", "eNULL", "NULL", "ADH", "AECDH", "MEDIUM", "LOW", "EXP", "EXPORT", "RC4", "RC2",
     "DES", "3DES", "MD5", "SHA", "SHA1", "PSK", "SRP", "DSS", "aDSS", "CAMELLIA", "SEED", "IDEA",

@@ -360,7 +360,7 @@ impl TopologyFollower {
     pub(super) fn install(&self, found: Found<'_>, until: Instant) -> Installation {
         let until = Some(until);
         let revision = found.topology.revision;
-        // Without a newer document, nothing waits for a thread that holds the lock.
+        // If the document is not newer, return without waiting for the lock.
         if revision == self.document.revision() && found.topology.document.is_some() {
             return Installation::InForce;
         }

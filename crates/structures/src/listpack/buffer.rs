@@ -154,7 +154,7 @@ impl Buffer {
         self.capacity() - usize::from(self.front)
     }
 
-    /// Makes room for `added` bytes after the others.
+    /// Makes room for `added` bytes after the existing bytes.
     #[inline]
     pub(super) fn reserve(&mut self, added: usize) {
         if added > self.room() - self.len() {
@@ -162,7 +162,7 @@ impl Buffer {
         }
     }
 
-    /// Makes room for `added` bytes, at most [`FRONT_MAX`], before the others.
+    /// Makes room for `added` bytes, at most [`FRONT_MAX`], in front of the existing bytes.
     #[inline]
     fn reserve_front(&mut self, added: usize) {
         if added > usize::from(self.front) {

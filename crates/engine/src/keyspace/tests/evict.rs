@@ -153,8 +153,8 @@ fn keys_count_as_new_while_clocks_are_restarted_step_by_step_and_count_uses_afte
             assert!(uses.len() == KEYS && uses.iter().all(|uses| *uses == 5));
         }
         if steps == 1000 {
-            // Keys that the walk has not reached are, for a moment, where the walk has already
-            // been.
+            // Swap the databases, so that keys that the walk has not reached yet are briefly in the database that it
+            // has already visited.
             world.unlocked(|keys| keys.swap(HOME, DbIndex::of(1)));
             for _ in 0..50 {
                 assert!(!walker.walk(&world.keyspace, &world.env, || false));

@@ -168,7 +168,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         return handler.isClosed();
     }
 
-    /** Begins to check replies to new commands for a sign of life, see {@link #isLifeSeen()}. */
+    /** Starts to watch for a reply to a command that is submitted from now on. See {@link #isLifeSeen()}. */
     void watch() {
         lifeSeen = false;
         watched = true;

@@ -295,7 +295,7 @@ class GuardTest extends ServerCase {
             assertEquals(9L, (Long) result.get(0));
             assertEquals("9", result.get(1));
         }
-        // An open transaction and another database do not reach the next lease.
+        // An open transaction or a selected database does not leak into the next lease.
         try (LeasedConnection<String, String> own = lanes.lease()) {
             own.sync().multi();
             own.sync().set("balance", "0");

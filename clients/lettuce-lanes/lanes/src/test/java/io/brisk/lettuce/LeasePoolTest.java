@@ -187,7 +187,7 @@ class LeasePoolTest extends ServerCase {
     @Test
     void a_transaction_whose_begin_was_given_up_does_not_reach_the_next() {
         LeasePool<String, String> pool = pool(redis().port(), 1);
-        // Many times, since the reply may arrive before, after or while the caller gives up.
+        // Repeated, because the reply may arrive before the caller gives up, at the same time, or later.
         for (int round = 0; round < 500; round++) {
             LeasedConnection<String, String> own = pool.borrow(SOON);
             own.async().multi().cancel(true);
