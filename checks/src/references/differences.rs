@@ -219,8 +219,9 @@ const PERSISTENCE: &[Difference] = &[
     },
     Difference {
         commands: &[],
-        text: "CLIENT DURABILITY sets for one connection how far changes must have come before it \
-               receives a reply: MEMORY, LOG, DISK or DEFAULT, and REPLICAS with a number.",
+        text: "CLIENT DURABILITY sets, per connection, the durability level that changes must reach \
+               before a reply that shows them is sent: MEMORY, LOG, DISK or DEFAULT, and REPLICAS with \
+               a number.",
     },
     Difference {
         commands: &["waitaof"],

@@ -85,7 +85,7 @@ Comparison. A SERVER is an address (host:port, or a path), or a command that sta
  --baseline <name>  Server to compare the others with (default: the first)
  --format <f>       table (default), markdown, csv or json
  --save <file>      Also write a .md, .csv or .json file; may be repeated
- --html <file>      Also write a page with plots, which needs no network
+ --html <file>      Also write a self-contained HTML page with plots
  --public           Leave directories, addresses and single rounds out of all results
  --syscalls         Count system calls with perf, in separate rounds
 

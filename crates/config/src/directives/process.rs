@@ -179,9 +179,9 @@ pub(super) const SERVICE: &[Directive] = &[
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
         .about("Seconds that a clean shutdown waits for lagging replicas; 0 does not wait."),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).about(
-        "Set the OOM score of the process, by which the kernel selects processes to \
-             kill when memory is short. yes and relative add to the score at startup, \
-             absolute sets it, no restores it.",
+        "Adjust the OOM score of the process, which the kernel uses to choose a process to \
+             kill when memory runs out. yes and relative add to the score that the process had \
+             at startup, absolute replaces it, no restores it.",
     ),
     Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).about(
         "Values of oom-score-adj for a primary, a replica and a background process. The \

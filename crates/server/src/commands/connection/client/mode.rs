@@ -118,8 +118,8 @@ none, and so does a command without `REPLICAS`. While too few replicas are conne
 sent for `TIMEOUT` milliseconds, the client receives the error `UNBLOCKED` and is disconnected. A `TIMEOUT` of 0, or
 none, waits forever.
 
-A missing reply says nothing about the write: it may be lost or not. Commands about the server, for example INFO and
-CONFIG, do not wait unless an earlier reply of the connection waits.
+A missing reply does not tell you whether the write was lost. Commands about the server, for example INFO and CONFIG, do
+not wait unless an earlier reply of the connection waits.
 
 For example, the following connection receives a reply when its change is on the disk of the primary and one replica
 has acknowledged it:
