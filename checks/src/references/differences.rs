@@ -220,8 +220,8 @@ const PERSISTENCE: &[Difference] = &[
     Difference {
         commands: &[],
         text: "CLIENT DURABILITY sets, per connection, the durability level that changes must reach \
-               before a reply that shows them is sent: MEMORY, LOG, DISK or DEFAULT, and REPLICAS with \
-               a number.",
+               before a reply that shows them is sent: MEMORY, LOG, DISK or DEFAULT, and REPLICAS \
+               with a number.",
     },
     Difference {
         commands: &["waitaof"],

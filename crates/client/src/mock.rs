@@ -89,7 +89,7 @@ pub struct MockReply(Value);
 
 /// An expected command that has no reply yet.
 #[derive(Debug)]
-#[must_use = "the command is expected only after `reply`, `ok`, `error`, `close` or `silence` is called"]
+#[must_use = "call `reply`, `ok`, `error`, `close` or `silence`, or the command is not expected"]
 pub struct Expectation<'a> {
     mock: &'a Mock,
     command: Vec<Vec<u8>>,
