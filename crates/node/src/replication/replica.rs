@@ -146,7 +146,7 @@ impl ReplicaSession {
         self.progress.is_some()
     }
 
-    /// True if it acknowledges its offset, since it used PSYNC.
+    /// True if the replica acknowledges its offset, because it attached with PSYNC.
     pub fn acknowledges(&self) -> bool {
         self.acknowledges
     }
