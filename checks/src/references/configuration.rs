@@ -27,7 +27,7 @@ This page describes all directives, with their defaults. A directive is one line
 the command line, or an argument of CONFIG SET:
 
 ```text
-maxmemory 4gb                          # in the file
+maxmemory 4gb
 brisk-server brisk.conf --maxmemory 4gb
 CONFIG SET maxmemory 4gb
 ```

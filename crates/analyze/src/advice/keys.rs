@@ -129,7 +129,9 @@ pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
     let range = packing.most.saturating_sub(packing.least) as f64 + 1.0;
     let is_dense = packing.is_numeric && keys / range >= DENSE;
     let shards = if is_dense {
-        (packing.most / size - packing.least / size + 1) as f64
+        // Values are sampled: the highest number may not be among them.
+        let by_numbers = (packing.most / size - packing.least / size + 1) as f64;
+        by_numbers.max((keys / size as f64).ceil())
     } else {
         (2.0 * keys / size as f64).floor().max(1.0)
     };
