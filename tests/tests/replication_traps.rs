@@ -142,12 +142,12 @@ fn replicas_of_a_restarted_primary_resume() {
     }
 }
 
-/// Gives `replica` another primary while it is in the state that `amid` creates, and asserts that it follows that one.
-fn goes_over(replica: &Node, amid: impl Fn(&mut Conn)) {
+/// Calls `prepare` on a connection to `replica`, gives it another primary, and asserts that it follows that one.
+fn goes_over(replica: &Node, prepare: impl Fn(&mut Conn)) {
     let other = Node::start(Kind::Redis, |launch| launch);
     other.server.connect().cmd("DEBUG POPULATE 300 other 20");
     let mut conn = replica.server.connect();
-    amid(&mut conn);
+    prepare(&mut conn);
     wait_until("the order to be taken", || {
         !conn.cmd(&format!("REPLICAOF 127.0.0.1 {}", other.server.port())).is_error()
     });

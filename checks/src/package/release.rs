@@ -104,8 +104,8 @@ pub(super) fn build() -> Result<Release> {
     Ok(Release { folder: places.release, server, tools })
 }
 
-/// Builds the server alone, as the README's command does, and then the tools. So features that only the tools need of
-/// shared crates do not get into the server, and a user who has built the server need not build it again.
+/// Builds the server alone, as the README's command does, and then the tools. Features of shared crates that only the
+/// tools need do not get into the server, and users with a built server do not build it again.
 fn build_programs() -> Result<()> {
     let (server, tools): (Vec<_>, Vec<_>) =
         PROGRAMS.iter().map(|program| program.package).partition(|&name| name == "brisk-server");

@@ -240,7 +240,7 @@ impl Outcome {
         }
     }
 
-    /// The numbers, without the histograms behind them.
+    /// The numbers, without the histograms.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {

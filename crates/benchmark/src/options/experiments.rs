@@ -117,7 +117,7 @@ pub(super) fn parse_delay_proxy(
 /// Reads what follows `plot`; none if it requests help.
 ///
 /// # Errors
-/// What is wrong, in a sentence.
+/// A sentence that describes the mistake.
 pub(super) fn parse_plot(
     words: &mut dyn Iterator<Item = String>,
 ) -> Result<Option<PlotFiles>, String> {
