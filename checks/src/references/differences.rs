@@ -57,8 +57,8 @@ const OF_REDIS_7_2: &[Difference] = &[
     },
     Difference {
         commands: &["time"],
-        text: "TIME does not advance within a transaction, and within a script not until the script \
-               is slow.",
+        text: "TIME does not advance within a transaction. Within a script, it advances only after \
+               the script has become slow.",
     },
     Difference {
         commands: &["hello"],
@@ -75,8 +75,7 @@ const OF_REDIS_7_2: &[Difference] = &[
     },
     Difference {
         commands: &[],
-        text: "Changes are propagated as Redis 7.2 propagates them: SELECT comes after MULTI, for \
-               example.",
+        text: "Changes are propagated as in Redis 7.2. For example, SELECT comes after MULTI.",
     },
 ];
 
@@ -85,12 +84,12 @@ const COMMANDS: &[Difference] = &[
         commands: &["zadd", "hset", "object|encoding"],
         text: "The contents of a sorted set or hash decide its encoding, as in Redis 7.0. In Redis \
                7.2, a ZADD or HSET with more pairs than the limit converts the value even if the \
-               pairs repeat each other.",
+               command repeats members or fields.",
     },
     Difference {
         commands: &["client|list", "client|info"],
-        text: "CLIENT LIST and CLIENT INFO have the fields of Valkey 8. The fields of Redis 7.0 are \
-               among them, in their order.",
+        text: "CLIENT LIST and CLIENT INFO have the fields of Valkey 8. They include the fields of \
+               Redis 7.0, in the same order.",
     },
     Difference {
         commands: &["xinfo|groups", "xinfo|stream"],
@@ -101,15 +100,15 @@ const COMMANDS: &[Difference] = &[
     Difference {
         commands: &["client|reply", "exec"],
         text: "CLIENT REPLY in a transaction takes effect after EXEC, and the reply to EXEC is \
-               complete: it has an element for each command, also for CLIENT REPLY SKIP and OFF \
-               (`+OK`). Redis announces more elements than it sends. After EXEC, the same replies are \
-               omitted as in Redis: one for SKIP, and all until ON for OFF.",
+               complete: it has an element for every command, including CLIENT REPLY SKIP and OFF \
+               (`+OK`). Redis announces more elements than it sends. After EXEC, the same replies \
+               are omitted as in Redis: one for SKIP, and all until ON for OFF.",
     },
     Difference {
         commands: &["client|reply", "exec"],
         text: "After CLIENT REPLY OFF, EXEC has a reply only if CLIENT REPLY ON is part of the \
-               transaction. That reply is complete. Redis sends only the elements from ON on, without \
-               the header of the array.",
+               transaction. That reply is complete. Redis sends only the replies to ON and to the \
+               commands after it, without the header of the array.",
     },
     Difference {
         commands: &["client|reply"],
@@ -118,17 +117,18 @@ const COMMANDS: &[Difference] = &[
     },
     Difference {
         commands: &["wait"],
-        text: "WAIT in a script is an error, as in Redis 7.0. Redis 7.2 replies at once, and so does \
-               Brisk with `dialect valkey`.",
+        text: "WAIT in a script is an error, as in Redis 7.0. Redis 7.2 replies immediately, and \
+               so does Brisk with `dialect valkey`.",
     },
     Difference {
         commands: &["flushall", "flushdb"],
-        text: "FLUSHALL and FLUSHDB without ASYNC reply when the memory is free, and other clients \
-               are served meanwhile. In MULTI and scripts they reply at once.",
+        text: "FLUSHALL and FLUSHDB without ASYNC reply after the memory has been freed. Other \
+               clients are served while it is being freed. In transactions and scripts, these \
+               commands reply immediately.",
     },
     Difference {
         commands: &["migrate"],
-        text: "MIGRATE opens a connection for each request and does not cache it.",
+        text: "MIGRATE opens a new connection for each request and does not cache connections.",
     },
     Difference {
         commands: &["debug"],
@@ -144,7 +144,7 @@ const SCRIPTS: &[Difference] = &[
     },
     Difference {
         commands: &["eval", "evalsha", "fcall"],
-        text: "`cjson` and `cmsgpack` write the keys of objects and maps in another order.",
+        text: "`cjson` and `cmsgpack` write the keys of objects and maps in a different order.",
     },
     Difference {
         commands: &["eval", "evalsha", "fcall"],
@@ -166,50 +166,50 @@ const CLIENTS: &[Difference] = &[
     },
     Difference {
         commands: &["client|tracking"],
-        text: "A tracking client that leaves `output-soft-limit` bytes of invalidations unread \
-               receives one invalidation of all keys instead of further ones.",
+        text: "If a tracking client leaves `output-soft-limit` bytes of invalidations unread, \
+               further invalidations are replaced with a single invalidation of all keys.",
     },
     Difference {
         commands: &["monitor"],
-        text: "A MONITOR client is disconnected at the limit of `pubsub` if \
-               `client-output-buffer-limit normal` has no limit.",
+        text: "If `client-output-buffer-limit normal` sets no limit, the `pubsub` limit applies to \
+               MONITOR clients.",
     },
     Difference {
         commands: &[],
-        text: "`client-output-buffer-limit` does not count the first 16 KiB. Output above a hard \
-               limit is not sent before the connection is closed.",
+        text: "`client-output-buffer-limit` does not count the first 16 KiB. If the output exceeds \
+               a hard limit, the connection is closed and the excess output is discarded.",
     },
     Difference {
         commands: &[],
-        text: "`maxmemory-clients` counts the bytes of an incomplete request that have arrived. Redis \
-               counts the announced length of its arguments.",
+        text: "For an incomplete request, `maxmemory-clients` counts the bytes that have arrived. \
+               Redis counts the announced length of the arguments.",
     },
     Difference { commands: &[], text: "Reply buffers of clients are not resized." },
     Difference {
         commands: &[],
-        text: "An empty server takes 4 MB. Buffers that a large reply has grown are kept, up to 400 \
-               KB for each worker. If `maxmemory` is only a few KB above the memory in use, these \
-               buffers can cause evictions.",
+        text: "An empty server takes 4 MB. Buffers that have grown for a large reply are kept, up \
+               to 400 KB per worker. If `maxmemory` is only a few KB above the memory in use, \
+               these buffers can cause evictions.",
     },
     Difference {
         commands: &[],
-        text: "No command waits until an expired value is freed. With `lazyfree-lazy-expire no`, the \
-               time that this takes is still recorded as the latency events `expire-del` and \
-               `expire-cycle`.",
+        text: "Commands never wait until an expired value has been freed. With \
+               `lazyfree-lazy-expire no`, the time that freeing takes is nevertheless recorded as \
+               the latency events `expire-del` and `expire-cycle`.",
     },
 ];
 
 const PERSISTENCE: &[Difference] = &[
     Difference {
         commands: &["bgsave", "bgrewriteaof"],
-        text: "There is no fork and no child process: no process id of a child, no process \
-               `redis-rdb-bgsave`, and no CPU time of children in INFO for snapshots.",
+        text: "There is no fork and no child process. Therefore, there is no child process ID, no \
+               `redis-rdb-bgsave` process, and no CPU time of children in INFO for snapshots.",
     },
     Difference {
         commands: &[],
-        text: "With `appendfsync everysec` or `no`, a reply waits until the changes that it shows are \
-               written to the file, but at most 100 ms if the disk stalls. Redis waits up to two \
-               seconds for the disk.",
+        text: "With `appendfsync everysec` or `no`, a reply waits until the changes that it shows \
+               have been written to the file. If the disk stalls, the reply waits for at most 100 \
+               ms. Redis waits up to two seconds for the disk.",
     },
     Difference {
         commands: &[],
@@ -225,7 +225,7 @@ const PERSISTENCE: &[Difference] = &[
     },
     Difference {
         commands: &["waitaof"],
-        text: "WAITAOF syncs the append-only file, whatever `appendfsync` says.",
+        text: "WAITAOF syncs the append-only file regardless of `appendfsync`.",
     },
     Difference {
         commands: &[],
@@ -239,33 +239,33 @@ const PERSISTENCE: &[Difference] = &[
     },
     Difference {
         commands: &["shutdown"],
-        text: "SHUTDOWN is rejected while the append-only file has no base yet. SHUTDOWN FORCE is \
-               not.",
+        text: "Until the append-only file has its first base, SHUTDOWN is rejected, except \
+               SHUTDOWN FORCE.",
     },
     Difference {
         commands: &[],
         text: "If an append-only file selects a database that does not exist, the server does not \
-               start. Redis executes the commands on the database that was selected before.",
+               start. Redis executes the commands that follow in the previously selected database.",
     },
     Difference {
         commands: &["flushall"],
-        text: "FLUSHALL cancels a running snapshot, as in Redis. With save points, Redis then saves \
-               the empty dataset before it replies. Brisk replies at once and starts another snapshot \
-               within 100 ms.",
+        text: "FLUSHALL cancels a running snapshot, as in Redis. With save points, Redis then \
+               saves the empty dataset before it replies. Brisk replies immediately and starts \
+               another snapshot within 100 ms.",
     },
     Difference {
         commands: &["restore"],
-        text: "RESTORE and file loading always check values in depth, whatever \
-               `sanitize-dump-payload` says, and reject damaged ones.",
+        text: "RESTORE and file loading always check values in depth and reject damaged values, \
+               regardless of `sanitize-dump-payload`.",
     },
 ];
 
 const REPLICATION: &[Difference] = &[
     Difference {
         commands: &[],
-        text: "A full copy for a replica is not a save: `dump.rdb`, `rdb_last_save_time` and \
-               `rdb_last_bgsave_status` do not change. Redis replaces the file if it synchronizes \
-               through the disk.",
+        text: "A full copy for a replica does not count as a save: `dump.rdb`, \
+               `rdb_last_save_time` and `rdb_last_bgsave_status` do not change. Redis replaces the \
+               file if `repl-diskless-sync` is off.",
     },
     Difference {
         commands: &["flushall"],
@@ -274,22 +274,22 @@ const REPLICATION: &[Difference] = &[
     },
     Difference {
         commands: &[],
-        text: "A replica does not join a snapshot that is already being sent. Replicas that connect \
-               meanwhile share the next one.",
+        text: "A replica does not join a snapshot that is already being sent. Replicas that \
+               connect during a snapshot share the next one.",
     },
     Difference {
         commands: &[],
-        text: "A replica does not keep the dataset that it receives as `dump.rdb`.",
+        text: "A replica does not store the received dataset as `dump.rdb`.",
     },
     Difference {
         commands: &[],
-        text: "The copy and the stream use one connection; Valkey's dual-channel replication is not \
-               supported.",
+        text: "The full copy and the replication stream use the same connection. Valkey's \
+               dual-channel replication is not supported.",
     },
     Difference {
         commands: &[],
-        text: "REPLICATION COMPARE compares a primary with its Brisk replicas. The stream then \
-               contains PINGs with a message, which other replicas ignore.",
+        text: "REPLICATION COMPARE compares a primary with its Brisk replicas. To do so, it adds \
+               PINGs with a message to the replication stream, which other replicas ignore.",
     },
 ];
 
@@ -300,15 +300,15 @@ const CONFIGURATION: &[Difference] = &[
     },
     Difference {
         commands: &["config|rewrite"],
-        text: "CONFIG REWRITE omits settings that an included file sets, and a `user` line of the \
-               main file replaces an included one. Redis writes all users and save points into the \
-               main file, and does not start if a user is defined twice.",
+        text: "CONFIG REWRITE omits settings that an included file sets, and a `user` line in the \
+               main file replaces the one in an included file. Redis writes all users and save \
+               points into the main file, and does not start if a user is defined twice.",
     },
     Difference {
         commands: &[],
         text: "TLS certificates of the server and of clients must be X.509 version 3 (rustls). \
-               Version 1 is accepted for certificate authorities only; OpenSSL accepts it everywhere. \
-               `openssl x509 -req` creates version 1 unless you give it `-extfile`.",
+               Version 1 is accepted only for certificate authorities. OpenSSL accepts it \
+               everywhere. `openssl x509 -req` creates version 1 unless you give it `-extfile`.",
     },
     Difference {
         commands: &[],
@@ -327,14 +327,14 @@ const CLUSTER: &[Difference] = &[
     Difference { commands: &["cluster|links"], text: "CLUSTER LINKS returns an empty array." },
     Difference {
         commands: &["cluster|set-config-epoch", "cluster|bumpepoch", "cluster|saveconfig"],
-        text: "One document contains all decisions. Nodes cannot disagree about slots, and there are \
-               no epochs to repair. SET-CONFIG-EPOCH, BUMPEPOCH and SAVECONFIG reply OK and change \
-               nothing.",
+        text: "A single document, the topology, determines which node serves each slot. Nodes \
+               cannot disagree about slots, and there are no epochs to repair. SET-CONFIG-EPOCH, \
+               BUMPEPOCH and SAVECONFIG reply OK and change nothing.",
     },
     Difference {
         commands: &[],
-        text: "A failover needs the coordinator, not a majority of primaries. So a cluster of one \
-               shard can fail over, too.",
+        text: "A failover needs the coordinator, not a majority of primaries. Therefore, a cluster \
+               with a single shard can also fail over.",
     },
     Difference {
         commands: &["cluster|meet"],
@@ -343,13 +343,13 @@ const CLUSTER: &[Difference] = &[
     },
     Difference {
         commands: &[],
-        text: "`nodes.conf` contains only the id of the node. `topology.json` next to it is a copy of \
-               the last topology.",
+        text: "`nodes.conf` contains only the ID of the node. `topology.json` in the same \
+               directory is a copy of the last topology.",
     },
     Difference {
         commands: &[],
-        text: "A change of `cluster-node-timeout` needs a restart: `redis-cli --cluster set-timeout` \
-               is not supported.",
+        text: "Changing `cluster-node-timeout` requires a restart. `redis-cli --cluster \
+               set-timeout` is not supported.",
     },
     Difference {
         commands: &[
@@ -365,9 +365,9 @@ const CLUSTER: &[Difference] = &[
             "cluster|reset",
             "cluster|setslot",
         ],
-        text: "Commands that change the topology return after the change is committed, at most 10 s \
-               later. If the coordinator does not reply by then, the error is `ERR outcome unknown, \
-               see CLUSTER NODES`.",
+        text: "Commands that change the topology reply after the change is committed, or after at \
+               most 10 s. If the coordinator has not replied by then, the error is `ERR outcome \
+               unknown, see CLUSTER NODES`.",
     },
     Difference {
         commands: &["cluster|setslot"],
@@ -378,10 +378,11 @@ const CLUSTER: &[Difference] = &[
     Difference {
         commands: &["cluster|failover"],
         text: "CLUSTER FAILOVER FORCE and TAKEOVER do the same: the replica becomes the primary \
-               without the help of the old primary. It serves after `cluster-node-timeout`, when the \
-               old primary cannot serve any more. Writes that the replica does not have are lost. A \
-               replica whose dataset is not a full copy is rejected. Redis promotes such a replica, \
-               and the old primary then copies the empty dataset.",
+               without the help of the old primary. The replica starts to serve after \
+               `cluster-node-timeout`, when the old primary can no longer serve. Writes that the \
+               replica does not have are lost. If the replica does not have a full copy of the \
+               dataset, the command is rejected. Redis promotes such a replica, and the old \
+               primary then copies the empty dataset.",
     },
     Difference {
         commands: &[],
@@ -398,7 +399,7 @@ const WITH_VALKEY: &[(&str, Difference)] = &[
             commands: &["eval", "evalsha", "fcall"],
             text: "Errors call the API `server`, and use Valkey's text for unknown commands, wrong \
                    numbers of arguments and missing arguments. NOSCRIPT has Valkey's shorter text. \
-                   BUSY names Valkey. WAIT in a script replies at once.",
+                   BUSY names Valkey. WAIT in a script replies immediately.",
         },
     ),
     (
@@ -440,9 +441,9 @@ const WITH_VALKEY: &[(&str, Difference)] = &[
         "replication",
         Difference {
             commands: &["readonly", "readwrite"],
-            text: "READONLY and READWRITE are accepted outside of cluster mode from every client; \
-                   with `dialect redis`, only after CLIENT CAPA redirect. INFO shows \
-                   `replicas_waiting_psync`.",
+            text: "Outside of cluster mode, READONLY and READWRITE are accepted from every client. \
+                   With `dialect redis`, they are accepted only after CLIENT CAPA redirect. INFO \
+                   shows `replicas_waiting_psync`.",
         },
     ),
     (
@@ -456,7 +457,7 @@ const WITH_VALKEY: &[(&str, Difference)] = &[
         "slow log",
         Difference {
             commands: &[],
-            text: "`slowlog-max-len 0` turns the slow log off, and no ids are assigned.",
+            text: "`slowlog-max-len 0` turns the slow log off, and no IDs are assigned.",
         },
     ),
 ];

@@ -14,7 +14,7 @@ pub(super) const FLAGS: &[(&str, &str)] = &[
     ("pubsub", "Belongs to Pub/Sub."),
     ("noscript", "Not allowed in scripts."),
     ("blocking", "May block the connection."),
-    ("loading", "Allowed while a dataset is loaded."),
+    ("loading", "Allowed while a dataset is being loaded."),
     (
         "stale",
         "Allowed on a replica that has lost its primary and has `replica-serve-stale-data no`.",

@@ -46,16 +46,16 @@ const LEGEND: &str = "
 **Syntax.** Words in capital letters are typed as shown, in any case. Other words stand for values. `[x]` is optional,
 `<x | y>` is a choice, and `x [x ...]` may be repeated.
 
-**Since** is the version in which the command appeared, of the project that introduced it: Redis, Valkey or Brisk.
+**Since** shows the project that introduced the command (Redis, Valkey or Brisk) and the version in which it appeared.
 
-**Complexity.** N and M are numbers of elements, keys or bytes, as the text says.
+**Complexity.** N and M are numbers of elements, keys or bytes, as the text explains.
 
-**Reply.** A table names the types of RESP2 and RESP3 if they differ. A flat array has names and values, or members and
-scores, in turn. Errors are not listed: every command replies with an error if its arguments are invalid, if a key holds
-a value of another type, or if the user lacks the permission.
+**Reply.** If the types of RESP2 and RESP3 differ, a table shows both. A flat array alternates names and values, or
+members and scores. Errors are not listed: every command replies with an error if its arguments are invalid, if a key
+has a value of another type, or if the user lacks permission.
 
-**Keys** lists the keys among the arguments and their use. Access control, cluster routing and slot locks apply to
-exactly these keys.
+**Keys** shows which arguments are keys and how the command uses them. Access control, cluster routing and slot locks
+apply to exactly these keys.
 
 **Tips for clients** are hints for client libraries, in the form that COMMAND INFO returns. For example,
 `request_policy:all_shards` marks a command that a cluster client should send to all primaries, and

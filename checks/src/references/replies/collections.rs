@@ -160,7 +160,7 @@ pub(super) const REPLIES: &[Replies] = &[
     ("zincrby", &[(Double, "The new score.")]),
     (
         "zmscore",
-        &[(Array, "The score of each member, as for ZSCORE; null for one that does not exist.")],
+        &[(Array, "The score of each member, as for ZSCORE; null if the member does not exist.")],
     ),
     ("zpopmax", SORTED_POP),
     ("zpopmin", SORTED_POP),
@@ -193,12 +193,12 @@ pub(super) const REPLIES: &[Replies] = &[
         "geodist",
         &[(Bulk, "The distance in the given unit."), (Null, "One of the members does not exist.")],
     ),
-    ("geohash", &[(Array, "The geohash of each member; null for one that does not exist.")]),
+    ("geohash", &[(Array, "The geohash of each member; null if the member does not exist.")]),
     (
         "geopos",
         &[(
             Array,
-            "For each member an array of longitude and latitude; null for one that does not exist.",
+            "An array of longitude and latitude for each member; null if the member does not exist.",
         )],
     ),
     ("georadius", RADIUS),
@@ -232,8 +232,8 @@ const LIST_POP: &[Variant] = &[
 ];
 const FIELD_EXPIRY: &[Variant] = &[(
     Array,
-    "An integer for each field: 1: the expiry time was set; 2: the field was deleted because it is past; 0: the \
-     condition is not met; -2: the field does not exist.",
+    "An integer for each field: 1: the expiry time was set; 2: the field was deleted because the time has passed; 0: \
+     the condition is not met; -2: the field does not exist.",
 )];
 const FIELD_TIME: &[Variant] = &[(
     Array,
@@ -242,7 +242,7 @@ const FIELD_TIME: &[Variant] = &[(
 const FIELD_TTL: &[Variant] =
     &[(Array, "The TTL of each field; -1: the field has no TTL; -2: the field does not exist.")];
 const FIELD_VALUES: &[Variant] =
-    &[(Array, "The value of each field; null for one that does not exist.")];
+    &[(Array, "The value of each field; null if the field does not exist.")];
 const MEMBERS: &[Variant] = &[(Set, "The members.")];
 const STORED: &[Variant] = &[(Integer, "The number of members that were stored.")];
 const CARDINALITY: &[Variant] =
@@ -269,8 +269,8 @@ const RANK: &[Variant] = &[
 ];
 const SEARCH: &[Variant] = &[(
     Array,
-    "The members. With a `WITH...` option, each is an array: the member, the distance, the geohash as an integer, and \
-     an array of longitude and latitude, as far as they are requested.",
+    "The members. With a `WITH...` option, each element is an array of the member and the requested values: the \
+     distance, the geohash as an integer, and an array of longitude and latitude.",
 )];
 const RADIUS: &[Variant] = &[
     (SEARCH[0].0, SEARCH[0].1),

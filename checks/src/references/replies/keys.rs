@@ -163,8 +163,8 @@ const SUBSTRING: &[super::Variant] =
     &[(Bulk, "The part of the string; empty if the key does not exist.")];
 const EXPIRY: &[super::Variant] = &[(
     Integer,
-    "1: the expiry time was set, or the key was deleted because it is past; 0: the key does not exist, or the \
-     condition is not met.",
+    "1: the expiry time was set, or the key was deleted because the time has passed; 0: the key does not exist, or \
+     the condition is not met.",
 )];
 const FIELDS: &[super::Variant] = &[(
     Array,

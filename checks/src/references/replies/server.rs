@@ -52,7 +52,7 @@ pub(super) const REPLIES: &[Replies] = &[
         "acl|dryrun",
         &[
             (Status, "`OK`: the user may run the command."),
-            (Bulk, "The reason why the user may not."),
+            (Bulk, "The reason why the user may not run the command."),
         ],
     ),
     ("acl|genpass", &[(Bulk, "The password, in hexadecimal digits.")]),
@@ -85,7 +85,7 @@ pub(super) const REPLIES: &[Replies] = &[
         &[(
             Array,
             "An array for each command: name, arity, flags, first key, last key, step, ACL categories, tips, key \
-             specifications, subcommands; a null array for one that does not exist.",
+             specifications, subcommands; a null array if the command does not exist.",
         )],
     ),
     ("command|list", &[(Array, "The names.")]),
@@ -106,7 +106,7 @@ pub(super) const REPLIES: &[Replies] = &[
         "latency|histogram",
         &[(
             Map,
-            "For each command a map: `calls`, and `histogram_usec` with the cumulative number by duration.",
+            "A map for each command: `calls`, and `histogram_usec` with the cumulative number of calls by duration.",
         )],
     ),
     ("latency|history", &[(Array, "An array for each spike: Unix time and milliseconds.")]),
@@ -114,7 +114,8 @@ pub(super) const REPLIES: &[Replies] = &[
         "latency|latest",
         &[(
             Array,
-            "An array for each event: name, time of the latest spike, milliseconds of the latest and of the longest.",
+            "An array for each event: its name, the time of the latest spike, and the durations of the latest and \
+             the longest spike in milliseconds.",
         )],
     ),
     ("latency|reset", &[(Integer, "The number of events whose spikes were deleted.")]),
@@ -122,8 +123,8 @@ pub(super) const REPLIES: &[Replies] = &[
     ("memory|doctor", &[(Verbatim, "The report.")]),
     ("memory|malloc-stats", &[(Verbatim, "The statistics of the allocator.")]),
     ("memory|purge", OK),
-    ("memory|stats", &[(Map, "Names and numbers.")]),
-    ("memory|usage", &[(Integer, "The bytes."), (Null, "The key does not exist.")]),
+    ("memory|stats", &[(Map, "The names and values of the statistics.")]),
+    ("memory|usage", &[(Integer, "The size in bytes."), (Null, "The key does not exist.")]),
     ("module|list", &[(Array, "An empty array: modules are not supported.")]),
     ("module|load", NO_MODULES),
     ("module|loadex", NO_MODULES),

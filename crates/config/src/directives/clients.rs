@@ -34,8 +34,8 @@ pub struct Clients {
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("maxclients", "10000", (1, u32::MAX as i64), field!(clients.maxclients))
         .about(
-            "Maximum number of connected clients; further ones receive an error. It is \
-             lowered at startup if the limit on open files is too low for it.",
+            "Maximum number of connected clients; further clients receive an error. The value is \
+             lowered at startup if the limit on open files is too low.",
         ),
     Directive::integer("admin-maxclients", "16", (1, 1000), field!(clients.admin_maxclients))
         .about("Maximum number of connections to the admin lane, in addition to maxclients."),

@@ -158,8 +158,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .ignored("Brisk's nodes do not use a cluster bus."),
     Directive::text("cluster-announce-ip", "", field!(cluster.cluster_announce_ip))
         .about(
-            "Address for other nodes and clients; empty is the one that this node binds or \
-             uses.",
+            "Address for other nodes and clients; empty announces the address that this node binds \
+             or uses.",
         ),
     Directive::checked_text(
         "cluster-announce-hostname",
@@ -181,14 +181,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 65535),
         field!(cluster.cluster_announce_port),
     )
-    .about("Port for other nodes and clients; 0 is the one that this node listens on."),
+    .about("Port for other nodes and clients; 0 announces the port that this node listens on."),
     Directive::integer(
         "cluster-announce-tls-port",
         "0",
         (0, 65535),
         field!(cluster.cluster_announce_tls_port),
     )
-    .about("TLS port for other nodes and clients; 0 is the one that this node listens on."),
+    .about("TLS port for other nodes and clients; 0 announces the TLS port that this node listens \
+            on."),
     Directive::integer(
         "cluster-announce-bus-port",
         "0",

@@ -108,22 +108,22 @@ pub(super) const THREADS: &[Directive] = &[
         .about("CPUs for the workers.")
         .alias("server_cpulist")
         .immutable()
-        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
+        .planned("CPU affinity of individual threads is not supported. taskset or a service manager can set it for the process."),
     Directive::text("bio-cpulist", "", field!(process.bio_cpulist))
         .about("CPUs for background threads.")
         .alias("bio_cpulist")
         .immutable()
-        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
+        .planned("CPU affinity of individual threads is not supported. taskset or a service manager can set it for the process."),
     Directive::text("aof-rewrite-cpulist", "", field!(process.aof_rewrite_cpulist))
         .about("CPUs for rewrites of the append-only file.")
         .alias("aof_rewrite_cpulist")
         .immutable()
-        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
+        .planned("CPU affinity of individual threads is not supported. taskset or a service manager can set it for the process."),
     Directive::text("bgsave-cpulist", "", field!(process.bgsave_cpulist))
         .about("CPUs for background saves.")
         .alias("bgsave_cpulist")
         .immutable()
-        .planned("CPU affinity of single threads is not supported. taskset or a service manager can set that of the process."),
+        .planned("CPU affinity of individual threads is not supported. taskset or a service manager can set it for the process."),
     Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread))
         .about("Return freed memory to the system in a background thread."),
     Directive::switch("disable-thp", "yes", field!(process.disable_thp))
@@ -221,13 +221,13 @@ pub(super) const LOG: &[Directive] = &[
             "Logging to syslog is not supported. A service manager can forward standard output.",
         ),
     Directive::text("syslog-ident", "redis", field!(process.syslog_ident))
-        .about("Program name in lines to syslog.")
+        .about("Program name in syslog messages.")
         .immutable()
         .ignored(
             "Logging to syslog is not supported. A service manager can forward standard output.",
         ),
     Directive::choice("syslog-facility", "local0", choice!(process.syslog_facility))
-        .about("Facility of lines to syslog.")
+        .about("Facility of syslog messages.")
         .immutable()
         .ignored(
             "Logging to syslog is not supported. A service manager can forward standard output.",
@@ -257,7 +257,10 @@ pub(super) const ADVANCED: &[Directive] = &[
     )
     .alias("lua-time-limit"),
     Directive::text("locale-collate", "", field!(process.locale_collate))
-        .about("Locale that defines the order of SORT ALPHA; empty uses that of the environment.")
+        .about(
+            "Locale that defines the order of SORT ALPHA; empty uses the locale of the \
+             environment.",
+        )
         .planned("Not implemented."),
     Directive::switch("enable-debug-assert", "no", field!(process.enable_debug_assert))
         .about("Run expensive checks of Valkey's data structures.")

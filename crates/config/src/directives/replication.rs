@@ -137,7 +137,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         )
         .settled_while_loading(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
-        .about("Address that a replica reports to its primary; empty is the real one.")
+        .about("Address that a replica reports to its primary; empty reports the real address.")
         .alias("slave-announce-ip"),
     Directive::integer(
         "replica-announce-port",
@@ -145,7 +145,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 65535),
         field!(replication.replica_announce_port),
     )
-    .about("Port that a replica reports to its primary; 0 is the real one.")
+    .about("Port that a replica reports to its primary; 0 reports the real port.")
     .alias("slave-announce-port"),
     Directive::switch("replica-announced", "yes", field!(replication.replica_announced))
         .about("Make this replica visible to Sentinel."),
@@ -212,7 +212,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.min_replicas_max_lag_s),
     )
-    .about("Seconds since its last acknowledgement up to which a replica counts as good.")
+    .about(
+        "Maximum number of seconds since the last acknowledgement of a replica that counts as \
+         good.",
+    )
     .alias("min-slaves-max-lag"),
     Directive::integer(
         "replica-compare-period",

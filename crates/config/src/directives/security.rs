@@ -61,10 +61,16 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         )
         .immutable(),
     Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))
-        .about("Clients that may use DEBUG, with the same values.")
+        .about(
+            "Clients that may use DEBUG: none (no), all (yes), or those of this machine \
+             (local).",
+        )
         .immutable(),
     Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
-        .about("Clients that may use MODULE, with the same values.")
+        .about(
+            "Clients that may use MODULE: none (no), all (yes), or those of this machine \
+             (local).",
+        )
         .immutable(),
     Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
         .about("Check values in depth when RESTORE or a file loads them.")

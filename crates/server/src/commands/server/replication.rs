@@ -39,12 +39,13 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const COMPARE_DETAILS: &str = "\
-A primary compares its dataset with those of its replicas, slot by slot (16,384 slots in each database), by digests.
-All servers keep serving clients and executing writes. Only Brisk replicas are compared, including replicas of replicas;
-other replicas ignore the messages in the replication stream. The reply is sent when the comparison has ended.
+A primary compares its dataset with the datasets of its replicas. It compares digests, slot by slot (16,384 slots in
+each database). All servers continue to serve clients and to execute writes. Only Brisk replicas are compared, including
+replicas of replicas; other replicas ignore the messages in the replication stream. The reply is sent when the
+comparison has ended.
 
-With `HEAL`, the primary also repairs slots that differ: it replaces their keys on all replicas with its own. While a
-slot is repaired, clients of a replica may still see keys that will be removed.
+With `HEAL`, the primary also repairs slots that differ: it replaces their keys on all replicas with its own keys. While
+a slot is being repaired, clients of a replica may still see keys that will be removed.
 
 The reply has one map for each replica:
 
@@ -54,7 +55,7 @@ The reply has one map for each replica:
 | `state` | `equal`; `differs`; `healed`: slots differed and were repaired; `silent`: the replica did not report in time |
 | `offset` | replication offset at which the comparison ended; -1 if the replica did not report |
 | `compared` | number of slots that were compared |
-| `skipped` | number of slots that were not compared because they have more than 65,536 keys, or as much work in small values |
+| `skipped` | number of slots that were not compared because they have more than 65,536 keys, or small values that are as much work to compare |
 | `differing` | slots that still differ, each as database, slot, and the offset at which the difference was found |
 | `unnamed` | number of further slots that differ; the replica did not name them |
 | `healed` | slots that differed and were repaired, in the same form |
@@ -71,8 +72,8 @@ The reply has one map for each replica:
    8# \"healed\" => (empty array)
 ```
 
-[`replica-compare-period`](../configuration.md#replica-compare-period) starts comparisons periodically. A comparison
-while a slow script runs, or while writes are paused, waits until that ends. On a replica, the command fails.";
+[`replica-compare-period`](../configuration.md#replica-compare-period) starts comparisons periodically. While a
+slow script is running or writes are paused, a comparison waits. On a replica, the command fails.";
 
 const COMPARE: Command = Command {
     spec: Spec {

@@ -19,7 +19,7 @@ const fn of(
     Labelled { family: (name, kind, help), labels }
 }
 
-pub(super) const UP: Labelled = of(Gauge, &[], "redis_up", "1: the server answers.");
+pub(super) const UP: Labelled = of(Gauge, &[], "redis_up", "1: the server responds.");
 pub(super) const START_TIME: Labelled =
     of(Gauge, &[], "redis_start_time_seconds", "When the server was started.");
 
@@ -101,7 +101,7 @@ pub(super) const REPLICA_BEHIND: Labelled = of(
 );
 
 pub(super) const LINK_UP: Labelled =
-    of(Gauge, PRIMARY, "redis_master_link_up", "1 with a link to the primary.");
+    of(Gauge, PRIMARY, "redis_master_link_up", "1 if the link to the primary is up.");
 pub(super) const REPLICA_INFO: Labelled = of(
     Gauge,
     &["master_host", "master_port", "read_only"],
@@ -136,7 +136,7 @@ pub(super) const ERRORS: Labelled =
 pub(super) const SLOWLOG_LENGTH: Labelled =
     of(Gauge, &[], "redis_slowlog_length", "Entries of the slow log.");
 pub(super) const SLOWLOG_LAST_ID: Labelled =
-    of(Gauge, &[], "redis_slowlog_last_id", "Id of the latest slow command.");
+    of(Gauge, &[], "redis_slowlog_last_id", "ID of the latest slow command.");
 pub(super) const SLOWLOG_LAST_DURATION: Labelled = of(
     Gauge,
     &[],
@@ -149,8 +149,12 @@ pub(super) const SPIKE_TIME: Labelled = of(
     "redis_latency_spike_last",
     "Time of the latest spike of each event.",
 );
-pub(super) const SPIKE_DURATION: Labelled =
-    of(Gauge, &["event_name"], "redis_latency_spike_duration_seconds", "Duration of that spike.");
+pub(super) const SPIKE_DURATION: Labelled = of(
+    Gauge,
+    &["event_name"],
+    "redis_latency_spike_duration_seconds",
+    "Duration of the latest spike of each event.",
+);
 
 pub(super) const WORKER_TIME: Labelled = of(
     Counter,
@@ -208,7 +212,7 @@ pub(super) const OF_WORKER: &[(&str, Labelled)] = &[
             Counter,
             WORKER,
             "brisk_worker_output_stalls_total",
-            "Connections paused because their client did not read.",
+            "Number of times that a connection was paused because its client did not read.",
         ),
     ),
     (

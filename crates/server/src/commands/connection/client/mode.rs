@@ -102,24 +102,24 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const DURABILITY_DETAILS: &str = "\
-A reply of this connection is sent only when the changes that it shows have reached the requested level. These changes
-include those of other clients that the reply shows. The setting applies to all later commands of the connection, until
-the next CLIENT DURABILITY or RESET.
+A reply on this connection is sent only when all changes that it shows, including changes by other clients, have reached
+the requested level. The setting applies to all later commands of the connection, until the next CLIENT DURABILITY or
+RESET.
 
 | level | a reply is sent when its changes are |
 |---|---|
 | `MEMORY` | in memory |
 | `LOG` | written to the append-only file |
-| `DISK` | synced to the disk |
+| `DISK` | synced to disk |
 | `DEFAULT` | at the level that `appendfsync` sets; the same as no level |
 
-`REPLICAS numreplicas` also waits until that many replicas, at most 16, have acknowledged the changes. `0` waits for
-none, and so does a command without `REPLICAS`. While too few replicas are connected, replies wait. If no reply can be
-sent for `TIMEOUT` milliseconds, the client receives the error `UNBLOCKED` and is disconnected. A `TIMEOUT` of 0, or
-none, waits forever.
+With `REPLICAS`, a reply also waits until `numreplicas` replicas, at most 16, have acknowledged the changes. With `0`,
+or without `REPLICAS`, replies do not wait for replicas. While too few replicas are connected, replies wait. If no reply
+can be sent for `TIMEOUT` milliseconds, the client receives the error `UNBLOCKED` and is disconnected. If `TIMEOUT` is 0
+or omitted, replies wait forever.
 
-A missing reply does not tell you whether the write was lost. Commands about the server, for example INFO and CONFIG, do
-not wait unless an earlier reply of the connection waits.
+A missing reply does not tell you whether the write was lost. Replies to commands about the server, for example INFO
+and CONFIG, do not wait unless an earlier reply on the connection waits.
 
 For example, the following connection receives a reply when its change is on the disk of the primary and one replica
 has acknowledged it:
@@ -134,7 +134,7 @@ OK
 The command fails in these cases:
 
 - `LOG` or `DISK` is requested, and `appendonly` is not `yes`.
-- `REPLICAS` is requested from a replica, or while a dataset is loaded.";
+- `REPLICAS` is requested from a replica, or while a dataset is being loaded.";
 
 /// A Brisk command: requests durability `memory`, `log`, `disk`, or `default` for the configured
 /// level; also the number of replicas that must have a change.

@@ -6,12 +6,7 @@ use crate::http::metrics::families::Kind::{Counter, Gauge};
 
 pub(super) const CLUSTER: &[Row] = &[
     row(Gauge, "cluster_enabled", "redis_cluster_enabled", "1: this is a node of a cluster."),
-    row(
-        Gauge,
-        "cluster_state",
-        "redis_cluster_state",
-        "1: CLUSTER INFO shows the cluster state ok.",
-    ),
+    row(Gauge, "cluster_state", "redis_cluster_state", "1: CLUSTER INFO shows cluster_state:ok."),
     row(Gauge, "cluster_slots_assigned", "redis_cluster_slots_assigned", "Slots with an owner."),
     row(Gauge, "cluster_slots_ok", "redis_cluster_slots_ok", "Slots whose primary is alive."),
     row(

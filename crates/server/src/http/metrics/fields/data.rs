@@ -258,7 +258,7 @@ pub(super) const STATS: &[Row] = &[
         Gauge,
         "current_eviction_exceeded_time",
         "redis_current_eviction_exceeded_time_seconds",
-        "Seconds since memory has been above maxmemory.",
+        "Seconds for which memory has been above maxmemory.",
     ),
     row(Counter, "keyspace_hits", "redis_keyspace_hits_total", "Lookups of keys that exist."),
     row(

@@ -184,7 +184,7 @@ pub(super) const MEMORY: &[Row] = &[
         Gauge,
         "mem_fragmentation_ratio",
         "redis_memory_fragmentation_ratio",
-        "The same under the name that older dashboards use.",
+        "The same ratio, under the name that older dashboards use.",
     ),
     row(
         Gauge,
