@@ -28,7 +28,7 @@ impl Login {
         Login { user: Some(user.into()), password: Some(Secret(password.into())) }
     }
 
-    /// Returns a login with a password only, which is that of the user `default`.
+    /// Returns a login with only a password, for the user `default`.
     #[must_use]
     pub fn password(password: impl Into<String>) -> Login {
         Login { user: None, password: Some(Secret(password.into())) }
@@ -71,8 +71,8 @@ pub trait Credentials: Send + Sync + 'static {
     /// Returns the current login. Called for each new connection, within the time limit for connecting.
     ///
     /// # Errors
-    /// No login is available: the connection is not opened, and the client tries again, as if the server could not be
-    /// reached.
+    /// If no login is available, the connection is not opened, and the client tries again, as if the server could not
+    /// be reached.
     fn current(&self) -> BoxFuture<'_, Result<Login>>;
 
     /// Waits until the login differs from this one. By default it waits forever. The future may be dropped at any time.
@@ -94,7 +94,7 @@ impl Credentials for Login {
 /// # async fn example() -> brisk::Result<()> {
 /// let login = brisk::Rotating::new(brisk::Login::new("app", "first"));
 /// let db = brisk::Client::builder("redis://h").credentials(login.clone()).connect().await?;
-/// // When the server knows the next password as well:
+/// // Once the server also accepts the next password:
 /// login.set(brisk::Login::new("app", "second"));
 /// # Ok(())
 /// # }
@@ -122,7 +122,7 @@ impl Credentials for Rotating {
 
     fn changed<'a>(&'a self, known: &'a Login) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // It cannot be closed, since we have it.
+            // The channel cannot be closed, because `self` has its sender.
             let _ = self.0.subscribe().wait_for(|login| login != known).await;
         })
     }

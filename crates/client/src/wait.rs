@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Blocks this thread until a future of this library is done. Use it in programs without a runtime, for sessions,
-/// `watch`, scripts, subscribers, and your own `async` blocks made of them. A single command does not need it: use
+/// `watch`, scripts, subscribers, and your own `async` blocks built from them. A single command does not need it: use
 /// [`Command::wait`](crate::Command::wait).
 ///
 /// The future needs no runtime on this thread, since the connections run elsewhere: on the client's own thread
@@ -19,8 +19,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// Futures of other libraries may need their own runtime; do not pass them to this function.
 ///
 /// Do not call it from a task of a runtime: it blocks the thread of that task. If this thread runs the client's
-/// connections (a current-thread runtime), the future could never complete; commands then fail with [`Kind::Invalid`]
-/// at once.
+/// connections (a current-thread runtime), the future could never complete. In this case, commands fail immediately
+/// with [`Kind::Invalid`].
 ///
 /// ```no_run
 /// # fn example() -> brisk::Result<()> {
@@ -112,7 +112,7 @@ impl Home {
         if WAITS.get() {
             return Err(stopped());
         }
-        // The caller may be another thread.
+        // The caller may be on another thread.
         Ok(Home(handle.spawn(async { thread::current().id() }).await.ok()))
     }
 

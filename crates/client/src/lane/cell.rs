@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// A queue above this size grows by an eighth instead of doubling, to stay within the promised bound.
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
-/// The same for entries.
+/// The same threshold for entries.
 const ENTRIES_TWOFOLD_MAX: usize = 1024;
 /// The cost of a request in addition to its bytes: its entry, its slot, and the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
@@ -31,7 +31,7 @@ pub enum WhenFull {
     /// The command waits until other commands have their replies.
     #[default]
     Wait,
-    /// The command fails with [`Kind::Overloaded`] at once.
+    /// The command fails immediately with [`Kind::Overloaded`].
     Refuse,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
-    /// The lane's slot in a pool, from which it takes its work. Then nothing is queued here.
+    /// The lane's slot in a pool. A lane in a pool takes its requests from the pool, and nothing is queued here.
     pub(crate) seat: Option<Seat>,
     pub(crate) tallies: Tallies,
     cell: Mutex<Cell>,
@@ -127,11 +127,12 @@ pub(crate) struct Cell {
     pub(crate) out: Vec<u8>,
     /// The entries for `out`, after those for bytes that callers have sent themselves.
     pub(crate) entries: VecDeque<Entry>,
-    /// The length of the bytes before `out`, which callers have sent themselves: the sum of the first entries.
+    /// The number of bytes before `out`, which callers have sent themselves. It is the total length of the first
+    /// entries.
     pub(crate) sent_by_callers: usize,
     /// Wakes the driver while it is idle.
     pub(crate) driver: Option<Waker>,
-    /// The number of entries in the driver when it became idle.
+    /// The number of entries that the driver held when it became idle.
     pub(crate) held: usize,
     /// The total cost of all requests without a reply.
     pub(crate) bytes: usize,
@@ -141,7 +142,7 @@ pub(crate) struct Cell {
     pub(crate) writer: Option<Writer>,
     /// A caller is writing to the socket.
     pub(crate) is_writing: bool,
-    /// The driver checks the clock by itself.
+    /// The driver's timer is running, so the driver notices timeouts without being woken.
     pub(crate) ticks: bool,
     pub(crate) is_closed: bool,
     /// The owner has closed the lane.
@@ -243,7 +244,7 @@ impl Shared {
         Ok(Submitted::Waits(slot))
     }
 
-    /// No requests are in progress, so the caller writes by itself, which saves waking the driver.
+    /// Writes the request on the caller's thread, which saves waking the driver. No other requests are in progress.
     fn write_inline(&self, mut guard: MutexGuard<'_, Cell>, writer: &Writer) {
         let mut bytes = std::mem::take(&mut guard.out);
         guard.is_writing = true;
@@ -261,7 +262,7 @@ impl Shared {
         } else if cell.sent_by_callers < bytes.len() {
             cell.is_broken = true;
         } else {
-            // The unsent rest goes before requests that arrived in the meantime.
+            // The unsent rest must precede the requests that arrived in the meantime.
             bytes.drain(..written);
             cell.sent_by_callers = cell.sent_by_callers.saturating_sub(bytes.len());
             bytes.extend_from_slice(&cell.out);
@@ -317,7 +318,7 @@ impl Shared {
         self.lock().is_held
     }
 
-    /// Retires the lane: no more requests are accepted, and unsent ones go elsewhere.
+    /// Retires the lane: no more requests are accepted, and unsent ones are sent elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
         self.turn_away();
@@ -418,7 +419,7 @@ pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
 }
 
 impl Entry {
-    /// An entry for this number of requests and bytes, whose reply the caller waits for.
+    /// An entry for this number of requests, with `len` bytes in total. The caller waits for the reply in `slot`.
     #[inline]
     pub(crate) fn new(
         slot: Waiting,
@@ -546,12 +547,13 @@ impl Cell {
         self.is_writing
     }
 
-    /// The bytes of requests that the driver has not taken over: those that callers have sent, and queued ones.
+    /// The number of bytes of requests that the driver has not taken over: those that callers have sent, and those that
+    /// are queued.
     pub(crate) fn unanswered_bytes(&self) -> usize {
         self.out.len() + self.sent_by_callers
     }
 
-    /// Checks that the sent and queued bytes are those of the entries.
+    /// Checks that the number of sent and queued bytes is the total length of the entries.
     pub(crate) fn is_whole(&self) -> bool {
         let entries: usize = self.entries.iter().map(|entry| entry.len).sum();
         self.unanswered_bytes() == entries

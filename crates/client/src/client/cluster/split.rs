@@ -13,7 +13,7 @@ pub(crate) enum Merge {
     Only,
     /// Integers are added.
     Sum,
-    /// Each value comes from one part, at one index of it.
+    /// Each value comes from a part, at an index within that part.
     Values(Vec<(u32, u32)>),
     /// All parts have the same reply.
     First,
@@ -26,7 +26,7 @@ enum SplitKind {
     First,
 }
 
-/// How a request can be split, and the range of its key arguments.
+/// How a request can be split, and the number of arguments per key.
 fn splits(request: &Request) -> Option<(SplitKind, usize)> {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -108,8 +108,8 @@ fn split(request: &Request, how: SplitKind, step: usize) -> (Merge, Vec<(u16, Re
 }
 
 impl Merge {
-    /// Appends the combined reply to `out`; if a part failed, the reply is its error. If other parts have changed
-    /// data, the error says so. O(bytes).
+    /// Appends the combined reply to `out`. If a part failed, its error becomes the reply, and says so if other parts
+    /// have changed data. O(bytes).
     pub(crate) fn write(&self, parts: &[&[u8]], reads_only: bool, out: &mut Vec<u8>) {
         let is_error = |part: &&&[u8]| matches!(part.first(), Some(b'-' | b'!'));
         if let Some(error) = parts.iter().find(is_error) {
