@@ -51,8 +51,8 @@ impl Writer {
         }
     }
 
-    /// The operating system will close the connection if the peer has not acknowledged bytes for this time. An error
-    /// means that the connection has already failed, which the next read reports.
+    /// Sets the time after which the operating system closes the connection if the peer does not acknowledge bytes. An
+    /// error means that the connection has already failed, which the next read reports.
     pub(crate) fn limit_unacked(&self, limit: Duration) {
         let stream: &TcpStream = match self {
             Writer::Tcp(half) => half.as_ref().as_ref(),
