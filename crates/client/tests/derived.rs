@@ -1,5 +1,5 @@
-//! Structs as hashes and as stream entries, enums and newtypes as arguments, and JSON. What a derived type writes, it
-//! can also read, and errors name the field that does not fit.
+//! Structs as hashes and as stream entries, enums and newtypes as arguments, and JSON. A derived type can read
+//! everything that it writes, and errors name the field that does not fit.
 #![cfg(all(feature = "derive", feature = "json"))]
 
 use brisk::{Client, FromHash, FromReply, Json, Kind, ToArg, ToHash};

@@ -43,7 +43,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import reactor.core.Disposable;
 
 /**
- * Commands that cannot be sent on shared lanes are rejected at once with a helpful message, sent on all lanes, or leased.
+ * Commands that cannot be sent on shared lanes are rejected immediately with a helpful message, sent on all lanes, or
+ * leased.
  */
 class GuardTest extends ServerCase {
 
@@ -182,7 +183,7 @@ class GuardTest extends ServerCase {
                 assertTrue(refusal.getMessage().contains(word), words + ": " + refusal.getMessage());
             }
         });
-        // None of them reached a lane.
+        // None of the commands reached a lane.
         assertEquals("OK", lanes.sync().set("k", "v"));
         assertEquals("v", lanes.sync().get("k"));
     }
