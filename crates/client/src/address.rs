@@ -11,7 +11,7 @@
 //! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
 //!
-//! The scheme may be in capitals, and space around the URL is ignored. In a user name or password, the characters
+//! The scheme may be in uppercase, and whitespace around the URL is ignored. In a user name or password, the characters
 //! `/?#@:%` are percent-encoded (`/` is `%2F`). `/`, `?` and `#` are also accepted unescaped where they have no other
 //! meaning, as in redis-cli. Errors never show any part of the URL, because it may be a password.
 //!
@@ -35,7 +35,7 @@ pub enum Address {
         host: String,
         /// Port.
         port: u16,
-        /// Whether the connection uses TLS.
+        /// True if the connection uses TLS.
         tls: bool,
     },
     /// The path of a Unix socket.
@@ -87,7 +87,7 @@ pub(crate) struct Url {
     pub(crate) name: Option<String>,
     pub(crate) lanes: Option<usize>,
     pub(crate) pool: Option<usize>,
-    /// Accepts any certificate.
+    /// True if any certificate is accepted.
     pub(crate) is_insecure: bool,
 }
 
@@ -188,7 +188,7 @@ impl Url {
         Ok(())
     }
 
-    /// Whether the connection uses TLS.
+    /// Reports whether the connection uses TLS.
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self.address, Address::Tcp { tls: true, .. })
     }
@@ -280,7 +280,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let decoded = |text: &str| decode(text).ok_or_else(|| invalid(NOT_DECODED));
     url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
     url.password = Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
-    // As in Lettuce: a login without a colon is the password.
+    // As in Lettuce, a login without a colon is the password.
     if !login.contains(':') {
         url.password = url.user.take().map(Secret);
     }

@@ -1,7 +1,7 @@
-//! Several commands at once: as a batch ([`Batch`]), or as a transaction ([`Transaction`]).
+//! Several commands together, as a batch ([`Batch`]) or as a transaction ([`Transaction`]).
 //!
 //! Both are sent as a unit and take one round trip. On the connection, no command of another caller comes between the
-//! commands of a batch. The server executes no other client's command between the commands of a transaction.
+//! commands of a batch. Between the commands of a transaction, the server executes no commands of other clients.
 
 use crate::client::Client;
 use crate::command::{Command, Replay, Target, Unity, Way, wait_for};
@@ -199,10 +199,10 @@ impl<C, B: Commands> Batch<C, B> {
 }
 
 impl<C: Target, B: Commands> Batch<&C, B> {
-    /// As [`Command::wait`].
+    /// Like [`Command::wait`].
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<B::Output> {
         let limit = self.limit();
         wait_for(self.target, limit, self)
@@ -266,10 +266,10 @@ impl<C, B: Commands> Transaction<C, B> {
 }
 
 impl<C: Target, B: Commands> Transaction<&C, B> {
-    /// As [`Command::wait`].
+    /// Like [`Command::wait`].
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<B::Output> {
         let (target, limit) = (self.0.target, self.0.limit());
         wait_for(target, limit, self)

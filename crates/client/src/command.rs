@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Whether a command is sent again if the connection was lost after the command was sent and before its reply arrived.
+/// Determines whether a command is sent again if the connection was lost after the command was sent and before its
+/// reply arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Replay {
@@ -52,7 +53,7 @@ pub(crate) mod sealed {
         fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
-        /// The thread that runs the connections, if it is a single one.
+        /// The thread that runs the connections, if a single thread runs all of them.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn home(&self) -> Home;
 
@@ -155,7 +156,7 @@ impl<C, T, O> Command<C, T, O> {
         self
     }
 
-    /// Sets another type for the reply.
+    /// Changes the type of the reply.
     pub fn reply_as<U>(self) -> Command<C, U, O> {
         Command {
             target: self.target,
@@ -219,10 +220,10 @@ fn present<T>(reply: Result<Option<T>>) -> Result<T> {
 }
 
 impl<C: Target, T: FromReply, O> Required<&C, T, O> {
-    /// As [`Command::wait`].
+    /// Like [`Command::wait`].
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<T> {
         present(self.0.wait())
     }
@@ -242,8 +243,8 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     /// Do not call it from a task of a runtime, since it blocks the task's thread.
     ///
     /// # Errors
-    /// As when awaited. Also [`Kind::Invalid`] if this thread runs the client's connections, and [`Kind::Timeout`] if
-    /// all threads that run them are blocked.
+    /// The same as when awaited, and [`Kind::Invalid`] if this thread runs the client's connections, or
+    /// [`Kind::Timeout`] if all threads that run them are blocked.
     pub fn wait(self) -> Result<T> {
         let limit = self.way().limit(self.target.default_timeout());
         wait_for(self.target, limit, self)
@@ -336,7 +337,7 @@ const REPLAYS_MAX: u8 = 3;
 pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Way<'_> {
-    /// The command's own time limit. A blocking command may take the timeout in its arguments plus `margin`.
+    /// The command's own time limit. A blocking command may take as long as the timeout in its arguments plus `margin`.
     pub(crate) fn limit(&self, margin: Option<Duration>) -> Option<Duration> {
         let blocks = || self.requests.iter().any(|request| request.traits().blocks);
         self.timeout.or_else(|| {

@@ -34,7 +34,7 @@ impl Login {
         Login { user: None, password: Some(Secret(password.into())) }
     }
 
-    /// Returns an empty login: connections do not authenticate.
+    /// Returns an empty login, with which connections do not authenticate.
     #[must_use]
     pub fn nobody() -> Login {
         Login { user: None, password: None }
@@ -43,7 +43,7 @@ impl Login {
 
 /// A source of logins, for [`Builder::credentials`](crate::Builder::credentials).
 ///
-/// A [`Login`] never changes; a [`Rotating`] login is changed by the program. Implement the trait to read logins from a
+/// A [`Login`] never changes; the program can change a [`Rotating`] login. Implement the trait to read logins from a
 /// vault or a token provider:
 ///
 /// ```no_run
@@ -132,7 +132,7 @@ impl Credentials for Rotating {
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) credentials: Arc<dyn Credentials>,
-    /// Whether open connections may have to authenticate again.
+    /// True if open connections may have to authenticate again.
     pub(crate) may_change: bool,
 }
 

@@ -9,12 +9,12 @@ use crate::commands::{BINDING, BLOCKING};
 /// How a request affects its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// The server may delay the reply until other clients act.
+    /// True if the server may delay the reply until other clients act.
     pub(crate) blocks: bool,
-    /// The request changes the state of the connection, or depends on it.
+    /// True if the request changes the state of the connection, or depends on it.
     pub(crate) binds: bool,
-    /// The server does not send exactly one reply to this request, or to later ones, so replies would go to the wrong
-    /// callers.
+    /// True if the server does not send exactly one reply to this request, or to later ones, so that replies would go
+    /// to the wrong callers.
     pub(crate) unpaired: bool,
 }
 

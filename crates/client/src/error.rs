@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// The error text about several commands names at most this many of them.
+/// An error text lists at most this many commands.
 const NAMED_MAX: usize = 8;
 /// The library appends this to a server's error if other nodes have executed their part of the command.
 pub(crate) const IN_PART: &str = " (other nodes have executed their part of the command)";
@@ -36,8 +36,8 @@ pub enum Kind {
     Timeout(Phase),
     /// The connection was lost or could not be opened.
     Disconnected,
-    /// The TLS handshake failed: the server's certificate is not trusted, has expired or has another name, the server
-    /// requires a different client certificate, or it does not use TLS.
+    /// The TLS handshake failed: the server's certificate is not trusted, has expired or is for a different name; the
+    /// server requires a different client certificate; or the server does not use TLS.
     Tls,
     /// The [budget](crate::Budget) for requests without a reply is exhausted. Nothing was sent.
     Overloaded,
@@ -69,7 +69,7 @@ pub enum Phase {
     Streaming,
 }
 
-/// Whether the server executed one command of a batch or transaction; see [`Error::executed`].
+/// States whether the server executed one command of a batch or transaction; see [`Error::executed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Executed {
@@ -87,7 +87,7 @@ pub enum Executed {
 pub enum Code {
     /// `ERR`: an error without a specific code.
     Err,
-    /// `WRONGTYPE`: the key holds a value of another type.
+    /// `WRONGTYPE`: the key holds a value of a different type.
     WrongType,
     /// `MOVED`: another node serves the slot.
     Moved,

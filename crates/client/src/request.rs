@@ -94,7 +94,7 @@ impl Request {
         request
     }
 
-    /// The name given to [`Request::new`], in capitals. O(bytes).
+    /// The name given to [`Request::new`], in uppercase. O(bytes).
     pub(crate) fn name(&self) -> String {
         let words = self.words().take(usize::from(self.name_words));
         let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
@@ -184,7 +184,7 @@ impl Request {
         self.companion = Some(key.into());
     }
 
-    /// Marks the place for options: arguments added later come after them.
+    /// Marks the position of options. Arguments that are added later come after the options.
     pub fn end_of_options(&mut self) {
         self.options_at = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
     }
@@ -257,7 +257,7 @@ impl Request {
         let range = self.keys.start as usize..self.keys.end as usize;
         let is_alone = self.keys.end == self.key.end.saturating_add(2);
         let keys = if is_alone && self.keys.start < self.key.start { 0..0 } else { range };
-        // Between the keys of MSETNX are their values.
+        // In MSETNX, each key is followed by its value.
         let step = if self.verb().eq_ignore_ascii_case(b"MSETNX") { 2 } else { 1 };
         words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }

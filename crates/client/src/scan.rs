@@ -37,7 +37,7 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # }
 /// ```
 ///
-/// To use it as a `Stream` of another library (this crate depends on none):
+/// To use an iteration as a `Stream` of another library (this crate depends on none):
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -149,7 +149,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
     /// Returns the rest of the current page, or the next page, which may be empty; `None` after the last.
     ///
     /// # Errors
-    /// As [`Scan::next`].
+    /// Those of [`Scan::next`].
     pub async fn page(&mut self) -> Result<Option<Vec<T>>> {
         match self.page.as_slice().is_empty() {
             true => self.fetch().await,
@@ -160,7 +160,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
     /// Like [`Scan::next`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Scan::next`].
+    /// Those of [`Scan::next`].
     pub fn wait_next(&mut self) -> Result<Option<T>> {
         block_on(Box::pin(self.next()))
     }
@@ -168,7 +168,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
     /// Like [`Scan::page`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Scan::next`].
+    /// Those of [`Scan::next`].
     pub fn wait_page(&mut self) -> Result<Option<Vec<T>>> {
         block_on(Box::pin(self.page()))
     }

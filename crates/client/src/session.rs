@@ -18,14 +18,14 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Attempts of [`Client::watch`] before it gives up.
+/// The number of attempts that [`Client::watch`] makes before it gives up.
 const ATTEMPTS: usize = 16;
 /// Pauses between attempts. Each pause is shortened by a random amount, at most half of it. Otherwise, transactions
 /// that collided once would collide again.
 const PAUSE_FIRST: Duration = Duration::from_micros(250);
 const PAUSE_LONGEST: Duration = Duration::from_millis(50);
 
-/// A connection for one caller: SELECT, WATCH, MULTI over several awaits, blocking commands.
+/// A connection for one caller, for SELECT, WATCH, MULTI over several awaits, and blocking commands.
 ///
 /// [`Client::session`] opens one. A session does not reconnect, since its state (the database, watched keys) would be
 /// lost silently. After the connection is lost, its commands fail; open a new session. [`Client::close`] also closes

@@ -34,9 +34,9 @@ const MOVES_MAX: usize = 4;
 pub struct Streamed {
     connection: Connection,
     handle: Handle,
-    /// The thread that runs the socket, if it is a single one.
+    /// The thread that runs the socket, if a single thread runs all sockets of the client.
     home: Home,
-    /// The time limit for silence of the server.
+    /// How long the server may stay silent.
     silence_max: Option<Duration>,
     cut: watch::Receiver<bool>,
     /// The client holds only a weak reference, so this lives as long as the stream.

@@ -166,7 +166,8 @@ impl Flight {
             let left = i64::from_reply(&mut reader).map_err(|error| {
                 error.with_note("asked how long a key lives, see CacheOptions::ignore_expiry")
             })?;
-            // Negative: the key does not exist, or has no TTL. If that changes, the server sends an invalidation.
+            // A negative value means that the key does not exist or has no TTL. If that changes, the server sends an
+            // invalidation.
             if let Ok(left) = u64::try_from(left) {
                 least = Some(least.map_or(left, |least: u64| least.min(left)));
             }

@@ -76,8 +76,8 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
-    /// Sets the size limit: commands, replies, and about 300 bytes for each entry. The least used entries are evicted
-    /// first. Default: 64 MiB.
+    /// Sets the size limit: commands, replies, and about 300 bytes for each entry. Entries that have not been used
+    /// recently are evicted first. Default: 64 MiB.
     pub fn bytes(mut self, bytes_max: usize) -> CacheOptions {
         self.bytes_max = bytes_max;
         self
@@ -163,8 +163,8 @@ impl Client {
     ///
     /// # Errors
     /// The server cannot be reached, rejects CLIENT TRACKING (the user may lack the permission), or does not support
-    /// RESP3; the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole
-    /// cluster: open a cache on each of [`Client::primaries`].
+    /// RESP3; or the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole cluster:
+    /// open a cache on each of [`Client::primaries`].
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
         if self.stays_with_a_node() {
             let text = "a cache is for one server: open one on each of the client's primaries";
@@ -201,7 +201,7 @@ impl Client {
     /// Like [`Client::cache`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Client::cache`].
+    /// Those of [`Client::cache`].
     pub fn cache_blocking(&self, options: CacheOptions) -> Result<Cache> {
         block_on(Box::pin(self.cache(options)))
     }

@@ -95,7 +95,7 @@ pub(super) struct Value {
     pub(super) since: Instant,
     /// The earliest expiry time of its keys.
     pub(super) until: Option<Instant>,
-    /// The entry has been used since the hand last passed it.
+    /// True if the entry has been used since the hand last passed it.
     pub(super) was_used: bool,
 }
 

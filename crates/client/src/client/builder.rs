@@ -1,4 +1,4 @@
-//! The options of a client, and connecting.
+//! The options of a client, and how it connects.
 
 use super::cluster::read_from::ReadFrom;
 use super::cluster::refresh::Found;
@@ -72,7 +72,7 @@ pub enum Lanes {
     /// different connections, so their order is undefined unless each is awaited before the next is polled.
     ///
     /// If the future of a command is dropped, or the command times out, its connection stays in use until the reply
-    /// arrives. If it is a blocking command, its connection is closed, so that the server drops the command.
+    /// arrives. If the command is blocking, the connection is closed instead, so that the server drops the command.
     Pool(usize),
 }
 
@@ -180,8 +180,8 @@ impl Builder {
         self
     }
 
-    /// Sets the time limit of a command, from when it is queued to its reply. Default: 3 s. The error says whether the
-    /// command was sent.
+    /// Sets the time limit of a command, from the time it is queued until its reply arrives. Default: 3 s. The error
+    /// says whether the command was sent.
     pub fn timeout(mut self, timeout: Duration) -> Builder {
         self.timeout = Some(Some(timeout));
         self
@@ -200,8 +200,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a server that owes a reply may stay silent. Then the connection is closed and a new one is opened.
-    /// Default: 4 s, but never less than the time limit of the waiting command.
+    /// Sets how long a server that owes a reply may stay silent. After that, the connection is closed and a new one is
+    /// opened. Default: 4 s, but never less than the time limit of the waiting command.
     ///
     /// If only reads are waiting, a second connection is tried after half of their time limit. If the server replies on
     /// the second connection, that connection replaces the silent one and the reads are sent again. This way, a read
@@ -340,7 +340,7 @@ impl Builder {
         Builder { url, ..builder }
     }
 
-    /// Sets the login for the sentinels. Default: `sentinelUser` and `sentinelPass` of the URL, or no login.
+    /// Sets the login for the sentinels. Default: `sentinelUser` and `sentinelPass` in the URL, or no login.
     pub fn sentinel_login(
         mut self,
         user: impl Into<String>,
@@ -402,9 +402,9 @@ impl Builder {
 
     /// Sets which nodes receive commands that only read. Default: [`ReadFrom::Primary`].
     ///
-    /// This option works in a cluster, with Sentinel, and with a single primary whose ROLE lists its replicas. In the
-    /// last case, also add some of the replicas as [seeds](Builder::seed), so that the client finds the current primary
-    /// if the first one is unreachable.
+    /// This option works in a cluster, with Sentinel, and with a single primary whose reply to ROLE lists its replicas.
+    /// In the last case, also add some of the replicas as [seeds](Builder::seed), so that the client finds the current
+    /// primary if the first one is unreachable.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -612,7 +612,7 @@ impl Client {
         done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
     }
 
-    /// Opens a session. In a cluster, it connects to the node of the key.
+    /// Opens a session. In a cluster, the session connects to the node of the key.
     pub(crate) async fn open_session(&self, key: Option<&[u8]>) -> Result<Session> {
         let (setup, handle) = self.setup(key);
         let opening = Arc::clone(&setup);
@@ -624,7 +624,7 @@ impl Client {
             None,
             Shared::new(self.inner.plan.bounds),
         );
-        // If the client has been closed by now, this fails, and dropping the session closes the connection.
+        // If the client has been closed by now, `attach` fails, and dropping the session closes the connection.
         let session = Session::new(lane.clone(), self.inner.timeout, setup);
         self.attach(lane.shared())?;
         Ok(session)
@@ -660,12 +660,12 @@ pub(super) struct Plan {
     setup: Arc<Setup>,
     bounds: Bounds,
     lanes: usize,
-    /// Whether the lanes are a pool.
+    /// True if the lanes are a pool.
     is_pool: bool,
     replay: Replay,
     /// The options of the cluster, if the client connects to a cluster or to several nodes.
     cluster: Option<Arc<Wanted>>,
-    /// Whether connecting does not wait for a server.
+    /// True if connecting does not wait for a server.
     is_lazy: bool,
 }
 

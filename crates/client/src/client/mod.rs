@@ -86,7 +86,7 @@ struct Inner {
     handle: tokio::runtime::Handle,
     /// Receives notice of failovers, if Sentinel names the primary.
     watcher: Option<sentinel::Watcher>,
-    /// Sessions, subscribers and caches, which close with the client.
+    /// Sessions, subscribers and caches, which are closed together with the client.
     attached: Arc<Attached>,
     /// Lanes for large values, created on first use.
     bulk: OnceLock<Node>,
@@ -180,7 +180,7 @@ impl Client {
         self.inner.attached.end_all();
     }
 
-    /// Whether a long-lived connection stays with one node even if the roles change.
+    /// Reports whether a long-lived connection stays with one node even if the roles change.
     pub(crate) fn stays_with_a_node(&self) -> bool {
         matches!(&self.inner.route, Route::Cluster(cluster) if !cluster.finds_primaries())
     }
@@ -204,7 +204,7 @@ impl Client {
     }
 
     /// Returns a handle for each primary of the cluster that has slots, ordered by slot, as currently known. Use the
-    /// handles for commands about a whole node, for example DBSIZE, SCAN, FLUSHALL or SCRIPT LOAD.
+    /// handles for commands that concern a whole node, for example DBSIZE, SCAN, FLUSHALL or SCRIPT LOAD.
     ///
     /// A handle sends commands only to its node. A command on a key of another node fails with `MOVED`. Without a
     /// cluster, the only handle is the client itself.

@@ -66,7 +66,7 @@ impl Node {
         self.lanes.iter().for_each(Lane::retire);
     }
 
-    /// Whether at least one lane has no connection.
+    /// Reports whether at least one lane has no connection.
     pub(crate) fn is_down(&self) -> bool {
         self.lanes.iter().any(Lane::is_down)
     }

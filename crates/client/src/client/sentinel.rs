@@ -37,7 +37,7 @@ const STAGGER: Duration = Duration::from_millis(200);
 const KNOWN_MAX: usize = 32;
 /// The time after a failover during which a sentinel may not know of it yet.
 const LAG_MAX: Duration = Duration::from_secs(10);
-/// The time limit for a vote of all sentinels, if one reports another primary than the known one.
+/// The time limit for a vote of all sentinels, if one of them reports a primary other than the known one.
 const VOTE_MAX: Duration = Duration::from_millis(500);
 /// The interval at which the client queries the sentinels, because a sentinel that it listens to may be cut off from
 /// the others.
@@ -80,7 +80,7 @@ impl Place {
         }
     }
 
-    /// Whether the server at this place must be a primary.
+    /// Reports whether the server at this place must be a primary.
     pub(crate) fn wants_primary(&self) -> bool {
         matches!(self, Place::Primary(_))
     }
@@ -117,7 +117,7 @@ pub(crate) struct Sentinels {
     service: String,
     /// The setup of connections to sentinels, without an address.
     setup: Setup,
-    /// Whether connections to sentinels and to the servers that they name use TLS.
+    /// True if connections to sentinels, and to the servers that they name, use TLS.
     tls: bool,
     state: Mutex<State>,
     /// The number of known failovers.
@@ -401,7 +401,7 @@ fn addresses(reply: &Reply, tls: bool, is_fit: impl Fn(&Fields) -> bool) -> Vec<
 
 type Fields = HashMap<String, String>;
 
-/// Whether a replica is reachable, follows its primary and is announced to clients (`replica-announced`).
+/// Reports whether a replica is reachable, follows its primary and is announced to clients (`replica-announced`).
 fn can_be_read(fields: &Fields) -> bool {
     let is = |name: &str, value: &str| fields.get(name).is_some_and(|told| told == value);
     let flags = fields.get("flags").map_or("", String::as_str);
@@ -499,7 +499,7 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     }
 }
 
-/// Listens until the next look is due; false if the subscription has ended.
+/// Listens until the next query is due; false if the subscription has ended.
 async fn listen(sentinels: &Sentinels, listener: &mut Subscriber) -> bool {
     let until = Instant::now() + LOOK_EACH;
     loop {

@@ -17,7 +17,7 @@ pub enum Event<'a> {
         /// The duration of the handler.
         took: Duration,
     },
-    /// The handler failed, or panicked.
+    /// The handler returned an error or panicked.
     Failed {
         /// The entry.
         id: Id,

@@ -17,9 +17,8 @@
 //!
 //! Further guarantees:
 //!
-//! - An entry stays pending until it is acknowledged. A member that restarts handles its own pending entries first.
-//!   Other members take over the entries of a member that does not return, after
-//!   [`claim_idle`](Consumer::claim_idle).
+//! - An entry stays pending until it is acknowledged. A member that restarts handles its own pending entries first. If
+//!   a member does not return, other members take over its entries after [`claim_idle`](Consumer::claim_idle).
 //! - While a handler runs, the consumer resets the idle time of its entry on the server. No other member takes over the
 //!   entry unless the connection is lost for longer than [`claim_idle`](Consumer::claim_idle).
 //! - At most [`parallel`](Consumer::parallel) handlers run at the same time. At most `parallel` plus
@@ -285,7 +284,7 @@ impl Consumer {
     /// other values continue in parallel. A failed entry delays later entries with the same value until it has been
     /// handled or the consumer gives up on it. Entries without the field have no order.
     ///
-    /// **The order holds within one member only**: the server distributes entries over the members of a group
+    /// **The order is guaranteed only within one member**: the server distributes entries over the members of a group
     /// regardless of their fields. To keep an order across several members, use one stream per member.
     pub fn in_order_by(mut self, field: impl Into<Bytes>) -> Consumer {
         self.plan.key = Some(field.into());

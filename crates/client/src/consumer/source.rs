@@ -1,5 +1,5 @@
-//! Reads entries: first those pending for this member, then, alternately, those that other members abandoned and new
-//! ones.
+//! Reads entries: first those that are pending for this member, and then, alternately, those that other members
+//! abandoned and new ones.
 //!
 //! The source takes one step at a time, and each step requests no more entries than there is room for. It waits for new
 //! entries on its own connection. If a step fails, the server may have delivered entries that never arrived, so the
@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest wait for new entries. A connection that died silently is noticed after this time.
+/// The longest wait for new entries. A dead connection is noticed after this time.
 const BLOCK_MS_MAX: u128 = 5_000;
 /// How long a reply may take beyond that wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -34,14 +34,14 @@ pub(super) struct Source {
     plan: Arc<Plan>,
     session: Option<Session>,
     has_group: bool,
-    /// The group has existed before.
+    /// True if the group has existed before.
     had_group: bool,
     /// This member's pending entries after this ID have not been checked yet.
     recover_behind: Option<Id>,
     /// Where the scan for abandoned entries continues. The next field is when it starts again.
     claim_from: Id,
     claim_at: Instant,
-    /// The last step claimed entries, so new entries are next.
+    /// True if the last step claimed entries, so that new entries are next.
     has_claimed: bool,
     /// The ID of the newest entry that arrived.
     last_seen: Id,
@@ -53,7 +53,7 @@ pub(super) struct Catch {
     pub(super) messages: Vec<Message>,
     /// Entries that were deleted from the stream. Those that the server still lists as pending must be acknowledged.
     pub(super) deleted: Vec<Id>,
-    /// The entries were claimed from other members.
+    /// True if the entries were claimed from other members.
     pub(super) are_claimed: bool,
     pub(super) made_group: bool,
 }

@@ -33,7 +33,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_LONGEST: Duration = Duration::from_secs(2);
 /// The time limit for the final reports during shutdown.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// When idle, the loop wakes up this often.
+/// An idle loop wakes up at this interval.
 const REST_LONGEST: Duration = Duration::from_secs(60);
 
 /// The pause before a retry, which doubles each time.
@@ -56,7 +56,7 @@ struct Held {
     touched: Instant,
     /// When its handler began.
     began: Instant,
-    /// A handler has already started on the entry in this run.
+    /// True if a handler has already started on the entry in this run.
     was_begun: bool,
 }
 

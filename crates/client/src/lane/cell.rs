@@ -43,7 +43,7 @@ pub(crate) struct Bounds {
     pub(crate) when_full: WhenFull,
     /// The time limit of a command that has none of its own.
     pub(crate) timeout: Option<Duration>,
-    /// The requests that are sent again when their connection is lost.
+    /// The requests that are sent again if their connection is lost.
     pub(crate) replay: Replay,
 }
 
@@ -95,10 +95,10 @@ pub(crate) enum Submitted {
     Ready(Reply),
 }
 
-/// A request. Entries are in the order of their bytes.
+/// A queued request. The entries have the same order as the bytes of their requests.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The caller that waits; `None` once it has a result, even if the reply is still to arrive.
+    /// The waiting caller; `None` once the caller has a result, even if the reply has not arrived yet.
     slot: Option<Waiting>,
     /// The number of replies to the request.
     pub(crate) replies: u32,
@@ -108,7 +108,7 @@ pub(crate) struct Entry {
     pub(crate) since: Option<Instant>,
     /// The command's own time limit, if it has one.
     pub(crate) timeout: Option<Duration>,
-    /// The caller sends the request again if the connection is lost.
+    /// True if the caller sends the request again after the connection is lost.
     pub(super) again: bool,
 }
 
@@ -140,19 +140,20 @@ pub(crate) struct Cell {
     waiting: ForRoom,
     /// The connection, while it can be written to.
     pub(crate) writer: Option<Writer>,
-    /// A caller is writing to the socket.
+    /// True while a caller is writing to the socket.
     pub(crate) is_writing: bool,
-    /// The driver's timer is running, so the driver notices timeouts without being woken.
+    /// True while the driver's timer is running, so that the driver notices timeouts without being woken.
     pub(crate) ticks: bool,
     pub(crate) is_closed: bool,
-    /// The owner has closed the lane.
+    /// True if the owner has closed the lane.
     is_given_up: bool,
-    /// The lane accepts no more requests, and unsent ones have moved elsewhere. Replies to sent requests are still
-    /// delivered.
+    /// True if the lane accepts no more requests, and unsent ones have moved elsewhere. Replies to sent requests are
+    /// still delivered.
     is_retired: bool,
-    /// No new requests are sent for now: the server is about to be demoted.
+    /// True while no new requests are sent, because the server is about to be demoted.
     pub(crate) is_held: bool,
-    /// The server replied before it had received a whole request, so the position of the next reply is unknown.
+    /// True if the server replied before it had received a whole request, so that the position of the next reply is
+    /// unknown.
     pub(crate) is_broken: bool,
     /// Why there is no connection.
     pub(crate) failure: Option<Error>,
@@ -203,7 +204,7 @@ impl Shared {
         if cell.is_closed || cell.is_retired {
             return Err(cell.end());
         }
-        // A single request is accepted whatever its size; otherwise it could never be sent.
+        // A single request is accepted regardless of its size; otherwise it could never be sent.
         if cell.bytes > 0 && cell.bytes + cost(requests) > self.bounds.bytes_max {
             let full = format_args!("{} bytes wait for replies", cell.bytes);
             return self.bounds.refuse(full, &mut cell.waiting, timeout, waker);
@@ -333,7 +334,7 @@ impl Shared {
         self.lock().failure.is_some()
     }
 
-    /// Ends the lane: nothing can be sent any more, and all waiting callers get an error.
+    /// Ends the lane: nothing more can be sent, and all waiting callers get an error.
     pub(super) fn finish(&self) {
         self.seat.iter().for_each(Seat::end);
         let (entries, error, woken) = {
@@ -367,7 +368,7 @@ impl Shared {
                 sent = sent.saturating_sub(entry.len);
             }
             woken.extend(cell.forget_unwanted());
-            // Each task finds out by itself that the lane accepts nothing.
+            // Each task discovers on its own that the lane accepts nothing.
             woken.extend(cell.release(0));
         }
         woken.into_iter().for_each(Waker::wake);
@@ -379,12 +380,13 @@ impl Shared {
         {
             let mut cell = self.lock();
             let cell = &mut *cell;
-            // Each task finds out by itself that it has timed out.
+            // Each task discovers on its own that it has timed out.
             over.extend(cell.waiting.take_over(now));
             // A request that is being written is neither sent nor unsent.
             if !cell.is_writing {
                 let mut sent = cell.sent_by_callers;
-                // All share one error: many requests may time out at once, and each has a waiting caller.
+                // All requests share one error, because many may time out at the same time, and each has a waiting
+                // caller.
                 let mut errors = [None, None];
                 for entry in &mut cell.entries {
                     let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
@@ -431,7 +433,8 @@ impl Entry {
         Entry { slot: Some(slot), replies, len, since: None, timeout, again: false }
     }
 
-    /// Reports whether losing the connection does no harm: the request would be sent again, or no caller waits for it.
+    /// Reports whether losing the connection does no harm, because the request would be sent again or no caller waits
+    /// for it.
     pub(crate) fn survives(&self) -> bool {
         self.again || !self.is_awaited()
     }
@@ -533,8 +536,7 @@ impl Cell {
         self.release(freed)
     }
 
-    /// Frees the budget of completed requests. Returns the tasks to wake; each finds out by itself whether there is
-    /// room.
+    /// Frees the budget of completed requests. Returns the tasks to wake; each checks on its own whether there is room.
     #[must_use]
     pub(crate) fn release(&mut self, cost: usize) -> Vec<Waker> {
         self.bytes = self.bytes.saturating_sub(cost);

@@ -31,7 +31,7 @@ const KEEPALIVE_EACH: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
 /// If a host has several addresses and the earlier ones have not replied for this time, the next one is tried as well.
 const STAGGER: Duration = Duration::from_millis(250);
-/// Largest number of addresses tried per host.
+/// The maximum number of addresses that are tried per host.
 const ADDRESSES_MAX: usize = 16;
 /// Any live peer acknowledges bytes within this time, even if a packet was lost.
 const UNACKED_MIN: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(crate) struct Tuning {
     pub(crate) idle_ping: Option<Duration>,
     /// First and longest pause between two attempts to connect.
     pub(crate) retry: (Duration, Duration),
-    /// Whether the name and version of this library are sent to the server.
+    /// True if the name and version of this library are sent to the server.
     pub(crate) announces: bool,
     /// The operating system closes a connection whose bytes the peer has not acknowledged for this time. This limit
     /// applies while the requests without a reply fit into the peer's receive window.
@@ -336,7 +336,7 @@ impl Connection {
                 Err(error) if at == 0 && version == 3 && is_unknown(&error) => return Ok(false),
                 // The login and SELECT must succeed.
                 Err(error) if at < needed || is_select => return Err(error),
-                // CLIENT SETINFO and the like are optional.
+                // CLIENT SETINFO and similar requests are optional.
                 Err(_) => {}
             }
         }
@@ -350,7 +350,7 @@ impl Connection {
         let told = reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
         match told {
             Ok(true) => Ok(()),
-            // A user without permission for ROLE finds out when it writes.
+            // If the user may not execute ROLE, a wrong role shows up with the first write.
             Err(error) if error.code() == Some(Code::NoPerm) => Ok(()),
             Err(error) => Err(error),
             Ok(false) => {

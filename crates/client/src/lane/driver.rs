@@ -60,7 +60,7 @@ pub(crate) struct Task {
     pub(crate) setup: Arc<Setup>,
     /// If a reply is due and no bytes arrive for this time, the connection counts as lost.
     pub(crate) silence_max: Duration,
-    /// Whether a lost connection is replaced. Otherwise the lane closes with it.
+    /// True if a lost connection is replaced. Otherwise, the lane closes when the connection is lost.
     pub(crate) reconnects: bool,
     pub(crate) pushed: Option<Arc<dyn Pushed>>,
     pub(crate) watch: Option<Arc<dyn Watch>>,
@@ -134,7 +134,7 @@ impl Task {
         }
     }
 
-    /// How often an idle connection sends PING. A session's connection sends none: PING could become a part of its
+    /// How often an idle connection sends PING. A session's connection sends no PING, which could become part of a
     /// transaction.
     fn idle_ping(&self) -> Option<Duration> {
         if self.reconnects { self.setup.tuning.idle_ping } else { None }
@@ -203,7 +203,7 @@ impl Drop for Task {
     }
 }
 
-/// Random variation, so that many clients do not reconnect at once.
+/// Random variation, so that many clients do not reconnect at the same time.
 pub(crate) struct Jitter(u64);
 
 impl Jitter {
@@ -236,25 +236,25 @@ struct Link<'a> {
     scanner: FrameScanner,
     in_flight: InFlight,
     wakers: Vec<Waker>,
-    /// At least one caller got a reply on this connection.
+    /// True if at least one caller got a reply on this connection.
     was_useful: bool,
-    /// The callers had a chance to run.
+    /// True if the callers have had a chance to run.
     has_yielded: bool,
     /// The number of callers that can still get a reply in this wave.
     wave_left: usize,
-    /// The wave ended before all received replies were delivered.
+    /// True if the wave ended before all received replies were delivered.
     has_unanswered: bool,
     timer: Pin<Box<Sleep>>,
     ticks: bool,
     idle_ticks: u32,
-    /// Bytes arrived since the last tick.
+    /// True if bytes have arrived since the last tick.
     heard: bool,
     last_heard: Instant,
-    /// The requests without a reply may fill the peer's receive window.
+    /// True if the requests without a reply may fill the peer's receive window.
     may_fill_window: bool,
     /// Tests whether the server replies on a new connection while this one is silent.
     probe: Option<Probe<'a>>,
-    /// A probe was made since the last bytes arrived.
+    /// True if a probe has been made since the last bytes arrived.
     has_probed: bool,
     /// A new connection on which the server replied: it replaces this one.
     replacement: Option<Connection>,
@@ -550,7 +550,7 @@ impl<'a> Link<'a> {
         while self.timer.as_mut().poll(cx).is_ready() {
             let ping = Request::new("PING", Traits { reads_only: true, ..Traits::default() });
             let requests = std::slice::from_ref(&ping);
-            // No caller waits for this reply. The PING only finds out whether a reply arrives.
+            // No caller waits for this reply. The PING only checks whether a reply arrives.
             let _ = self.task.shared.submit(requests, Some(self.task.silence_max), cx.waker());
             self.timer.as_mut().reset((Instant::now() + pause).into());
         }

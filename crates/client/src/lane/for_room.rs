@@ -41,7 +41,7 @@ impl ForRoom {
         true
     }
 
-    /// Takes out all tasks; each finds out by itself whether there is room.
+    /// Takes out all tasks; each checks on its own whether there is room.
     #[must_use]
     pub(super) fn take(&mut self) -> Vec<Waker> {
         self.look_at = 0;
@@ -53,7 +53,7 @@ impl ForRoom {
         self.waiters.iter().any(|waiter| waiter.is_over(now))
     }
 
-    /// Takes out the tasks that have timed out; each finds out by itself that it has.
+    /// Takes out the tasks that have timed out; each discovers on its own that it has.
     #[must_use]
     pub(super) fn take_over(&mut self, now: Instant) -> Vec<Waker> {
         self.waiters

@@ -23,14 +23,15 @@ pub(super) struct InFlight {
     entries: VecDeque<Entry>,
     /// The number of entries with their own time limit.
     own_timeouts: usize,
-    /// The request in progress waits for other clients. Used only on a connection of a pool.
+    /// True if the request in progress waits for other clients. Used only on a connection of a pool.
     blocks: bool,
     /// The number of replies to the first entry that have arrived. The next field is their length in the buffer.
     seen: u32,
     seen_bytes: usize,
     /// The number of these replies that say that the server is a replica.
     refused: u32,
-    /// The server is a replica although a primary is required. The connection ends after the replies to sent requests.
+    /// True if the server is a replica although a primary is required. The connection ends after the replies to sent
+    /// requests.
     is_demoted: bool,
     /// Bytes that are being sent. The next field is the number of bytes already sent.
     sending: Vec<u8>,

@@ -17,7 +17,7 @@
 //! | [`io`] | the kinds of socket |
 //! | [`for_room`] | tasks that wait until a budget has room |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
-//! | `model` | callers, drivers and servers in every interleaving |
+//! | `model` | a loom model: callers, drivers and servers in every interleaving |
 //! | `tls` | the TLS socket: records and the handshake |
 //!
 //! Rules:
@@ -99,7 +99,7 @@ impl Lane {
         self.shared.retire();
     }
 
-    /// Whether the last attempt to connect failed.
+    /// Reports whether the last attempt to connect failed.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.is_down()
     }

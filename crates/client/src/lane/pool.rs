@@ -55,7 +55,7 @@ struct State {
     spare: Vec<Vec<u8>>,
     looked: Option<Instant>,
     is_closed: bool,
-    /// The pool accepts no more requests, and unsent ones are sent elsewhere.
+    /// True if the pool accepts no more requests, and unsent ones are sent elsewhere.
     is_retired: bool,
 }
 
@@ -70,7 +70,7 @@ struct Piece {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) entry: Entry,
-    /// The piece waits for other clients, so its connection is occupied until the piece completes.
+    /// True if the piece waits for other clients, so that its connection is occupied until the piece completes.
     pub(crate) blocks: bool,
 }
 
@@ -109,7 +109,7 @@ impl Pool {
         if state.is_retired {
             return Err(elsewhere());
         }
-        // A single piece is accepted whatever its size; otherwise it could never be sent.
+        // A single piece is accepted regardless of its size; otherwise it could never be sent.
         if state.bytes > 0 && state.bytes + cost(requests) > self.bounds.bytes_max {
             let state = &mut *state;
             let full = format_args!("{} bytes wait for a connection", state.bytes);
@@ -185,7 +185,7 @@ impl Pool {
                 unwanted.extend(goes);
             }
             if !unwanted.is_empty() || state.waiting.is_over(now) {
-                // Each task finds out by itself whether there is room, or whether it has timed out.
+                // Each task checks on its own whether there is room, or whether it has timed out.
                 over.extend(state.waiting.take());
             }
         }
@@ -346,7 +346,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Poll, Wake};
 
-    /// Counts how often it was woken.
+    /// Counts how many times it was woken.
     #[derive(Default)]
     struct Bell(AtomicUsize);
 

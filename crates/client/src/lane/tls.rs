@@ -48,9 +48,9 @@ struct State {
     session: ClientConnection,
     /// Wakes the driver when a writer leaves unsent records.
     driver: Option<Waker>,
-    /// Nothing can be sent any more.
+    /// Set once nothing more can be sent.
     failure: Option<Failure>,
-    /// The received bytes are invalid, or the server rejected the connection: nothing can be read any more.
+    /// Set if the received bytes are invalid, or the server rejected the connection. Nothing more can be read.
     broken: Option<Failure>,
 }
 
@@ -305,7 +305,7 @@ impl TlsReader {
                 return Poll::Ready(Ok(len));
             }
             match read {
-                // Not application data, for example a new key.
+                // The bytes were not application data, but for example a new key.
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(()))) => return Poll::Ready(Ok(0)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -329,7 +329,7 @@ impl TlsReader {
                 Some(driver) => driver.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            // Replies may have arrived even though nothing can be sent any more.
+            // Replies may have arrived even though nothing more can be sent.
             match self.tls.poll_flush(&mut state, cx) {
                 Poll::Ready(Err(error)) => Some(error),
                 _ => None,

@@ -187,7 +187,8 @@ impl<'a> Call<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
-    /// The reply arrived and is not an error. It is not yet known whether it can be converted to the requested type.
+    /// The reply arrived and is not an error. It is not yet known whether the reply can be converted to the requested
+    /// type.
     Ok,
     /// No reply arrived, or the reply is an error. For several commands, this is the first error.
     Failed(&'a Error),

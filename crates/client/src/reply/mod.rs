@@ -67,7 +67,7 @@ impl Reply {
         }
     }
 
-    /// Whether the reply is held without a shared buffer.
+    /// Reports whether the reply is held without a shared buffer.
     pub(crate) fn is_small(&self) -> bool {
         matches!(self.0, Held::Small { .. })
     }
@@ -162,8 +162,8 @@ impl<'a> Reader<'a> {
 
 /// A type that a reply can be converted to.
 ///
-/// It is implemented for numbers, `bool`, strings, [`Bytes`], `()`, [`Value`], `Option` (a null reply is `None`),
-/// `Result` (an error within a reply), lists, sets, maps and tuples. RESP2 and RESP3 give the same values.
+/// The trait is implemented for numbers, `bool`, strings, [`Bytes`], `()`, [`Value`], `Option` (a null reply is
+/// `None`), `Result` (an error within a reply), lists, sets, maps and tuples. RESP2 and RESP3 give the same values.
 pub trait FromReply: Sized {
     /// Reads one value.
     ///
@@ -182,7 +182,7 @@ pub trait FromReply: Sized {
         Ok(values)
     }
 
-    /// Whether a reply that begins with this part is `None` for an `Option`.
+    /// Reports whether a reply that begins with this part is `None` for an `Option`.
     #[doc(hidden)]
     fn is_nothing(part: &Part<'_>) -> bool {
         *part == Part::Null

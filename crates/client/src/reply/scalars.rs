@@ -65,7 +65,7 @@ macro_rules! integers {
     )*};
 }
 
-// Not u8: a list of bytes is a string.
+// `u8` is missing, because a list of bytes is a string.
 integers! { i8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
 
 macro_rules! other_than_0 {

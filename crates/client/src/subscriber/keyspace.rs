@@ -49,9 +49,9 @@ impl Subscriber {
     /// Subscribes to the events of keys in a database that match a pattern. Each message is a [`KeyspaceEvent`].
     ///
     /// The server publishes them only if its directive `notify-keyspace-events` contains `K` and letters for the kinds
-    /// of events (`KA` is nearly all). It publishes `expired` when it removes the key, which may be after the expiry
-    /// time. Events that happen while the connection is lost are missing. In a cluster, each node publishes only the
-    /// events of its own keys.
+    /// of events (`KA` covers nearly all of them). It publishes `expired` when it removes the key, which may be after
+    /// the expiry time. Events that occur while the connection is lost are missed. In a cluster, each node publishes
+    /// only the events of its own keys.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {

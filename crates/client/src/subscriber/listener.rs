@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_LONGEST: Duration = Duration::from_secs(2);
-/// While no messages arrive, PING checks the connection.
+/// The interval of PING, which checks the connection while no messages arrive.
 const PING_EACH: Duration = Duration::from_secs(2);
 /// How long the timer sleeps if no caller is waiting.
 const NO_DEADLINE: Duration = Duration::from_secs(3600);

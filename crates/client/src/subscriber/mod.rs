@@ -78,7 +78,7 @@ pub struct Message {
 #[derive(Debug)]
 pub struct Subscriber {
     shared: Arc<Shared>,
-    /// The thread that runs the connection, if it is a single one.
+    /// The thread that runs the connection, if a single thread runs all connections of the client.
     home: Home,
     /// The time limit for confirmations.
     timeout: Option<Duration>,
@@ -96,7 +96,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     orders: Orders,
-    /// A `Gap` is due when all subscriptions are confirmed again.
+    /// True if a `Gap` is due once all subscriptions are confirmed again.
     has_gap: bool,
     events: VecDeque<Event>,
     bytes: usize,
@@ -168,7 +168,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server cannot be reached, or rejects the connection; the client is closed.
+    /// The server cannot be reached, or rejects the connection; or the client is closed.
     pub async fn subscriber(&self) -> Result<Subscriber> {
         self.listen_at(None).await
     }
@@ -178,7 +178,7 @@ impl Client {
     /// moves, the subscriber follows it and reports a [gap](Event::Gap). Plain channels and patterns work on any node.
     ///
     /// # Errors
-    /// As [`Client::subscriber`].
+    /// Those of [`Client::subscriber`].
     pub async fn subscriber_for(&self, channel: impl Into<Bytes>) -> Result<Subscriber> {
         self.listen_at(Some(channel.into())).await
     }
@@ -196,7 +196,7 @@ impl Client {
     /// Like [`Client::subscriber`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Client::subscriber`].
+    /// Those of [`Client::subscriber`].
     pub fn subscriber_blocking(&self) -> Result<Subscriber> {
         block_on(Box::pin(self.subscriber()))
     }
@@ -232,8 +232,8 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Subscribes to these channels. Await the result, or [block](Confirmation::wait) on it, until the server has
-    /// confirmed the subscription.
+    /// Subscribes to these channels. To wait until the server has confirmed the subscription, await the result or
+    /// [block](Confirmation::wait) on it.
     pub fn subscribe<K: Into<Bytes>>(
         &self,
         channels: impl IntoIterator<Item = K>,

@@ -1,4 +1,4 @@
-//! Subscription requests: the sent ones, the callers that wait for confirmation, and the wanted subscriptions.
+//! Subscription requests that were sent, callers that wait for confirmation, and the wanted subscriptions.
 //!
 //! The server replies in the order of the requests, separately for each name. A reply therefore belongs to the first
 //! request without a reply. An error goes to the call that made the request, and is dropped if that call no longer
@@ -131,7 +131,7 @@ impl Orders {
             .collect();
     }
 
-    /// Handles a reply. It belongs to the first request that has no reply yet.
+    /// Handles a reply, which belongs to the first request that has no reply yet.
     pub(super) fn answer(&mut self, answer: Answer<'_>) -> Answered {
         let is_its = match (self.asked.front(), &answer) {
             (Some(Asked::Ping), answer) => !matches!(answer, Answer::Confirmed { .. }),
@@ -250,7 +250,7 @@ impl<'a> Confirmation<'a> {
     /// Blocks this thread until the server has confirmed the change. No runtime is needed.
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<()> {
         block_on(self)
     }

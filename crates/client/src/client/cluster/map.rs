@@ -9,7 +9,7 @@ use brisk_resp::slot::SLOTS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A slot without a known node.
+/// Marks a slot without a known node.
 const NOBODY: u16 = u16::MAX;
 
 /// A server in one role, and the lanes to it. If a server changes its role, it becomes a new member, and requests that
@@ -17,7 +17,7 @@ const NOBODY: u16 = u16::MAX;
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) address: Address,
-    /// Its connections send READONLY, since it is a replica that serves reads.
+    /// True for a replica that serves reads. Its connections send READONLY.
     pub(crate) reads: bool,
     pub(crate) zone: Option<String>,
     /// Created when first needed.

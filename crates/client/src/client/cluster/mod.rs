@@ -6,7 +6,7 @@
 //! | [`topology`] | parses a node's description of the cluster |
 //! | [`map`] | the nodes of the slots, and the lanes to them |
 //! | [`read_from`] | the choice between a primary and its replicas for reads |
-//! | [`redirect`] | replies that send a command to another node |
+//! | [`redirect`] | replies that redirect a command to another node |
 //! | [`split`] | commands with keys of several slots |
 //! | [`spread`] | requests that go to several nodes in parallel |
 //! | [`refresh`] | the task that keeps the map up to date |
@@ -55,7 +55,7 @@ use topology::{AddressMap, Topology};
 
 /// The maximum number of nodes of a cluster. The specification recommends up to 1,000.
 pub(crate) const NODES_MAX: usize = 1024;
-/// The lanes to a node that left the cluster are closed when all replies have arrived, or after this time.
+/// The lanes to a node that has left the cluster are closed when all replies have arrived, or after this time.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 

@@ -26,11 +26,11 @@ pub(crate) struct Trip {
     /// How many times the command was redirected.
     pub(crate) hops: u8,
     pauses: u8,
-    /// The target was set by a redirection and overrides the map.
+    /// True if a redirection has set the target, which overrides the map.
     pub(crate) is_aimed: bool,
-    /// ASKING must be sent before the command.
+    /// True if ASKING must be sent before the command.
     pub(crate) asks: bool,
-    /// The command must not go to a replica.
+    /// True if the command must not go to a replica.
     pub(crate) to_primary: bool,
     /// When the command began, if there are several nodes.
     pub(crate) began: Option<Instant>,
@@ -157,7 +157,7 @@ fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     };
     let (multi, exec) = (replies.first()?, replies.last()?);
     let is_executed = match text(multi) {
-        // MULTI succeeded, so EXEC decides about the whole transaction.
+        // MULTI succeeded, so the reply to EXEC applies to the whole transaction.
         None => !text(exec).is_some_and(|code| code == Code::ExecAbort || sends_on(code)),
         // Without MULTI, each command was executed separately.
         Some(_) => !replies.iter().all(|reply| error(reply).is_some()),

@@ -1,6 +1,6 @@
 //! Keeps the map up to date: one task reads the slots from a node periodically, and soon after a hint that something
-//! has changed. Without a cluster it queries the primary or the sentinels. The task has its own connection, so that it
-//! and the commands do not wait for each other.
+//! has changed. Without a cluster, the task queries the primary or the sentinels. The task has its own connection, so
+//! that it and the commands do not wait for each other.
 
 use super::Cluster;
 use super::source::{Role, Source, by_roles, by_sentinels};
@@ -41,7 +41,7 @@ impl Signal {
 #[derive(Debug)]
 pub(super) struct NodeWatch {
     pub(super) signal: Arc<Signal>,
-    /// Requests that wait for this node may be sent to another node immediately.
+    /// True if requests that wait for this node may be sent to another node immediately.
     pub(super) has_others: bool,
 }
 

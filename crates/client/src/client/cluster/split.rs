@@ -30,7 +30,7 @@ enum SplitKind {
 fn splits(request: &Request) -> Option<(SplitKind, usize)> {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    // Compare the length first: most commands are none of these.
+    // Compare the length first, because most commands are none of these.
     match name.len() {
         3 if is("DEL") => Some((SplitKind::Sum, 1)),
         4 if is("MGET") => Some((SplitKind::Values, 1)),
@@ -108,8 +108,8 @@ fn split(request: &Request, how: SplitKind, step: usize) -> (Merge, Vec<(u16, Re
 }
 
 impl Merge {
-    /// Appends the combined reply to `out`. If a part failed, its error becomes the reply, and says so if other parts
-    /// have changed data. O(bytes).
+    /// Appends the combined reply to `out`. If a part failed, its error becomes the reply. If other parts have changed
+    /// data, the error says so. O(bytes).
     pub(crate) fn write(&self, parts: &[&[u8]], reads_only: bool, out: &mut Vec<u8>) {
         let is_error = |part: &&&[u8]| matches!(part.first(), Some(b'-' | b'!'));
         if let Some(error) = parts.iter().find(is_error) {
@@ -122,7 +122,7 @@ impl Merge {
                 }
                 _ => return out.extend_from_slice(error),
             };
-            // With a length prefix, since some error texts contain newlines.
+            // The error has a length prefix, since some error texts contain newlines.
             let head = format!("!{}\r\n", text.len() + IN_PART.len());
             let parts = [head.as_bytes(), text, IN_PART.as_bytes(), b"\r\n"];
             return parts.iter().for_each(|part| out.extend_from_slice(part));

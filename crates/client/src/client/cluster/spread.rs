@@ -48,7 +48,7 @@ struct Part {
 impl Spread {
     /// Groups requests by the nodes that serve them.
     pub(super) fn new(cluster: &Cluster, way: &Way<'_>, trip: &Trip) -> Spread {
-        // In a batch with writes, reads go to the primary too, to see these writes.
+        // In a batch with writes, reads also go to the primary, to see these writes.
         let to_primary = !way.requests.iter().all(|request| request.traits().reads_only);
         let mut spread = Spread {
             parts: Vec::new(),

@@ -44,7 +44,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
     /** Commands are not flushed automatically, so a PING would get no reply. */
     private volatile boolean heldBack;
 
-    /** Whether the lane watches for a reply to a new command, and whether one has arrived. */
+    /** True while the lane watches for a reply to a new command. The next field is true if one has arrived. */
     private volatile boolean watched;
 
     private volatile boolean lifeSeen;
