@@ -252,7 +252,8 @@ impl Request {
         self.routing_key().map(key_slot)
     }
 
-    /// The keys other than the first one, if all keys were added together. Otherwise, the keys that were added last.
+    /// The keys of the most recently added range, which may include the first key. Empty if that range is only the
+    /// first key.
     pub(crate) fn later_keys(&self) -> impl Iterator<Item = &[u8]> {
         let range = self.keys.start as usize..self.keys.end as usize;
         let is_alone = self.keys.end == self.key.end.saturating_add(2);

@@ -395,7 +395,7 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
     }
 }
 
-/// After the acknowledgement of a write and a later reply on the cache's connection, the cache returns no older value.
+/// After the acknowledgment of a write and a later reply on the cache's connection, the cache returns no older value.
 #[test]
 fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
     const KEYS: usize = 4;

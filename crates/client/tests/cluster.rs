@@ -69,7 +69,8 @@ fn commands_of_every_family_land_where_their_keys_are() {
                         );
                     }
                 }
-                // Commands without a key go to the primary of the first slot, or with handles to each primary.
+                // Commands without a key go to the primary of the first slot. With the handles, they reach each
+                // primary.
                 assert!(db.ping().await.is_ok());
                 let first = cluster.node(0).connect().cmd("DBSIZE").integer();
                 assert_eq!(db.dbsize().await.unwrap(), first);

@@ -155,8 +155,8 @@ struct Failover {
 }
 
 impl Failover {
-    /// The reply of the node at this position. The first one, the primary before the failover, replies to no command.
-    /// The second one never learns of the failover.
+    /// The reply of the node at this position. The first one, the primary before the failover, does not reply to any
+    /// command. The second one never learns of the failover.
     fn reply(&self, at: usize, request: &[String]) -> Option<String> {
         let nodes = self.nodes.get()?;
         let knows = at == 2 && self.is_over.load(Ordering::SeqCst);

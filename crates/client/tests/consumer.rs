@@ -583,8 +583,8 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             });
             wait_until("the others to be handled", || log.entries() == 6 && pending(&server) == 0);
             for round in 1..=3 {
-                // The stream is deleted while the consumer waits for new entries. Other entries may exist before it
-                // notices.
+                // The stream is deleted while the consumer waits for new entries. Other entries may exist before the
+                // consumer notices.
                 db.del("s").await.unwrap();
                 add(&db, 5).await;
                 wait_until("the new ones to be handled", || log.entries() == 6 + round * 5);

@@ -165,7 +165,7 @@ fn a_dropped_call_shifts_no_other_reply() {
                 set(&db, &format!("k{n}"), n).await.unwrap();
             }
             for round in 0..200 {
-                // Polled once, so that they are sent, and then dropped.
+                // The calls are polled once, so that they are sent, and then dropped.
                 let mut left: Vec<_> = (0..50).map(|n| get::<i64>(&db, &format!("k{n}"))).collect();
                 for one in &mut left {
                     let one = std::pin::Pin::new(one);

@@ -204,7 +204,7 @@ fn a_call_of_a_bloom_filter_is_one_write_and_one_read() {
         let db = Client::builder(&link.address()).lanes(brisk::Lanes::Count(1));
         let db = db.connect().await.unwrap();
         let filter = Bloom::new(&db, "f", 1000, 0.01).unwrap();
-        // If the call took several round trips, later commands would not be sent before the first replies.
+        // If the call took several round trips, later commands would not be sent before the first replies arrive.
         link.stall(brisk_testkit::proxy::Direction::ToClient, true);
         let adds = tokio::spawn({
             let filter = filter.clone();

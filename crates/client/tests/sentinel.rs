@@ -49,7 +49,7 @@ impl Group {
 
     fn client(&self) -> Builder {
         let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
-        // A silent server is not given up within this time.
+        // The client does not give up on a silent server within this time.
         let client = client.timeout(Duration::from_secs(30)).silence(Duration::from_secs(30));
         client.lanes(Lanes::Count(2))
     }
@@ -101,7 +101,7 @@ struct Ledger {
     unknown: u64,
 }
 
-/// Writes and reads until `over`; `done` counts the replies.
+/// Writes and reads until `over` is set; `done` counts the replies.
 async fn go_on(db: Client, caller: String, over: Arc<AtomicBool>, done: Arc<AtomicU64>) -> Ledger {
     let mut ledger = Ledger::default();
     let (counter, list) = (format!("n:{caller}"), format!("l:{caller}"));
@@ -354,7 +354,7 @@ fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
             rest.split(',').next().expect("a number").parse::<u64>().expect("a number")
         })
     };
-    // A replica is read from if the queried sentinel knows that its link is up.
+    // The client reads from a replica only if the queried sentinel knows that the replica's link is up.
     let all_read = |db: &Client, primary: &str| {
         let runtime = tokio::runtime::Handle::current();
         wait_until("both replicas to be read from, and the primary not", || {

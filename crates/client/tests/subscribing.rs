@@ -93,7 +93,7 @@ fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
                 }
                 news.subscribe([format!("ok{round}")]).await.unwrap();
             }
-            // The other channel of the call, which was not rejected, is subscribed to.
+            // The other channel of the call was not rejected, so the subscription to it exists.
             server.connect().cmd("PUBLISH ok-left x");
             assert_eq!(heard(&mut news).await, "ok-left");
         });

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Passes to the child the address of the server, the number of callers, and the number of requests of each.
+/// Passes the address of the server, the number of callers, and the number of requests per caller to the child.
 const LOAD: &str = "BRISK_CLIENT_SYSCALLS";
 const WRITES: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
 const READS: [&str; 4] = ["read", "readv", "recvfrom", "recvmsg"];
@@ -118,8 +118,9 @@ fn behind_a_long_way_all_callers_share_a_round_trip() {
         let Some(counts) = counted(test, &link.address(), CALLERS, ROUNDS) else { return };
         // Only the calls for sockets count, because threads also wake each other by writing.
         let sent = sum(&counts, &["sendto", "sendmsg", "writev"]);
-        // Four for each round trip, since callers get their replies in four waves, and some more for the handshake and
-        // for replies that arrive in parts. Without batching there would be as many as requests.
+        // There are four calls for each round trip, since callers get their replies in four waves, and some more for
+        // the handshake and for replies that arrive in parts. Without batching, there would be as many calls as
+        // requests.
         assert!(sent >= ROUNDS as u64, "{counts:?}");
         assert!(sent <= 6 * ROUNDS as u64, "{sent} for {ROUNDS} round trips: {counts:?}");
     }

@@ -29,7 +29,7 @@ fn sites() -> [(Site, Server); 2] {
     })
 }
 
-/// Why there is no connection.
+/// Connects, which must fail, and returns the text of the error.
 fn refusal(builder: Builder) -> String {
     let error = run(builder.connect()).expect_err("it must not be let in");
     let may_be = [Kind::Tls, Kind::Disconnected, Kind::Invalid];
@@ -198,7 +198,7 @@ fn replies_are_read_while_requests_cannot_be_written() {
         let mut reads = reads.into_iter();
         assert!(reads.next().expect("three").await.unwrap().unwrap() == value);
         assert!(!write.is_finished());
-        // The others may not have been sent when the direction was stalled.
+        // The other reads may not have been sent when the direction was stalled.
         link.stall(Direction::ToServer, false);
         for read in reads {
             assert!(read.await.unwrap().unwrap() == value);

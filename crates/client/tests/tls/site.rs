@@ -50,7 +50,7 @@ impl Site {
         Site::named(&["localhost", "127.0.0.1"])
     }
 
-    /// The server's certificate is for these names.
+    /// Creates a site whose server certificate is for these names.
     pub(crate) fn named(names: &[&str]) -> Site {
         let site =
             Site { authority: Authority::new("ours"), port: Port::claim(), dir: TempDir::new() };

@@ -28,7 +28,7 @@ import java.util.concurrent.TimeUnit;
  */
 public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, V> {
 
-    /** How long a lease may stay blocked after its publisher was cancelled. */
+    /** How long a lease may stay blocked after its publisher was canceled. */
     private static final long LOOK_FOR_CANCELLED_MS = 100;
 
     private final List<RealLane<K, V>> lanes;

@@ -115,7 +115,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         reconnects.incrementAndGet();
     }
 
-    /** Counts a command as pending until it completes, fails or is cancelled. Must be called before it is written. */
+    /** Counts a command as pending until it completes, fails or is canceled. Must be called before it is written. */
     void count(RedisCommand<?, ?, ?> command) {
         // The completion of other commands cannot be observed, so they are not counted.
         if (!counting && !watched || !(command instanceof CompleteableCommand)) {

@@ -239,7 +239,7 @@ class GuardTest extends ServerCase {
         Exception error = assertThrows(Exception.class, () -> lanes.async().blpop(0, "out").get(20, TimeUnit.SECONDS));
         assertTrue(error.getCause().getMessage().startsWith("All 2 connections are leased"), error.getCause()::getMessage);
 
-        // The connection of a cancelled command is not leased again while the server still blocks it.
+        // The connection of a canceled command is not leased again while the server still blocks it.
         first.cancel(true);
         lanes.sync().rpush("queue2", "b");
         assertEquals("b", second.get(20, TimeUnit.SECONDS).getValue());
