@@ -1,6 +1,8 @@
-//! How long a connection that nothing goes through is trusted, and what a node that hangs costs those who ask others.
+//! How long the client keeps a connection on which no bytes arrive, and how a node that hangs affects requests to other
+//! nodes.
 //!
-//! `cargo bench -p brisk --bench faults`. Real `redis-server`s; the machine should be quiet.
+//! `cargo bench -p brisk --bench faults`. The benchmark starts real `redis-server` processes. The machine should be
+//! otherwise idle.
 #![expect(clippy::print_stdout, reason = "the figures are the output of the program")]
 
 use brisk::{Builder, Client, Lanes};
@@ -12,11 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
-/// How long each of the two times of a round is measured that `one_bad_node` compares.
+/// The duration of each of the two measurements that `one_bad_node` compares per round.
 const MEASURED: Duration = Duration::from_secs(2);
 /// A time limit that no call reaches.
 const LONG: Duration = Duration::from_secs(60);
-/// How often something is looked at that has no event.
+/// The polling interval for conditions without an event.
 const LOOK: Duration = Duration::from_millis(1);
 
 fn main() {
@@ -41,8 +43,8 @@ fn row(what: &str, mut figures: Vec<f64>, unit: &str, most: &str) {
     println!("| {what} | {median:.2}{unit} | {worst:.2}{unit} | {most} |");
 }
 
-/// The link drops all bytes without an error. Measures the time until the client tries another connection; then the
-/// link works again, and the time until a command gets its reply.
+/// The link drops all bytes without an error. Measures the time until the client tries another connection. After that,
+/// the link works again, and the benchmark measures the time until a command gets its reply.
 async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str) {
     let server = Launch::redis().start();
     let (mut detected, mut healed) = (Vec::new(), Vec::new());
@@ -56,7 +58,7 @@ async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str
                 let (db, answers, over) = (db.clone(), Arc::clone(&answers), Arc::clone(&over));
                 tokio::spawn(async move {
                     while !over.load(Ordering::Relaxed) {
-                        // Its failure is what is waited for.
+                        // Failures are expected while the link drops bytes.
                         if db.get::<String>("key").await.is_ok() {
                             answers.fetch_add(1, Ordering::Relaxed);
                         }
@@ -70,7 +72,7 @@ async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str
         let begun = Instant::now();
         until(|| link.accepted() > before).await;
         detected.push(begun.elapsed().as_secs_f64());
-        // At another moment of the attempts that follow in each round.
+        // In each round, the link works again at a different moment in the series of attempts.
         tokio::time::sleep(Duration::from_millis(370 * round as u64)).await;
         let before = answers.load(Ordering::Relaxed);
         link.heal();
@@ -111,7 +113,7 @@ async fn one_bad_node() {
         let beside = latencies(&db, &keys[1..]).await;
         cluster.node(0).signal("CONT");
         for call in stuck {
-            // It has hung or not; only the others are of interest.
+            // These calls may or may not have hung. Only the other requests are measured.
             let _ = call.await.expect("it holds");
         }
         ratios.push(beside / before);
@@ -119,7 +121,7 @@ async fn one_bad_node() {
     row("one_bad_node: p99 of requests to the others beside before", ratios, "", "1.2");
 }
 
-/// The 99th percentile, in seconds, of 16 callers.
+/// The 99th percentile of the latency of 16 callers, in seconds.
 async fn latencies(db: &Client, keys: &[String]) -> f64 {
     let end = Instant::now() + MEASURED;
     let callers: Vec<_> = (0..16)

@@ -1,5 +1,5 @@
-//! A Bloom filter of the pages that a crawler has seen: about ten bits per page, whatever the length of its URL, shared
-//! by all crawlers.
+//! A Bloom filter of the pages that a crawler has seen: about ten bits per page, regardless of the length of its URL,
+//! shared by all crawlers.
 //!
 //! `cargo run --example bloom [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

@@ -1,7 +1,7 @@
 //! Cache-aside: on a cache miss, the caller loads the value from the database and stores it in the cache. If many
 //! callers miss at the same time, one loads the value and the others wait for it.
 //!
-//! Limitation: a change of the database deletes the old value from the cache. A caller that read the old value before
+//! Limitation: a change to the database deletes the old value from the cache. A caller that read the old value before
 //! the change may still store it afterwards, and it then stays until its TTL ends. Keep the TTL short.
 //!
 //! `cargo run --example cache_aside [url]`
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The maximum time for which a value may be stale.
 const TTL_S: u64 = 60;
-/// Longer than loading takes. If the loading caller is gone, another one loads after this time.
+/// Longer than loading takes. If the caller that loads the value disappears, another one loads it after this time.
 const LOADING_MS: u64 = 2000;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -71,7 +71,7 @@ async fn main() -> brisk::Result<()> {
     assert_eq!(database.asked.load(Ordering::Relaxed), 1);
     assert!(db.ttl("example:user:7").await? > 0);
 
-    // After a change of the database, the old value must be deleted from the cache.
+    // After a change to the database, the old value must be deleted from the cache.
     db.del("example:user:7").await?;
     user(&db, &database, 7).await?;
     assert_eq!(database.asked.load(Ordering::Relaxed), 2);

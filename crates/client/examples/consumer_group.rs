@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 const ORDERS: usize = 200;
 
-/// Order 13 always fails. Every tenth order succeeds at the second attempt.
+/// Order 13 always fails. Every tenth order succeeds on the second attempt.
 async fn bill(m: Message) -> Result<(), String> {
     let order: usize = m.field("order").map_err(|error| error.to_string())?;
     match order {

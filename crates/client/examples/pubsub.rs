@@ -1,4 +1,5 @@
-//! A subscriber to channels and patterns, on its own connection. It gets an event when messages may be missing.
+//! A subscriber to channels and patterns, on its own connection. The subscriber receives an event if messages may be
+//! missing.
 //!
 //! `cargo run --example pubsub [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

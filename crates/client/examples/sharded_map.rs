@@ -18,7 +18,7 @@ fn city_of(user: u64) -> &'static str {
 async fn main() -> brisk::Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1".to_owned());
     let db = Client::connect(&url).await?;
-    // At most `hash-max-listpack-entries` of every server.
+    // 100 is below the default `hash-max-listpack-entries` of all servers.
     let cities = ShardedMap::new(&db, "example:city", USERS, 100)?;
     let shards: Vec<String> = (0..cities.shards()).map(|n| format!("example:city:{n}")).collect();
     db.del(&shards).await?;

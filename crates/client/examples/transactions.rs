@@ -44,7 +44,7 @@ async fn main() -> brisk::Result<()> {
     db.set(ANA, 1).await?;
     assert!(!move_half(&db, ANA, BEN).await?);
 
-    // If the server rejects one of the commands when it is queued, none is executed.
+    // If the server rejects one of the commands while queuing it, none of them is executed.
     let refused = db.transaction((commands::incr(ANA), commands::incr(ANA).arg("too much"))).await;
     assert!(refused.is_err());
     assert_eq!(db.get(ANA).await?, Some(1));

@@ -11,9 +11,9 @@
 //! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
 //!
-//! The scheme may be in capitals, and space around the URL is ignored. In a login, write the characters `/?#@:%` as
-//! `%2F` and so on. `/`, `?` and `#` are also accepted unescaped where they have no other meaning, as in redis-cli.
-//! Errors never show a part of the URL, since it may be a password.
+//! The scheme may be in uppercase, and whitespace around the URL is ignored. In a user name or password, the characters
+//! `/?#@:%` are percent-encoded (`/` is `%2F`). `/`, `?` and `#` are also accepted unescaped where they have no other
+//! meaning, as in redis-cli. Errors never show any part of the URL, because it may be a password.
 //!
 //! `rediss://…#insecure`, or `?insecure`, accepts any certificate, as in other clients. Query parameters: `db`, `user`,
 //! `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`, `lanes`, `pool` (the size of a
@@ -35,7 +35,7 @@ pub enum Address {
         host: String,
         /// Port.
         port: u16,
-        /// Whether the connection uses TLS.
+        /// True if the connection uses TLS.
         tls: bool,
     },
     /// The path of a Unix socket.
@@ -87,7 +87,7 @@ pub(crate) struct Url {
     pub(crate) name: Option<String>,
     pub(crate) lanes: Option<usize>,
     pub(crate) pool: Option<usize>,
-    /// Accepts any certificate.
+    /// True if any certificate is accepted.
     pub(crate) is_insecure: bool,
 }
 
@@ -188,12 +188,12 @@ impl Url {
         Ok(())
     }
 
-    /// Whether the connection uses TLS.
+    /// Reports whether the connection uses TLS.
     pub(crate) fn is_tls(&self) -> bool {
         matches!(self.address, Address::Tcp { tls: true, .. })
     }
 
-    /// Turns TLS on; false for Unix sockets.
+    /// Turns TLS on. Returns false for Unix sockets.
     pub(crate) fn wants_tls(&mut self) -> bool {
         let sentinels = self.service.iter_mut().flat_map(|service| &mut service.sentinels);
         for address in sentinels.chain([&mut self.address]) {
@@ -245,7 +245,7 @@ impl Scheme {
 
 /// Parses a URL, or a plain `host:port` or path.
 pub(crate) fn parse(text: &str) -> Result<Url> {
-    // Lines that were read from a file have space around them.
+    // Lines that were read from a file may have whitespace around them.
     let text = text.trim_ascii();
     let (name, rest) = match text.split_once("://") {
         Some(split) => split,
@@ -280,7 +280,7 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     let decoded = |text: &str| decode(text).ok_or_else(|| invalid(NOT_DECODED));
     url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
     url.password = Some(decoded(password)?).filter(|password| !password.is_empty()).map(Secret);
-    // As in Lettuce: a login without a colon is the password.
+    // As in Lettuce, a login without a colon is the password.
     if !login.contains(':') {
         url.password = url.user.take().map(Secret);
     }
@@ -311,7 +311,7 @@ fn read_servers(
     fragment: &mut Option<&str>,
 ) -> std::result::Result<Url, String> {
     let (servers, path) = text.split_once('/').unwrap_or((text, ""));
-    // As redis-cli and other clients accept it.
+    // A trailing slash is accepted, as in redis-cli and other clients.
     let mut path = path.strip_suffix('/').unwrap_or(path);
     let mut url = if scheme.has_sentinels {
         let name = match fragment.take() {
@@ -412,7 +412,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// `500ms`, `3s`, `2m`; a number alone is seconds.
+/// `500ms`, `3s`, `2m`; a number without a unit is in seconds.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;

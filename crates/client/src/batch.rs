@@ -1,7 +1,7 @@
-//! Several commands at once: as a batch ([`Batch`]), or as a transaction ([`Transaction`]).
+//! Several commands together, as a batch ([`Batch`]) or as a transaction ([`Transaction`]).
 //!
-//! Both are sent in one piece and cost one round trip. On the connection, no command of another caller comes between
-//! the commands of a batch. The server executes no other client's command between the commands of a transaction.
+//! Both are sent as a unit and take one round trip. On the connection, no command of another caller comes between the
+//! commands of a batch. Between the commands of a transaction, the server executes no commands of other clients.
 
 use crate::client::Client;
 use crate::command::{Command, Replay, Target, Unity, Way, wait_for};
@@ -35,7 +35,8 @@ mod sealed {
     }
 }
 
-/// Reads one whole reply, even if it is an error or of another type, so that the reader is at the next one.
+/// Reads one whole reply, even if it is an error or of another type, so that the reader is positioned at the next
+/// reply.
 fn one<T: FromReply>(reader: &mut Reader<'_>) -> Result<Result<T>> {
     let mut behind = reader.clone();
     behind.skip()?;
@@ -114,11 +115,11 @@ fn each_executed(
 }
 
 impl Client {
-    /// Sends commands in one piece and one round trip.
+    /// Sends commands together, in one round trip.
     ///
     /// The server executes each command, even if others fail. The first error becomes the error of the batch, and
-    /// [`Error::executed`] lists which commands were executed. A command of type `Result<T>` keeps its error as its own
-    /// result instead.
+    /// [`Error::executed`] lists which commands were executed. If a command has the type `Result<T>`, its error becomes
+    /// its own result instead.
     ///
     /// The first key of the commands selects the lane. In a cluster, the commands are grouped by node and sent to all
     /// nodes at the same time. The replies are in the order of the commands.
@@ -141,11 +142,11 @@ impl Client {
         Batch::new(self, commands)
     }
 
-    /// Sends commands as a transaction, from MULTI to EXEC, in one piece and one round trip. The server executes no
-    /// other command between them.
+    /// Sends commands as a transaction, from MULTI to EXEC, together in one round trip. The server executes no other
+    /// command between them.
     ///
-    /// If the server rejects a command while it is queued, none is executed. If the server rejects MULTI itself, for
-    /// example because the user lacks the permission, the commands are executed one by one, and
+    /// If the server rejects a command while queuing it, no command is executed. If the server rejects MULTI itself,
+    /// for example because the user lacks the permission, the commands are executed one by one, and
     /// [`maybe_applied`](crate::Error::maybe_applied) of the error is true.
     ///
     /// In a cluster all keys must be in one slot. Otherwise the transaction fails with [`Code::CrossSlot`], and nothing
@@ -198,10 +199,10 @@ impl<C, B: Commands> Batch<C, B> {
 }
 
 impl<C: Target, B: Commands> Batch<&C, B> {
-    /// As [`Command::wait`].
+    /// Like [`Command::wait`].
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<B::Output> {
         let limit = self.limit();
         wait_for(self.target, limit, self)
@@ -265,10 +266,10 @@ impl<C, B: Commands> Transaction<C, B> {
 }
 
 impl<C: Target, B: Commands> Transaction<&C, B> {
-    /// As [`Command::wait`].
+    /// Like [`Command::wait`].
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<B::Output> {
         let (target, limit) = (self.0.target, self.0.limit());
         wait_for(target, limit, self)

@@ -14,7 +14,7 @@ enum TimeoutArgument {
     BlockMillis,
 }
 
-/// How long a command may wait at the server.
+/// How long a command may wait on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     For(Duration),

@@ -21,11 +21,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Whether a command is sent again if the connection was lost after the command was sent and before its reply arrived.
+/// Determines whether a command is sent again if the connection was lost after the command was sent and before its
+/// reply arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Replay {
-    /// Never, not even a read. Commands that were not sent at all still go out on the next connection.
+    /// Never, not even a read. Commands that were not sent at all are still sent on the next connection.
     Never,
     /// Only commands that do not change data.
     #[default]
@@ -44,7 +45,7 @@ pub(crate) mod sealed {
     use super::{Arc, Cluster, Duration, Home, Replay, Result, Submitted, Waker, Watched, Way};
 
     pub trait Target {
-        /// Puts requests into the queue of a connection, in one piece.
+        /// Puts requests into the queue of a connection, with no other requests between them.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted>;
         /// The observers of these commands.
@@ -52,11 +53,11 @@ pub(crate) mod sealed {
         fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
-        /// The thread that runs the connections, if it is a single one.
+        /// The thread that runs the connections, if a single thread runs all of them.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         fn home(&self) -> Home;
 
-        /// The cluster, if there is one: then it takes the commands instead of `submit`.
+        /// The cluster, if there is one. It then receives the commands instead of `submit`.
         #[expect(private_interfaces, reason = "nobody outside can name or call it")]
         #[inline]
         fn cluster(&self) -> Option<&Cluster> {
@@ -85,7 +86,7 @@ pub struct Command<C, T, O = ()> {
 pub(crate) enum State {
     #[default]
     New,
-    /// The budget has been full since then.
+    /// The budget has been full since this time.
     Full {
         since: Instant,
         trip: Trip,
@@ -155,7 +156,7 @@ impl<C, T, O> Command<C, T, O> {
         self
     }
 
-    /// Sets another type for the reply.
+    /// Changes the type of the reply.
     pub fn reply_as<U>(self) -> Command<C, U, O> {
         Command {
             target: self.target,
@@ -219,10 +220,10 @@ fn present<T>(reply: Result<Option<T>>) -> Result<T> {
 }
 
 impl<C: Target, T: FromReply, O> Required<&C, T, O> {
-    /// As [`Command::wait`].
+    /// Like [`Command::wait`].
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<T> {
         present(self.0.wait())
     }
@@ -237,13 +238,13 @@ impl<C: Target, T: FromReply, O> Future for Required<&C, T, O> {
 }
 
 impl<C: Target, T: FromReply, O> Command<&C, T, O> {
-    /// Sends the command and blocks this thread until the reply arrives. It needs no runtime.
+    /// Sends the command and blocks this thread until the reply arrives. No runtime is needed.
     ///
     /// Do not call it from a task of a runtime, since it blocks the task's thread.
     ///
     /// # Errors
-    /// As when awaited. Also [`Kind::Invalid`] if this thread runs the client's connections, and [`Kind::Timeout`] if
-    /// all threads that run them are blocked.
+    /// The same as when awaited, and [`Kind::Invalid`] if this thread runs the client's connections, or
+    /// [`Kind::Timeout`] if all threads that run them are blocked.
     pub fn wait(self) -> Result<T> {
         let limit = self.way().limit(self.target.default_timeout());
         wait_for(self.target, limit, self)
@@ -259,11 +260,11 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     }
 }
 
-/// Extra time after all limits of a command. Later than that, no runtime can still be enforcing them.
+/// Extra time after all limits of a command. If it has passed as well, no runtime is enforcing the limits.
 const NOBODY_AFTER: Duration = Duration::from_secs(1);
 
-/// Waits for this request's result. The runtime that runs the connections enforces the time limits. If that runtime
-/// is blocked, or is gone (a forked process has none of its threads), the caller gives up by itself.
+/// Waits for this request's result. The runtime that runs the connections enforces the time limits. If that runtime is
+/// blocked or no longer exists (a forked process has none of its threads), the caller gives up on its own.
 pub(crate) fn wait_for<T>(
     target: &impl Target,
     limit: Option<Duration>,
@@ -299,7 +300,8 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
     }
 }
 
-/// An error from the server means that it rejected the command. Any other error means that the reply does not fit.
+/// An error from the server means that it rejected the command. Any other error means that the reply does not fit the
+/// requested type.
 #[cold]
 fn unreadable(error: Error, request: &Request) -> Error {
     let was_executed = matches!(error.kind(), Kind::UnexpectedReply | Kind::Protocol);
@@ -309,7 +311,7 @@ fn unreadable(error: Error, request: &Request) -> Error {
     }
 }
 
-/// Requests that are sent in one piece, and how they are sent.
+/// Requests that are sent together, and how they are sent.
 pub(crate) struct Way<'a> {
     pub(crate) requests: &'a [Request],
     pub(crate) timeout: Option<Duration>,
@@ -328,14 +330,14 @@ pub(crate) enum Unity {
     Piece,
 }
 
-/// A command is not sent over more connections than this, in case it is what breaks them.
+/// A command is sent again at most this many times, in case the command itself breaks the connections.
 const REPLAYS_MAX: u8 = 3;
 
 /// Practically unlimited.
 pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl Way<'_> {
-    /// The time limit of its own. A blocking command may take the timeout in its arguments plus `margin`.
+    /// The command's own time limit. A blocking command may take as long as the timeout in its arguments plus `margin`.
     pub(crate) fn limit(&self, margin: Option<Duration>) -> Option<Duration> {
         let blocks = || self.requests.iter().any(|request| request.traits().blocks);
         self.timeout.or_else(|| {
@@ -383,7 +385,7 @@ impl Way<'_> {
 }
 
 impl State {
-    /// Sends the requests unless they were sent; returns the replies when they have arrived.
+    /// Sends the requests unless they have been sent already. Returns the replies once they have arrived.
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
@@ -491,7 +493,7 @@ impl State {
         })
     }
 
-    /// The state of a command that goes to another node, or to the same one later.
+    /// The state of a command that is sent to another node, or to the same one later.
     pub(crate) fn onward(cluster: &Cluster, onward: Onward, trip: Trip) -> State {
         match onward {
             Onward::Now => State::Again { trip },

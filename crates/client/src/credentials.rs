@@ -28,13 +28,13 @@ impl Login {
         Login { user: Some(user.into()), password: Some(Secret(password.into())) }
     }
 
-    /// Returns a login with a password only, which is that of the user `default`.
+    /// Returns a login with only a password, for the user `default`.
     #[must_use]
     pub fn password(password: impl Into<String>) -> Login {
         Login { user: None, password: Some(Secret(password.into())) }
     }
 
-    /// Returns an empty login: connections do not authenticate.
+    /// Returns an empty login, with which connections do not authenticate.
     #[must_use]
     pub fn nobody() -> Login {
         Login { user: None, password: None }
@@ -43,7 +43,7 @@ impl Login {
 
 /// A source of logins, for [`Builder::credentials`](crate::Builder::credentials).
 ///
-/// A [`Login`] never changes; a [`Rotating`] login is changed by the program. Implement the trait to read logins from a
+/// A [`Login`] never changes; the program can change a [`Rotating`] login. Implement the trait to read logins from a
 /// vault or a token provider:
 ///
 /// ```no_run
@@ -71,8 +71,8 @@ pub trait Credentials: Send + Sync + 'static {
     /// Returns the current login. Called for each new connection, within the time limit for connecting.
     ///
     /// # Errors
-    /// No login is available: the connection is not opened, and the client tries again, as if the server could not be
-    /// reached.
+    /// If no login is available, the connection is not opened, and the client tries again, as if the server could not
+    /// be reached.
     fn current(&self) -> BoxFuture<'_, Result<Login>>;
 
     /// Waits until the login differs from this one. By default it waits forever. The future may be dropped at any time.
@@ -94,7 +94,7 @@ impl Credentials for Login {
 /// # async fn example() -> brisk::Result<()> {
 /// let login = brisk::Rotating::new(brisk::Login::new("app", "first"));
 /// let db = brisk::Client::builder("redis://h").credentials(login.clone()).connect().await?;
-/// // When the server knows the next password as well:
+/// // Once the server also accepts the next password:
 /// login.set(brisk::Login::new("app", "second"));
 /// # Ok(())
 /// # }
@@ -122,7 +122,7 @@ impl Credentials for Rotating {
 
     fn changed<'a>(&'a self, known: &'a Login) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // It cannot be closed, since we have it.
+            // The channel cannot be closed, because `self` has its sender.
             let _ = self.0.subscribe().wait_for(|login| login != known).await;
         })
     }
@@ -132,7 +132,7 @@ impl Credentials for Rotating {
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) credentials: Arc<dyn Credentials>,
-    /// Whether open connections may have to authenticate again.
+    /// True if open connections may have to authenticate again.
     pub(crate) may_change: bool,
 }
 

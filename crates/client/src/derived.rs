@@ -75,7 +75,7 @@ impl<T: FromReply> FromField for T {
     }
 }
 
-/// A list of bytes would be a string, which a field is not.
+/// `u8` does not implement `FromReply`, because a list of bytes would be a string. A field has no such ambiguity.
 impl FromField for u8 {
     fn from_field(reader: &mut Reader<'_>) -> Result<u8> {
         let part = reader.peek()?;
@@ -100,13 +100,13 @@ impl FromField for Option<u8> {
     }
 }
 
-/// A key that is not there is a hash without fields.
+/// A missing key is a hash without fields.
 #[must_use]
 pub fn is_nothing(part: &Part<'_>) -> bool {
     matches!(part, Part::Null | Part::Map(0) | Part::Array(0))
 }
 
-/// Fields and their values, in any of the forms in which pairs come.
+/// Fields and their values, in any of the forms in which servers send pairs.
 pub struct Fields<'r, 'a> {
     reader: &'r mut Reader<'a>,
     left: u64,
@@ -131,7 +131,7 @@ impl<'r, 'a> Fields<'r, 'a> {
         Ok(Fields { reader, left, is_nested, of })
     }
 
-    /// The name of the next one, whose value is to be read or passed.
+    /// The name of the next field, whose value must then be read or skipped.
     pub fn field(&mut self) -> Result<Option<&'a [u8]>> {
         if self.left == 0 {
             return Ok(None);

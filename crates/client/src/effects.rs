@@ -9,19 +9,19 @@ use crate::commands::{BINDING, BLOCKING};
 /// How a request affects its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// The server may delay the reply until other clients act.
+    /// True if the server may delay the reply until other clients act.
     pub(crate) blocks: bool,
-    /// The request changes the state of the connection, or depends on it.
+    /// True if the request changes the state of the connection, or depends on it.
     pub(crate) binds: bool,
-    /// The server does not send exactly one reply to this request, or to later ones: replies would go to the
-    /// wrong callers.
+    /// True if the server does not send exactly one reply to this request, or to later ones, so that replies would go
+    /// to the wrong callers.
     pub(crate) unpaired: bool,
 }
 
 /// Commands whose effects depend on further arguments.
 const BY_ARGUMENTS: &[&str] = &["CLIENT", "REPLCONF", "SCRIPT", "XREAD", "XREADGROUP"];
 /// `CLIENT` followed by one of these leaves the connection as it is. Any other subcommand is assumed to change the
-/// connection: later server versions add some, such as `CLIENT IMPORT-SOURCE`.
+/// connection, because later server versions add subcommands such as `CLIENT IMPORT-SOURCE`.
 const CLIENT_PLAIN: &[&str] = &[
     "GETNAME",
     "GETREDIR",
@@ -97,7 +97,7 @@ fn of_named<'a>(name: &[u8], mut arguments: impl Iterator<Item = &'a [u8]>) -> E
         return Effects { binds, ..Effects::default() };
     }
     if is("REPLCONF") {
-        // Options and values in turn.
+        // Options and values alternate.
         let unpaired = arguments.step_by(2).any(|option| is_in(REPLCONF_WITHOUT_REPLY, option));
         return Effects { binds: true, unpaired, ..Effects::default() };
     }

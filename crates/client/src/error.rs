@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::{fmt, io};
 
-/// The error text about several commands names at most this many of them.
+/// An error text lists at most this many commands.
 const NAMED_MAX: usize = 8;
 /// The library appends this to a server's error if other nodes have executed their part of the command.
 pub(crate) const IN_PART: &str = " (other nodes have executed their part of the command)";
 
-/// The reason why a command has no reply, or none that can be used.
+/// The reason why a command has no usable reply.
 ///
 /// [`Error::kind`] says what happened, and [`Error::maybe_applied`] whether the server may have executed the command.
 /// Texts that this library writes never contain values. An error is cheap to move (one pointer) and to clone.
@@ -36,8 +36,8 @@ pub enum Kind {
     Timeout(Phase),
     /// The connection was lost or could not be opened.
     Disconnected,
-    /// The TLS handshake failed: the server's certificate is not trusted, has expired or has another name, the server
-    /// requires a different client certificate, or it does not use TLS.
+    /// The TLS handshake failed: the server's certificate is not trusted, has expired or is for a different name; the
+    /// server requires a different client certificate; or the server does not use TLS.
     Tls,
     /// The [budget](crate::Budget) for requests without a reply is exhausted. Nothing was sent.
     Overloaded,
@@ -69,7 +69,7 @@ pub enum Phase {
     Streaming,
 }
 
-/// Whether the server executed one command of a batch or transaction; see [`Error::executed`].
+/// States whether the server executed one command of a batch or transaction; see [`Error::executed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Executed {
@@ -87,7 +87,7 @@ pub enum Executed {
 pub enum Code {
     /// `ERR`: an error without a specific code.
     Err,
-    /// `WRONGTYPE`: the key holds a value of another type.
+    /// `WRONGTYPE`: the key holds a value of a different type.
     WrongType,
     /// `MOVED`: another node serves the slot.
     Moved,
@@ -185,7 +185,7 @@ impl Error {
     /// A socket error, with `place` as a prefix if it is not empty.
     pub(crate) fn socket(place: &str, error: io::Error) -> Error {
         let text = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
-        // Not an error of the socket itself, only of the TLS layer above it.
+        // The socket itself never returns this kind. It comes from the TLS layer above.
         let is_tls = error.kind() == io::ErrorKind::InvalidData;
         let kind = if is_tls { Kind::Tls } else { Kind::Disconnected };
         Error::new(kind, text).changed(|inner| inner.source = Some(Arc::new(error)))
@@ -306,7 +306,7 @@ impl Error {
     /// Returns, for each command of a [batch](crate::Client::batch) or [transaction](crate::Client::transaction) in
     /// order, whether the server executed it.
     ///
-    /// Empty for a single command, and if no reply arrived; then only [`Error::maybe_applied`] is known.
+    /// Empty for a single command, and if no reply arrived. In the latter case, only [`Error::maybe_applied`] is known.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) {

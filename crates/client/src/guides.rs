@@ -1,4 +1,4 @@
-//! The code of the README and of the guides is compiled as it stands there.
+//! Compiles the code in the README and in the guides, unchanged.
 
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -26,9 +26,9 @@ use serde::de::DeserializeOwned;
 /// # }
 /// ```
 ///
-/// A value that JSON cannot represent, for example a map whose keys are not strings, is an error of the kind
-/// [`Kind::Invalid`], and nothing is sent. A reply that is not valid JSON for this type is [`Kind::UnexpectedReply`].
-/// O(bytes), and one allocation for writing.
+/// A value that JSON cannot represent, for example a map whose keys are not strings, fails with [`Kind::Invalid`], and
+/// nothing is sent. A reply that is not valid JSON for this type fails with [`Kind::UnexpectedReply`]. O(bytes), with
+/// one allocation for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Json<T>(pub T);
 
@@ -56,7 +56,7 @@ pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
 /// found.
 fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    // The name of the field comes from the type.
+    // The name of the field comes from the type, not from the value.
     if !error.is_data() || text.starts_with("missing field `") {
         return text;
     }

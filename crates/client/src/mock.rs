@@ -1,8 +1,9 @@
 //! A scripted server for the tests of programs that use this library (cargo feature `mock`).
 //!
 //! [`Mock`] listens on a loopback port, so the program under test uses a real [`Client`](crate::Client) with real
-//! connections. The test declares the commands that it expects, in order, each with its reply. A command that is not
-//! the next one gets an error reply, and [`Mock::finish`] reports it, as it reports commands that did not come.
+//! connections. The test declares the commands that it expects, in order, each with its reply. If another command
+//! arrives instead of the next expected one, it gets an error reply, and [`Mock::finish`] reports it. `finish` also
+//! reports expected commands that did not arrive.
 //!
 //! ```
 //! use brisk::mock::Mock;
@@ -38,11 +39,11 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Most connections of a mock; further ones are closed.
+/// The maximum number of connections of a mock. Further connections are closed.
 const CONNECTIONS_MAX: usize = 1024;
-/// Most faults that are kept.
+/// The maximum number of faults that are kept.
 const FAULTS_MAX: usize = 100;
-/// Most bytes of an argument that are shown in a fault.
+/// The maximum number of bytes of an argument that are shown in a fault.
 const SHOWN_MAX: usize = 64;
 const RECEIVE_BYTES: usize = 16 * 1024;
 
@@ -69,7 +70,7 @@ enum Action {
     Silence,
 }
 
-/// Commands that came and were not expected, or were expected and did not come.
+/// Commands that arrived unexpectedly, and expected commands that did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmet {
     faults: Vec<String>,
@@ -83,7 +84,7 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// A reply of a [`Mock`]: made of strings, integers, lists, `Option` and [`Value`].
+/// A reply of a [`Mock`], made of strings, integers, lists, `Option` and [`Value`].
 #[derive(Clone, Debug)]
 pub struct MockReply(Value);
 
@@ -99,7 +100,7 @@ impl Mock {
     /// Starts to listen on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// The system has no port or thread.
+    /// The operating system cannot provide a port or a thread.
     pub fn start() -> io::Result<Mock> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -120,7 +121,7 @@ impl Mock {
                 script.connections.push(kept);
                 drop(script);
                 let shared = Arc::clone(&shared);
-                // A connection that fails is one that the client has closed.
+                // An error only means that the client has closed the connection.
                 thread::spawn(move || drop(serve(stream, &shared)));
             }
         })?;
@@ -150,7 +151,7 @@ impl Mock {
     /// Closes all connections, and reports whether everything went as expected.
     ///
     /// # Errors
-    /// Commands came that were not expected, or expected commands did not come.
+    /// Unexpected commands arrived, or expected commands did not arrive.
     pub fn finish(self) -> Result<(), Unmet> {
         let mut script = lock(&self.script);
         let mut faults = std::mem::take(&mut script.faults);
@@ -175,27 +176,27 @@ impl Drop for Mock {
 }
 
 impl Expectation<'_> {
-    /// The command gets this reply.
+    /// Replies to the command with this value.
     pub fn reply(self, reply: impl Into<MockReply>) {
         self.add(Action::Reply(reply.into().0));
     }
 
-    /// The command gets the reply `OK`.
+    /// Replies to the command with `OK`.
     pub fn ok(self) {
         self.add(Action::Reply(Value::Simple(b"OK".to_vec())));
     }
 
-    /// The command gets this error, which begins with its code: `WRONGTYPE Operation against …`.
+    /// Replies to the command with this error, which begins with its code: `WRONGTYPE Operation against …`.
     pub fn error(self, text: &str) {
         self.add(Action::Reply(Value::Error(text.as_bytes().to_vec())));
     }
 
-    /// The connection is closed without a reply: the client cannot know whether the command was executed.
+    /// Closes the connection without a reply. The client then cannot know whether the command was executed.
     pub fn close(self) {
         self.add(Action::Close);
     }
 
-    /// The command gets no reply, and the connection stays.
+    /// Sends no reply, and keeps the connection open.
     pub fn silence(self) {
         self.add(Action::Silence);
     }
@@ -258,7 +259,7 @@ fn greeting(command: &[Vec<u8>], protocol: &mut Protocol) -> Option<Value> {
     }
 }
 
-/// A command in a fault.
+/// Formats a command for a fault.
 fn shown(command: &[Vec<u8>]) -> String {
     let arg = |arg: &Vec<u8>| {
         let more = if arg.len() > SHOWN_MAX { "..." } else { "" };
@@ -270,7 +271,7 @@ fn shown(command: &[Vec<u8>]) -> String {
 /// Replies to the commands of one connection until it is closed.
 fn serve(mut stream: TcpStream, script: &Mutex<MockScript>) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    // A request is an array of bulk strings, as a reply may be.
+    // A request is an array of bulk strings, so it can be decoded like a reply.
     let mut decoder = ReplyDecoder::new(ReplyLimits::default());
     let (mut unread, mut buffer) = (Vec::new(), vec![0; RECEIVE_BYTES]);
     let mut protocol = Protocol::Resp2;

@@ -3,25 +3,25 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Takes a lock, whether or not a holder of it has panicked.
+/// Takes a lock, even if a previous holder has panicked.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same for a lock of loom.
+/// The same for a loom lock.
 #[cfg(brisk_loom)]
 pub(crate) fn lock_in_model<T>(mutex: &loom::sync::Mutex<T>) -> loom::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a lock to read, whether or not a holder of it has panicked.
+/// Takes a lock to read, even if a previous holder has panicked.
 #[inline]
 pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a lock to write, whether or not a holder of it has panicked.
+/// Takes a lock to write, even if a previous holder has panicked.
 pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! A command as it will be sent: its arguments, already encoded, and the traits that decide how it is routed.
 //!
-//! The bytes are in a buffer that the thread lends and gets back, so that a command allocates no memory once the thread
-//! has a few buffers.
+//! The bytes are in a buffer that each thread reuses for its commands. Once the thread has a few buffers, a command
+//! allocates no memory.
 
 use crate::arg::{ToArg, ToArgs, Words};
 use crate::effects::{Effects, effects};
@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Buffers that a thread keeps for its next commands.
 const KEPT_BUFFERS_MAX: usize = 64;
-/// A larger buffer is freed.
+/// A larger buffer is freed instead of kept.
 const KEPT_BYTES_MAX: usize = 4096;
 
 thread_local! {
@@ -31,7 +31,7 @@ fn give_back(mut buffer: Vec<u8>) {
         return;
     }
     buffer.clear();
-    // A thread that ends no longer keeps buffers.
+    // A thread that is exiting no longer keeps buffers.
     let _ = BUFFERS.try_with(|buffers| {
         let mut buffers = buffers.borrow_mut();
         if buffers.len() < KEPT_BUFFERS_MAX {
@@ -45,10 +45,11 @@ fn give_back(mut buffer: Vec<u8>) {
 pub struct Traits {
     /// The command does not change data, so it may be sent again, and to a replica.
     pub reads_only: bool,
-    /// The command may wait for other clients, so shared connections reject it. Also determined from the arguments.
+    /// The command may wait for other clients, so shared connections reject it. This is also determined from the
+    /// arguments.
     pub blocks: bool,
     /// The command changes the state of the connection (SELECT, MULTI, SUBSCRIBE …), so shared connections reject it.
-    /// Also determined from the arguments.
+    /// This is also determined from the arguments.
     pub binds: bool,
 }
 
@@ -67,7 +68,7 @@ pub struct Request {
     /// Where options are inserted, if the command has arguments after them.
     options_at: u32,
     traits: Traits,
-    /// The key of another command, which routes this one.
+    /// The key of another command, by which this one is routed.
     companion: Option<Box<[u8]>>,
     /// The error, if an argument could not be written.
     failure: Option<Error>,
@@ -93,7 +94,7 @@ impl Request {
         request
     }
 
-    /// The name given to [`Request::new`], in capitals. O(bytes).
+    /// The name given to [`Request::new`], in uppercase. O(bytes).
     pub(crate) fn name(&self) -> String {
         let words = self.words().take(usize::from(self.name_words));
         let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
@@ -183,12 +184,13 @@ impl Request {
         self.companion = Some(key.into());
     }
 
-    /// Marks the place for options: arguments added later come after them.
+    /// Marks the position of options. Arguments that are added later come after the options.
     pub fn end_of_options(&mut self) {
         self.options_at = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
     }
 
-    /// Appends the arguments of an option, before the arguments that come after the options. O(bytes after them).
+    /// Adds the arguments of an option, before the arguments that follow the options. O(bytes of the arguments that
+    /// follow).
     pub fn option(&mut self, write: impl FnOnce(&mut Request)) {
         let at = self.options_at as usize;
         if at >= self.body.len() {
@@ -245,17 +247,18 @@ impl Request {
         })
     }
 
-    /// The slot of that key.
+    /// The slot of the routing key.
     pub(crate) fn slot(&self) -> Option<u16> {
         self.routing_key().map(key_slot)
     }
 
-    /// Keys other than the first one, as far as they were added together.
+    /// The keys of the most recently added range, which may include the first key. Empty if that range is only the
+    /// first key.
     pub(crate) fn later_keys(&self) -> impl Iterator<Item = &[u8]> {
         let range = self.keys.start as usize..self.keys.end as usize;
         let is_alone = self.keys.end == self.key.end.saturating_add(2);
         let keys = if is_alone && self.keys.start < self.key.start { 0..0 } else { range };
-        // Between the keys of MSETNX are their values.
+        // In MSETNX, each key is followed by its value.
         let step = if self.verb().eq_ignore_ascii_case(b"MSETNX") { 2 } else { 1 };
         words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }
@@ -269,7 +272,7 @@ impl Request {
         Traits { reads_only, blocks: blocks || may_block, binds: binds || may_bind }
     }
 
-    /// From this request on, the server would not send exactly one reply to each request.
+    /// Reports whether, from this request on, the server would no longer send exactly one reply to each request.
     #[inline]
     pub(crate) fn is_unpaired(&self) -> bool {
         self.effects().unpaired

@@ -1,7 +1,7 @@
 //! Iterating over keys, hashes, sets and sorted sets page by page: SCAN, HSCAN, SSCAN, ZSCAN.
 //!
 //! A cursor is valid only on the server that returned it, so an iteration stays on one server. The elements of a key
-//! come from its primary. In a cluster, the caller of an iteration over all keys chooses the node.
+//! are read from its primary. In a cluster, the caller of an iteration over all keys chooses the node.
 
 use crate::arg::ToArg;
 use crate::client::{Client, Cluster};
@@ -20,9 +20,9 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// return one.
 ///
 /// Elements that exist from the first page to the last are returned at least once. Elements that are added or removed
-/// meanwhile may be returned or not, and some elements may be returned twice. Each page is one command, and its cost
-/// depends on the [count](Scan::count). No command is sent before the first call. Dropping a future loses nothing: the
-/// next call requests the page again.
+/// during the iteration may or may not be returned, and some elements may be returned twice. Each page is one command,
+/// and its cost depends on the [count](Scan::count). No command is sent before the first call. Dropping a future loses
+/// nothing: the next call requests the page again.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -37,7 +37,7 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # }
 /// ```
 ///
-/// To use it as a `Stream` of another library (this crate depends on none):
+/// To use an iteration as a `Stream` of another library (this crate depends on none):
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -106,8 +106,8 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         self
     }
 
-    /// Sets how many elements the server examines per page, approximately. The server's default is 10; a few hundred
-    /// are faster.
+    /// Sets how many elements the server examines per page, approximately. The server's default is 10. A count of a few
+    /// hundred is faster.
     pub fn count(mut self, count: u64) -> Self {
         self.options.count = Some(count);
         self
@@ -121,9 +121,9 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         self
     }
 
-    /// Returns a cursor for [`Scan::from_cursor`], valid on the same server. An iteration from there returns all
-    /// elements that this one has not returned yet: it begins with the current page, or with the next one if all of the
-    /// current page was returned. `None` after the last page.
+    /// Returns a cursor for [`Scan::from_cursor`], valid on the same server. An iteration from that cursor returns all
+    /// elements that this iteration has not returned yet. It begins with the current page, or with the next page if the
+    /// current one has been returned completely. `None` after the last page.
     #[must_use]
     pub fn cursor(&self) -> Option<u64> {
         if self.page.as_slice().is_empty() { self.next } else { Some(self.at) }
@@ -132,7 +132,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
     /// Returns the next element; `None` after the last.
     ///
     /// # Errors
-    /// Errors of the server or the connection; you can continue the iteration after them.
+    /// Errors of the server or the connection, after which you can continue the iteration.
     /// [`Kind::UnexpectedReply`](crate::Kind::UnexpectedReply) if an element cannot be converted to `T`.
     pub async fn next(&mut self) -> Result<Option<T>> {
         loop {
@@ -149,7 +149,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
     /// Returns the rest of the current page, or the next page, which may be empty; `None` after the last.
     ///
     /// # Errors
-    /// As [`Scan::next`].
+    /// Those of [`Scan::next`].
     pub async fn page(&mut self) -> Result<Option<Vec<T>>> {
         match self.page.as_slice().is_empty() {
             true => self.fetch().await,
@@ -157,23 +157,23 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         }
     }
 
-    /// As [`Scan::next`], blocking this thread; it needs no runtime.
+    /// Like [`Scan::next`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Scan::next`].
+    /// Those of [`Scan::next`].
     pub fn wait_next(&mut self) -> Result<Option<T>> {
         block_on(Box::pin(self.next()))
     }
 
-    /// As [`Scan::page`], blocking this thread; it needs no runtime.
+    /// Like [`Scan::page`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Scan::next`].
+    /// Those of [`Scan::next`].
     pub fn wait_page(&mut self) -> Result<Option<Vec<T>>> {
         block_on(Box::pin(self.page()))
     }
 
-    /// Requests the next page. A cursor is valid on one server only.
+    /// Requests the next page. A cursor is valid on only one server.
     async fn fetch(&mut self) -> Result<Option<Vec<T>>> {
         let Some(cursor) = self.next else { return Ok(None) };
         let is_of_all = self.begin.first_key().is_none();
@@ -207,9 +207,9 @@ macro_rules! walks {
     ($owner:ty, $about:literal) => {
         #[doc = $about]
         impl $owner {
-            /// Iterates over all keys of the database; see [`Scan`] for the guarantees. In a cluster each node has a
+            /// Iterates over all keys of the database; see [`Scan`] for the guarantees. In a cluster, each node has a
             /// part of the keys, so start one iteration on each of [`Client::primaries`]. On the client of the whole
-            /// cluster, the error is [`Kind::Invalid`](crate::Kind::Invalid).
+            /// cluster, the iteration fails with [`Kind::Invalid`](crate::Kind::Invalid).
             pub fn scan_keys<T: FromReply>(&self) -> Scan<'_, $owner, T, Keys> {
                 Scan::new(self, Request::new("SCAN", READS))
             }
@@ -248,7 +248,7 @@ walks!(Client, "Walks that take many requests.");
 walks!(Session, "Walks that take many requests.");
 
 impl<C: Target, T: FromReply> Scan<'_, C, T, Keys> {
-    /// Returns only keys of this type, with the names of TYPE: `string`, `hash` …
+    /// Returns only keys of this type, named as in the reply to TYPE: `string`, `hash` …
     pub fn kind(mut self, kind: impl ToArg) -> Self {
         self.options.kind = option("TYPE", kind);
         self

@@ -18,22 +18,22 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Attempts of [`Client::watch`] before it gives up.
+/// The number of attempts that [`Client::watch`] makes before it gives up.
 const ATTEMPTS: usize = 16;
-/// Pauses between attempts, each shortened at random by up to a half: otherwise transactions that collided once would
-/// collide again.
+/// Pauses between attempts. Each pause is shortened by a random amount, at most half of it. Otherwise, transactions
+/// that collided once would collide again.
 const PAUSE_FIRST: Duration = Duration::from_micros(250);
 const PAUSE_LONGEST: Duration = Duration::from_millis(50);
 
-/// A connection for one caller: SELECT, WATCH, MULTI over several awaits, blocking commands.
+/// A connection for one caller, for SELECT, WATCH, MULTI over several awaits, and blocking commands.
 ///
 /// [`Client::session`] opens one. A session does not reconnect, since its state (the database, watched keys) would be
-/// lost silently. After a lost connection its commands fail; open a new session. Sessions close with
-/// [`Client::close`].
+/// lost silently. After the connection is lost, its commands fail; open a new session. [`Client::close`] also closes
+/// the client's sessions.
 ///
-/// A blocking command (BLPOP, XREAD with BLOCK, WAIT …) may take the timeout in its arguments plus the client's time
-/// limit; then the server is given up. A command that blocks without a timeout (0) has no limit. If the server's
-/// machine is gone, TCP keep-alive notices it after about four seconds. A server process that hangs cannot be
+/// A blocking command (BLPOP, XREAD with BLOCK, WAIT …) may take as long as the timeout in its arguments plus the
+/// client's time limit. After that, the command fails. A command that blocks without a timeout (0) has no limit. If the
+/// server's machine fails, TCP keep-alive detects this after about four seconds. A server process that hangs cannot be
 /// distinguished from one that has nothing to send.
 #[derive(Debug)]
 pub struct Session {
@@ -47,17 +47,17 @@ impl Session {
         Session { lane, timeout, setup }
     }
 
-    /// Builds a command by name, as [`Client::raw`].
+    /// Builds a command by name, like [`Client::raw`].
     pub fn raw<T>(&self, name: &str) -> Command<&Session, T> {
         Command::new(Request::named(name)).on(self)
     }
 
-    /// As [`Client::transaction`]. Fails with [`Kind::Aborted`] if a watched key has changed.
+    /// Like [`Client::transaction`]. Fails with [`Kind::Aborted`] if a watched key has changed.
     pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Session, B> {
         Transaction::new(self, commands)
     }
 
-    /// Closes the connection. It is never reused, since its state is not for other callers.
+    /// Closes the connection. The connection is never reused, because its state could affect other callers.
     pub fn close(&self) {
         self.lane.close();
     }
@@ -101,7 +101,7 @@ impl Target for Session {
     }
 }
 
-/// The result of an attempt of [`Client::watch`].
+/// The result of one attempt in [`Client::watch`].
 #[derive(Debug)]
 pub enum Step<B> {
     /// Execute these commands, if no watched key has changed.
@@ -111,8 +111,8 @@ pub enum Step<B> {
 }
 
 impl Client {
-    /// Opens a connection for one caller, with the client's login and database. In a cluster it goes to the primary
-    /// that has the first slot; see [`Client::session_for`].
+    /// Opens a connection for one caller, with the client's login and database. In a cluster, the session connects to
+    /// the primary that has the first slot; see [`Client::session_for`].
     ///
     /// # Errors
     /// The server cannot be reached, or rejects the connection.
@@ -120,8 +120,9 @@ impl Client {
         self.open_session(None).await
     }
 
-    /// As [`Client::session`], in a cluster with the primary that has this key. The session sends commands to this node
-    /// only: a key of another node gets `MOVED`, an error with [`Code::Moved`](crate::Code::Moved).
+    /// Like [`Client::session`]. In a cluster, the session connects to the primary that has this key, and sends
+    /// commands only to this node. A command on a key of another node fails with `MOVED`
+    /// ([`Code::Moved`](crate::Code::Moved)).
     ///
     /// # Errors
     /// The server cannot be reached, or rejects the connection.
@@ -131,8 +132,8 @@ impl Client {
         self.open_session(request.first_key()).await
     }
 
-    /// Optimistic locking: watches keys, calls `work`, which reads values and returns the commands to execute, and
-    /// executes them if no watched key has changed in the meantime.
+    /// Executes a transaction with optimistic locking: watches the keys, and then calls `work`, which reads values and
+    /// returns the commands to execute. The commands are executed if no watched key has changed in the meantime.
     ///
     /// If a key has changed, the whole sequence is repeated, up to sixteen times, after short pauses that grow and are
     /// partly random. `None` if `work` returned [`Step::Abort`].
@@ -195,7 +196,7 @@ impl Client {
         Err(Error::new(Kind::Aborted, text))
     }
 
-    /// Whether another node has the keys of a session by now; the cluster map records which one.
+    /// Reports whether the keys of a session are now on another node. The cluster map records this node.
     pub(crate) fn has_moved(&self, error: &Error) -> bool {
         let is_moved = error.code() == Some(Code::Moved);
         match self.cluster() {

@@ -22,21 +22,21 @@ use tokio::sync::watch;
 
 /// The maximum size of a piece of a string, and of one read.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// How often a command follows its key to another node.
+/// How many times a command follows its key to another node.
 const MOVES_MAX: usize = 4;
 
 /// A reply that is read piece by piece: a string in [chunks](Streamed::chunk); a list, set or map by its
 /// [elements](Streamed::element). [`Client::stream`] returns it.
 ///
-/// The part that was not read yet stays on the server and in the buffers of the operating system. A slow reader slows
-/// down only this reply, since it has its own connection. The server holds the part that it could not send, within its
-/// `client-output-buffer-limit`. Dropping the value closes the connection.
+/// The part that has not been read yet stays on the server and in the buffers of the operating system. A slow reader
+/// slows down only this reply, since it has its own connection. The server holds the part that it could not send,
+/// within its `client-output-buffer-limit`. Dropping the `Streamed` closes the connection.
 pub struct Streamed {
     connection: Connection,
     handle: Handle,
-    /// The thread that runs the socket, if it is a single one.
+    /// The thread that runs the socket, if a single thread runs all sockets of the client.
     home: Home,
-    /// The time limit for silence of the server.
+    /// How long the server may stay silent.
     silence_max: Option<Duration>,
     cut: watch::Receiver<bool>,
     /// The client holds only a weak reference, so this lives as long as the stream.
@@ -53,7 +53,7 @@ pub struct Streamed {
 /// The rest of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remaining {
-    /// The number of bytes left in a string, and its line end.
+    /// The number of bytes left in a string, not counting the line ending.
     Bytes(usize),
     /// The number of elements left.
     Elements(u64),
@@ -80,8 +80,8 @@ impl Client {
     /// Sends a command over a new connection and returns its reply as it arrives: for values and collections that are
     /// too large for memory. `None` if the reply is null (the key does not exist).
     ///
-    /// The client's time limit applies to each pause: the whole reply may take longer, as long as bytes arrive. In a
-    /// cluster the command goes to the primary that has the key. Memory: 64 KiB and one element.
+    /// The client's time limit applies to each pause without received bytes, so the whole reply may take longer. In a
+    /// cluster, the command goes to the primary that has the key. The stream needs memory for 64 KiB and one element.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client, mut out: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
@@ -112,7 +112,7 @@ impl Client {
         let mut moves = 0;
         loop {
             match self.stream_once(&request).await {
-                // No part of it was executed.
+                // No part of the command was executed.
                 Err(error) if self.has_moved(&error) && moves < MOVES_MAX => moves += 1,
                 done => return done,
             }
@@ -152,7 +152,8 @@ impl Client {
 }
 
 impl Streamed {
-    /// Returns how many bytes of a string, or elements, were not read yet. In a map, keys and values count separately.
+    /// Returns how many bytes of a string, or elements, have not been read yet. In a map, keys and values count
+    /// separately.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         match self.left {
@@ -162,8 +163,8 @@ impl Streamed {
         }
     }
 
-    /// Returns the next piece of a string, at most 64 KiB, as much as has arrived; `None` after the last one. It is not
-    /// copied.
+    /// Returns the next piece of a string: the bytes that have arrived, at most 64 KiB. `None` after the last piece.
+    /// The bytes are not copied.
     ///
     /// # Errors
     /// [`Kind::UnexpectedReply`] if the reply is not a string; [`Kind::Disconnected`] or [`Kind::Timeout`] with
@@ -193,12 +194,13 @@ impl Streamed {
         Ok(Some(self.connection.buffer.split_to(len).freeze()))
     }
 
-    /// Returns the next element of a list, a set or a map (keys and values in turn); `None` after the last one. A reply
-    /// of another type counts as a single element. Each element is held in memory as a whole. Dropping the future loses
-    /// nothing.
+    /// Returns the next element of a list, a set or a map (keys and values alternate). `None` after the last one. A
+    /// reply of another type counts as a single element. Each element is held in memory as a whole. Dropping the future
+    /// loses nothing.
     ///
     /// # Errors
-    /// Those of [`Streamed::chunk`], and one for an element of another type; you can then read the next one.
+    /// Those of [`Streamed::chunk`], and an error if an element has another type. After the latter, you can read the
+    /// next element.
     pub async fn element<T: FromReply>(&mut self) -> Result<Option<T>> {
         let element = match self.half.take() {
             Some(half) => Some(half),
@@ -224,13 +226,13 @@ impl Streamed {
         Ok(Some(element))
     }
 
-    /// Returns the next two elements: a field and its value, a member and its score, a key and its value. In RESP3 some
-    /// commands reply with lists of pairs: then the pairs are [elements](Streamed::element). Dropping the future loses
-    /// nothing.
+    /// Returns the next two elements: a field and its value, a member and its score, a key and its value. In RESP3,
+    /// some commands reply with lists of pairs. Read these pairs as [elements](Streamed::element). Dropping the future
+    /// loses nothing.
     ///
     /// # Errors
-    /// Those of [`Streamed::chunk`], and one for elements of another type; you can then read the next pair.
-    /// [`Kind::UnexpectedReply`] if only one element is left.
+    /// Those of [`Streamed::chunk`], and an error if an element has another type. After the latter, you can read the
+    /// next pair. [`Kind::UnexpectedReply`] if only one element is left.
     pub async fn pair<K: FromReply, V: FromReply>(&mut self) -> Result<Option<(K, V)>> {
         if self.half.is_none() {
             self.half = self.next_whole().await?;
@@ -289,7 +291,7 @@ impl Streamed {
         Ok(Reply::cut(&mut self.connection.buffer, len))
     }
 
-    /// As [`Self::whole`], without consuming it.
+    /// Like [`Self::whole`], but without consuming the value.
     async fn peek_whole(&mut self, phase: Phase) -> Result<Reply> {
         let len = self.whole_len(phase).await?;
         Ok(Reply::shared(Bytes::copy_from_slice(&self.connection.buffer[..len])))
@@ -308,7 +310,7 @@ impl Streamed {
         }
     }
 
-    /// Reads more bytes; `missing` is the length that the peer claims.
+    /// Reads more bytes; `missing` is the number of bytes that are missing according to the peer.
     async fn read(&mut self, phase: Phase, missing: usize) -> Result<()> {
         self.home.check()?;
         self.connection.buffer.reserve(missing.clamp(1, PIECE_BYTES_MAX));
@@ -341,7 +343,8 @@ impl Streamed {
         failed.map_err(|error| self.fail(error))
     }
 
-    /// Ends the stream: every further read returns the error, so that a part is never mistaken for the whole.
+    /// Ends the stream: every further read returns the error, so that a partial reply is never mistaken for a complete
+    /// one.
     fn fail(&mut self, error: Error) -> Error {
         self.failed = Some(error.clone());
         error

@@ -33,7 +33,7 @@ pub struct Tls {
     is_insecure: bool,
 }
 
-/// Text in PEM format, or the file that has it.
+/// Text in PEM format, or the file that contains it.
 #[derive(Clone)]
 enum Pem {
     File(PathBuf),
@@ -95,15 +95,15 @@ impl Tls {
         self
     }
 
-    /// Accepts any server certificate. This protects against passive eavesdropping only, not against an attacker that
-    /// impersonates the server; use it in tests. In a URL, it is `?insecure` or `#insecure`.
+    /// Accepts any server certificate. This protects only against passive eavesdropping, not against an attacker that
+    /// impersonates the server, so use it only in tests. In a URL, write `?insecure` or `#insecure`.
     pub fn insecure(mut self) -> Tls {
         self.is_insecure = true;
         self
     }
 }
 
-/// What all connections share.
+/// The TLS configuration that all connections share.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsClient {
     config: Arc<ClientConfig>,

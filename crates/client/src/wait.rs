@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Blocks this thread until a future of this library is done. Use it in programs without a runtime, for sessions,
-/// `watch`, scripts, subscribers, and your own `async` blocks made of them. A single command does not need it: use
-/// [`Command::wait`](crate::Command::wait).
+/// `watch`, scripts, subscribers, and your own `async` blocks built from them. For a single command, use
+/// [`Command::wait`](crate::Command::wait) instead.
 ///
 /// The future needs no runtime on this thread, since the connections run elsewhere: on the client's own thread
 /// ([`connect_blocking`](crate::Builder::connect_blocking)), or on the runtime in which the client was connected.
 /// Futures of other libraries may need their own runtime; do not pass them to this function.
 ///
-/// Do not call it from a task of a runtime: it blocks the thread of that task. If this thread runs the client's
-/// connections (a current-thread runtime), the future could never complete; commands then fail with [`Kind::Invalid`]
-/// at once.
+/// Do not call this function from a task of a runtime, because it blocks the thread of that task. If this thread runs
+/// the client's connections (a current-thread runtime), the future could never complete. In this case, commands fail
+/// immediately with [`Kind::Invalid`].
 ///
 /// ```no_run
 /// # fn example() -> brisk::Result<()> {
@@ -36,7 +36,7 @@ pub fn wait<F: Future>(future: F) -> F::Output {
 
 thread_local! {
     static PARKER: Waker = Waker::from(Arc::new(Parker(thread::current())));
-    /// This thread polls a future and parks between the polls.
+    /// True while this thread polls a future and parks between the polls.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -95,8 +95,7 @@ fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     })
 }
 
-/// The thread that runs all connections of a client, if it is a single one: that of a current-thread
-/// runtime.
+/// The thread that runs all connections of a client, if there is a single one: the thread of a current-thread runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Home(Option<ThreadId>);
 
@@ -112,11 +111,11 @@ impl Home {
         if WAITS.get() {
             return Err(stopped());
         }
-        // The caller may be another thread.
+        // The caller may be on another thread.
         Ok(Home(handle.spawn(async { thread::current().id() }).await.ok()))
     }
 
-    /// Whether this thread waits for a result that only this thread could produce.
+    /// Reports whether this thread waits for a result that only this thread could produce.
     #[inline]
     pub(crate) fn is_stopped(self) -> bool {
         self.0.is_some_and(|home| {

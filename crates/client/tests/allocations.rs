@@ -4,7 +4,7 @@
 use brisk::{Client, Lanes};
 use brisk_testkit::server::Launch;
 
-/// Before this many commands everything has grown to its size.
+/// After this number of commands, all buffers have reached their final size.
 const WARM_UP: usize = 2000;
 const COMMANDS: u64 = 1000;
 
@@ -38,7 +38,7 @@ fn a_command_allocates_its_value_and_nothing_else() {
         });
     });
     eprintln!("note: {gets} allocations for {COMMANDS} values, {numbers} for as many numbers");
-    // The buffer that is read into is a new one from time to time.
+    // From time to time, a new receive buffer is allocated.
     assert!(gets <= COMMANDS + COMMANDS / 50, "{gets}");
     assert!(numbers <= COMMANDS / 50, "{numbers}");
 }

@@ -1,5 +1,5 @@
 //! Client-side caching: which reads need no request, and that no value is returned after the server has invalidated it.
-//! With a real server and ours.
+//! The tests use a Redis server and a Brisk server.
 
 use brisk::commands::{self, get};
 use brisk::{Cache, CacheOptions, Client, Code, Kind, Lanes};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The real one and ours.
+/// A Redis server and a Brisk server.
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
 }
@@ -34,7 +34,7 @@ async fn cached(address: &str) -> (Client, Cache) {
     (db, cache)
 }
 
-/// How often the server has executed a command.
+/// How many times the server has executed a command.
 fn calls(server: &Server, name: &str) -> u64 {
     let stats = server.connect().cmd("INFO commandstats").to_string();
     let start = format!("cmdstat_{name}:calls=");
@@ -42,7 +42,8 @@ fn calls(server: &Server, name: &str) -> u64 {
     line.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// A round trip on the cache's connection: messages about what was acknowledged before are there.
+/// Makes a round trip on the cache's connection. The messages about writes that were acknowledged before have then
+/// arrived.
 async fn fence(cache: &Cache) {
     let fence: Text =
         get("user:fence").on(&cache.no_older_than(Duration::ZERO)).await.expect("a reply");
@@ -50,12 +51,12 @@ async fn fence(cache: &Cache) {
     cache.forget("user:fence");
 }
 
-/// A key that was read is forgotten when the server's message is there.
+/// Waits until the server's invalidation messages have dropped this number of entries.
 fn wait_for_message(cache: &Cache, invalidations: u64) {
     wait_until("the server's message", || cache.stats().invalidations >= invalidations);
 }
 
-/// Whether `k` is this now.
+/// Reports whether `k` has this value now.
 fn reads(cache: &Cache, value: Option<u64>) -> bool {
     get::<u64>("k").on(cache).wait().is_ok_and(|read| read == value)
 }
@@ -92,7 +93,7 @@ fn a_cached_value_is_returned_without_a_request_until_another_client_changes_it(
             other.cmd("SET none there");
             fence(&cache).await;
             assert_eq!(get("none").on(&cache).await.unwrap(), Some("there".to_owned()));
-            // An error is not kept.
+            // An error is not cached.
             let before = calls(&server, "get");
             let _ = get::<String>("k").on(&cache).await.unwrap_err();
             assert_eq!(calls(&server, "get"), before + 1);
@@ -124,7 +125,7 @@ fn any_read_that_follows_from_its_keys_is_kept_and_forgotten_with_any_of_them() 
             let stats = cache.stats();
             assert_eq!((stats.hits, stats.misses), (5, 5));
             other.cmd("SET none 3");
-            // Both that read it are gone: MGET and SUNION.
+            // Both entries that read `none` are gone: MGET and SUNION.
             wait_for_message(&cache, 2);
             assert_eq!(cache.stats().entries, 3);
             other.cmd("DEL none");
@@ -173,7 +174,7 @@ fn everything_is_forgotten_when_everything_is_gone() {
             let mut other = server.connect();
             for (round, flush) in (1..).zip(["FLUSHALL", "FLUSHDB"]) {
                 db.mset([("a", 1), ("b", 2)]).await.unwrap();
-                // Its messages about the two keys, which were read before, come first.
+                // Wait for the server's messages about the two keys, which were read before.
                 fence(&cache).await;
                 assert_eq!(get::<i64>("a").on(&cache).await.unwrap(), Some(1));
                 assert_eq!(get::<i64>("b").on(&cache).await.unwrap(), Some(2));
@@ -194,7 +195,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
         run(async {
             let (db, cache) = cached(&server.address()).await;
             let mut other = server.connect();
-            // The server does not look for keys that have expired by itself.
+            // The server does not search for expired keys.
             other.cmd("DEBUG SET-ACTIVE-EXPIRE 0");
             other.pipeline(&["SET k 1 PX 300", "SET forever 1", "MSET a 1 b 2"]);
             other.cmd("PEXPIRE b 300");
@@ -204,7 +205,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
                 vec![Some(1), Some(2)]
             );
             assert_eq!(cache.stats().entries, 2);
-            // No other client reads the key: then the server would notice the expiry.
+            // No other client reads the key, because the server would then notice the expiry.
             wait_until("the key to expire", || {
                 commands::get::<i64>("k").on(&cache).wait().expect("a reply").is_none()
             });
@@ -244,7 +245,7 @@ fn one_of_many_callers_of_a_command_sends_it() {
                 })
                 .collect();
             wait_until("all to wait", || cache.stats().misses + cache.stats().shared == 200);
-            // Some leave, the one that sent it perhaps among them.
+            // Some callers give up, possibly including the one that sent the request.
             callers.iter().take(20).for_each(|caller| caller.abort());
             link.stall(Direction::ToClient, false);
             for done in join_all(callers).await.into_iter().skip(20) {
@@ -302,7 +303,7 @@ fn nothing_is_served_of_a_connection_that_was_lost() {
                 link.refuse(true);
                 let cut = if round % 2 == 0 { Cut::Reset } else { Cut::End };
                 link.cut(cut);
-                // The message about this cannot come.
+                // The invalidation message for this write cannot arrive.
                 other.cmd(&format!("SET k -{round}"));
                 wait_until("the loss to be noticed", || cache.stats().losses >= round as u64);
                 assert_eq!(cache.stats().entries, 0);
@@ -356,7 +357,7 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
                 other.cmd(&format!("SET k {round}"));
                 fence(&cache).await;
                 let before = cache.stats();
-                // The reply is on its way, and the key changes before it is here.
+                // The key changes while the reply is on its way.
                 link.stall(Direction::ToClient, true);
                 let reads = calls(&server, "get");
                 let first = tokio::spawn({
@@ -367,11 +368,11 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
                 other.cmd(&format!("SET k {}", round + 1000));
                 link.stall(Direction::ToClient, false);
                 assert_eq!(first.await.unwrap().unwrap(), Some(round));
-                // It came with the reply, or right behind.
+                // The message arrives with the reply, or right after it.
                 wait_for_message(&cache, before.invalidations + 1);
                 assert_eq!(cache.stats().entries, 0);
                 assert_eq!(get("k").on(&cache).await.unwrap(), Some(round + 1000));
-                // The message stays in the way while the next request goes out.
+                // The next request is delayed on its way to the server, and the key changes before the request arrives.
                 let sent = link.written_bytes(Direction::ToServer);
                 link.stall(Direction::ToServer, true);
                 let young = cache.no_older_than(Duration::ZERO);
@@ -394,7 +395,7 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
     }
 }
 
-/// After the acknowledgement of a write and a later reply on the cache's connection, the cache returns no older value.
+/// After the acknowledgment of a write and a later reply on the cache's connection, the cache returns no older value.
 #[test]
 fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
     const KEYS: usize = 4;
@@ -471,7 +472,7 @@ fn a_storm_of_cuts_never_leaves_an_old_value() {
                     tokio::spawn(async move {
                         let mut last = 0;
                         while !stop.load(Ordering::Relaxed) {
-                            // A connection that is lost again and again is an error, in the end.
+                            // If the connection is lost repeatedly, the read fails eventually.
                             if let Ok(Some(read)) = get::<u64>("k").on(&cache).await {
                                 assert!(read >= last, "time went back");
                                 last = read;
@@ -504,7 +505,7 @@ fn a_writer_reads_its_own_write_after_forgetting_the_key() {
         let link = Proxy::to(&server.address());
         run(async {
             let db = client(&server.address()).await;
-            // The messages of this one are late.
+            // The messages to this cache are delayed.
             let (_slow, cache) = cached(&link.address()).await;
             for round in 0..20_u64 {
                 db.set("k", round).await.unwrap();
@@ -585,7 +586,7 @@ fn a_cache_ends_with_its_client_and_a_program_without_a_runtime_has_one_too() {
         assert_eq!(get::<i64>("k").on(&cache).wait().unwrap_err().kind(), Kind::Closed);
         let error = db.cache_blocking(CacheOptions::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::Closed);
-        // Its connection goes with the last handle.
+        // The cache's connection is closed when the last handle is dropped.
         let db = Client::builder(&server.address()).connect_blocking().unwrap();
         let cache = db.cache_blocking(CacheOptions::default()).unwrap();
         wait_until("the connection", || server.info("tracking_clients") == "1");

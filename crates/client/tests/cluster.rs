@@ -1,4 +1,4 @@
-//! A real cluster: commands find their node, also while slots move. What happens to nodes that fail is in
+//! Tests with a real cluster: commands find their nodes, even while slots are moving. For nodes that fail, see
 //! `cluster_faults.rs`.
 
 use brisk::{Client, Code, Kind, ReadFrom, Script, Step, commands};
@@ -69,7 +69,8 @@ fn commands_of_every_family_land_where_their_keys_are() {
                         );
                     }
                 }
-                // Without a key: the primary of the first slot, and all of them by their handles.
+                // Commands without a key go to the primary of the first slot. With the handles, they reach each
+                // primary.
                 assert!(db.ping().await.is_ok());
                 let first = cluster.node(0).connect().cmd("DBSIZE").integer();
                 assert_eq!(db.dbsize().await.unwrap(), first);
@@ -83,7 +84,7 @@ fn commands_of_every_family_land_where_their_keys_are() {
                 db.node_for(&key).set(&key, 1).await.unwrap();
                 let elsewhere = primaries[0].set(&key, 1).await.unwrap_err();
                 assert_eq!(elsewhere.code(), Some(Code::Moved));
-                // Of three commands for a slot that is known none was sent to another node.
+                // No command for a slot that is known was sent to another node.
                 let moved = stat(&cluster, 1, "errorstat_MOVED", "count");
                 assert_eq!(moved, 0, "the map was known from the beginning");
             });
@@ -108,7 +109,7 @@ fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
                 assert_eq!(db.touch(&keys).await.unwrap(), 100);
                 assert_eq!(db.del(&keys[..60]).await.unwrap(), 60);
                 assert_eq!(db.unlink(&keys).await.unwrap(), 40);
-                // As they are written by hand, too.
+                // The same with commands that are built by hand.
                 db.raw::<()>("mset").key("a").arg(1).key("b").arg(2).key("c").arg(3).await.unwrap();
                 let values: Vec<i64> = db.raw("mget").key("c").key("a").key("b").await.unwrap();
                 assert_eq!(values, [3, 1, 2]);
@@ -133,7 +134,7 @@ fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
                 assert_eq!(wrong.unwrap_err().code(), Some(Code::CrossSlot));
                 let read = db.batch((commands::get::<String>("large"), commands::get::<i64>("a")));
                 assert_eq!(read.await.unwrap(), (Some(large), Some(1)));
-                // None of them was sent to a node that had to refuse it.
+                // No command was sent to a node that had to reject it.
                 for node in 0..3 {
                     assert_eq!(stat(&cluster, node, "errorstat_CROSSSLOT", "count"), 0);
                     assert_eq!(stat(&cluster, node, "errorstat_MOVED", "count"), 0);
@@ -178,7 +179,7 @@ fn keys_are_found_while_their_slot_moves_and_after_it() {
             db.mset([(key("there"), 1), (key("here"), 2)]).await.unwrap();
             cluster.begin_move(slot(&tag), 0, 1);
             cluster.move_key(&key("there"), 0, 1);
-            // ASK: alone, in a batch among others, as a transaction.
+            // ASK for a single command, in a batch with other commands, and for a transaction.
             assert_eq!(db.get(key("there")).await.unwrap(), Some(1));
             assert_eq!(db.get(key("here")).await.unwrap(), Some(2));
             db.set(key("new"), 3).await.unwrap();
@@ -191,7 +192,7 @@ fn keys_are_found_while_their_slot_moves_and_after_it() {
             let mut target = cluster.node(1).connect();
             target.cmd("ASKING");
             assert_eq!(target.cmd(&format!("GET {}", key("new"))).text(), "4");
-            // TRYAGAIN: until it is over.
+            // TRYAGAIN: the command is sent again until the move is complete.
             let reads = tokio::spawn({
                 let db = db.clone();
                 let keys = [key("here"), key("there"), key("new")];
@@ -202,7 +203,7 @@ fn keys_are_found_while_their_slot_moves_and_after_it() {
             assert!(!reads.is_finished());
             cluster.end_move(slot(&tag), 0, 1);
             assert_eq!(reads.await.unwrap().unwrap(), [Some(2), Some(2), Some(4)]);
-            // MOVED: once, then it is known.
+            // MOVED: it occurs once, and then the client knows the node.
             assert_eq!(db.get(key("here")).await.unwrap(), Some(2));
             let moved = stat(&cluster, 0, "errorstat_MOVED", "count");
             for _ in 0..50 {
@@ -292,7 +293,7 @@ fn reads_go_to_replicas_if_that_is_wanted() {
                 assert_eq!((calls(primary, "get"), calls(primary, "mget")), (0, 0));
                 assert_eq!((calls(primary + 3, "get"), calls(primary + 3, "mget")), (20, 20));
             }
-            // A batch that writes reads what it has written.
+            // A batch with writes sees its own writes.
             let (_, value) =
                 db.batch((commands::incr(&keys[0]), commands::get::<i64>(&keys[0]))).await.unwrap();
             assert_eq!(value, Some(1));
@@ -340,7 +341,7 @@ fn sessions_and_watches_go_to_the_node_of_their_keys() {
 #[test]
 fn a_program_without_a_runtime_waits_for_a_cluster_too() {
     for cluster in Cluster::start_each(3, 0, &[]) {
-        // The first seed is not there.
+        // The first seed cannot be reached.
         let url = format!("redis-cluster://127.0.0.1:1,{}", cluster.addresses(&[2]));
         let db = Client::builder(&url).timeout(LONG).connect_blocking().unwrap();
         db.mset([("a", 1), ("b", 2), ("c", 3)]).wait().unwrap();
@@ -357,7 +358,7 @@ fn a_program_without_a_runtime_waits_for_a_cluster_too() {
     }
 }
 
-/// The next message within the time, and whether a gap was reported before it.
+/// The next message, if one arrives within 50 ms, and whether a gap was reported before it.
 async fn heard(listener: &mut brisk::Subscriber) -> (Option<String>, bool) {
     let mut has_gap = false;
     loop {
@@ -453,7 +454,7 @@ fn a_walk_through_all_keys_is_one_of_each_primary() {
             for n in 0..300 {
                 db.set(n, n).await.unwrap();
             }
-            // Not a third of the keys without a word.
+            // The scan fails, instead of silently returning a third of the keys.
             let error = db.scan_keys::<i64>().next().await.unwrap_err();
             assert_eq!(error.kind(), Kind::Invalid);
             assert!(error.message().contains("primaries"), "{error}");

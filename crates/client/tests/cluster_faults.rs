@@ -1,4 +1,4 @@
-//! Nodes of a cluster that fail: the others go on, and the slots come back by a replica.
+//! Cluster nodes that fail: the other nodes continue, and a replica takes over the slots.
 
 use crate::scripted::serve;
 use brisk::{Client, Kind, Lanes, ReadFrom, commands};
@@ -22,7 +22,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 
 /// Longer than a failover takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(30);
-/// Shorter than a failover takes: what waits for one is over before.
+/// Shorter than a failover takes, so a command that waits for a failover times out first.
 const SHORT: Duration = Duration::from_millis(1000);
 
 /// The remaining nodes of a cluster continue to serve their slots.
@@ -60,7 +60,7 @@ fn slots_of_a_primary_that_is_killed_come_back_and_others_are_not_held_up() {
                 db.set(key, 1).await.unwrap();
             }
             cluster.kill(0);
-            // The first ones meet the loss of the connection, the others wait for a new one.
+            // The first calls see the loss of the connection. The others wait for a new connection.
             let waiting: Vec<_> = keys
                 .iter()
                 .map(|key| {
@@ -78,17 +78,18 @@ fn slots_of_a_primary_that_is_killed_come_back_and_others_are_not_held_up() {
             let is_back = || waiting.iter().all(tokio::task::JoinHandle::is_finished);
             others_answer_until(&db, &cluster, is_back).await;
             for (key, count) in keys.iter().zip(join_all(waiting).await) {
-                // One that was lost on the way may have been counted, and the replica may know.
+                // An increment whose reply was lost may have been executed and replicated, so the count may be larger
+                // than 1.
                 assert!(count.unwrap().unwrap() >= 1, "{key}");
             }
-            // Reads are sent again by themselves.
+            // Reads are sent again automatically.
             assert!(db.get::<i64>(&keys[0]).await.unwrap() >= Some(1));
         });
     }
 }
 
 /// Runs a test with clusters whose failover takes longer than [`SHORT`]: one of Redis, and one of Brisk on etcd. A
-/// directory as the coordinator notices the end of a process at once, and never that a process hangs.
+/// coordinator that is a directory notices immediately that a process has ended, but never that a process hangs.
 fn with_slow_failover(directives: &[(&str, &str)], test: impl Fn(Cluster)) {
     test(Cluster::start_with(3, 1, directives));
     if let Some(etcd) = EtcdLaunch::new(1).start() {
@@ -106,8 +107,8 @@ fn commands_that_wait_for_a_dead_node_go_to_the_new_owner_of_its_slots() {
             let key = cluster.key_of(0, 0);
             db.set(&key, 1).await.unwrap();
             cluster.kill(0);
-            // From here on nothing is sent, and so each of these is executed once. One may overtake another, since
-            // the slot moves while they wait.
+            // From here on nothing is sent before the failover, so each of these commands is executed once. One may
+            // overtake another, because the slot moves while they wait.
             while db.get::<i64>(&key).timeout(SHORT).await.is_ok() {}
             let counts = join_all((0..500).map(|_| db.incr(&key))).await;
             let mut counts: Vec<i64> = counts.into_iter().map(Result::unwrap).collect();
@@ -138,7 +139,7 @@ fn a_node_that_hangs_holds_up_no_other() {
             others_answer_until(&db, &cluster, || waiting.is_finished()).await;
             assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
             db.incr(&key).await.unwrap();
-            // It comes back as a replica of the one that has its slots now, and nothing is found there that was not.
+            // The node comes back as a replica of the new primary of its slots, and its outdated value is not read.
             cluster.node(0).signal("CONT");
             assert_eq!(db.get(&key).await.unwrap(), Some(2));
             assert_eq!(db.incr(&key).await.unwrap(), 3);
@@ -146,7 +147,7 @@ fn a_node_that_hangs_holds_up_no_other() {
     });
 }
 
-/// The addresses of the nodes of a scripted cluster, and whether the last one is the primary by now.
+/// The addresses of the nodes of a scripted cluster, and whether the last one has become the primary.
 #[derive(Default)]
 struct Failover {
     nodes: OnceLock<[SocketAddr; 3]>,
@@ -154,8 +155,8 @@ struct Failover {
 }
 
 impl Failover {
-    /// The reply of the node at this position. The first one, the primary before the failover, replies to no command.
-    /// The second one never learns of the failover.
+    /// The reply of the node at this position. The first one, the primary before the failover, does not reply to any
+    /// command. The second one never learns of the failover.
     fn reply(&self, at: usize, request: &[String]) -> Option<String> {
         let nodes = self.nodes.get()?;
         let knows = at == 2 && self.is_over.load(Ordering::SeqCst);
@@ -226,7 +227,7 @@ fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
             let key = cluster.key_of(1, 0);
             db.set(&key, 1).await.unwrap();
             cluster.kill(0);
-            // All slots must be served, by default.
+            // By default, a cluster is down unless all slots are served.
             let down = || cluster.node(1).connect().cmd(&format!("GET {key}")).is_error();
             tokio::task::block_in_place(|| wait_until("the cluster to be down", down));
             let error = db.incr(&key).timeout(SHORT).await.unwrap_err();

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-/// The real one and ours.
+/// A Redis server and a Brisk server.
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
 }
@@ -34,7 +34,7 @@ async fn add(db: &Client, entries: usize) {
     db.batch(adds.collect::<Vec<_>>()).await.expect("entries");
 }
 
-/// What handlers were given: of each entry the deliveries, in order.
+/// What handlers received: the delivery counts of each entry, in order.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<BTreeMap<Id, Vec<u64>>>>);
 
@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// A consumer at work.
+/// A running consumer.
 struct Member {
     task: JoinHandle<Result<Summary>>,
     stop: oneshot::Sender<()>,
@@ -76,7 +76,7 @@ impl Member {
         self.task.await.expect("no panic").expect("an end without error")
     }
 
-    /// As a process that ends.
+    /// Ends the consumer without a shutdown, as if its process had crashed.
     async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.is_err());
@@ -87,12 +87,12 @@ fn member(db: &Client, name: &'static str) -> Consumer {
     db.consumer("s").group("g").member(name).retry(ms(1), ms(5))
 }
 
-/// Entries that are pending, of all members.
+/// The number of entries that are pending for all members.
 fn pending(server: &Server) -> usize {
     server.connect().cmd("XPENDING s g - + 100000").elements().len()
 }
 
-/// Delivery counts of what is pending.
+/// The delivery counts of the pending entries.
 fn counts(server: &Server) -> Vec<i64> {
     let listed = server.connect().cmd("XPENDING s g - + 100000");
     listed.elements().iter().map(|one| one.elements()[3].integer()).collect()
@@ -213,7 +213,8 @@ fn a_restarted_member_finds_its_pending_entries() {
             let first = Member::start(member(&db, "a").parallel(30), |_| std::future::pending());
             wait_until("entries to be pending", || pending(&server) == 60);
             first.crash().await;
-            // Long before others might; and page by page, since there is less room than before.
+            // The member reads its own entries long before others may claim them, and page by page, since it has less
+            // room than before.
             let log = Log::default();
             let seen = log.clone();
             let again = Member::start(member(&db, "a").parallel(4).ahead(3), move |m| {
@@ -246,7 +247,8 @@ fn a_failing_entry_is_retried_and_finally_a_dead_letter_even_across_restarts() {
                     async move { if n < 2 { Ok(()) } else { Err(format!("no {n}")) } }
                 })
             };
-            // The first run sees each fail once, the second once more, the third to the end.
+            // In the first run each entry fails once, and in the second run once more. In the third run, the entries
+            // fail until no attempts are left.
             for (round, expected) in [(1, 6), (2, 4)] {
                 let failures = Arc::new(AtomicUsize::new(0));
                 let one = start(Duration::from_secs(60), Arc::clone(&failures));
@@ -413,7 +415,7 @@ fn entries_of_a_key_are_handled_in_order_and_others_in_parallel() {
                         tokio::task::yield_now().await;
                     }
                     counted.fetch_sub(1, Ordering::SeqCst);
-                    // Each third fails at first; nothing of its key passes it.
+                    // Every third entry fails at first. No later entry of its key overtakes it.
                     if m.deliveries() == 1 && m.field::<u32>("n").expect("a number") % 3 == 0 {
                         return Err("not yet".to_owned());
                     }
@@ -463,7 +465,7 @@ fn a_stopping_member_finishes_started_entries_and_gives_the_rest_back() {
             wait_until("entries to be pending", || pending(&server) == 15);
             one.stop.send(()).unwrap();
             is_stopping.notified().await;
-            // It waits for its handlers, and begins no other.
+            // The consumer waits for its running handlers, and starts no others.
             let summary = loop {
                 gate.notify_waiters();
                 if one.task.is_finished() {
@@ -472,7 +474,7 @@ fn a_stopping_member_finishes_started_entries_and_gives_the_rest_back() {
                 tokio::task::yield_now().await;
             };
             assert_eq!((summary.handled, summary.returned, log.entries()), (5, 10, 5));
-            // They count as not delivered, and can be had at once.
+            // The returned entries count as not delivered, and other members can claim them immediately.
             assert_eq!(counts(&server), [0; 10]);
             assert_eq!(db.xinfo_consumers::<brisk::Value>("s", "g").await.unwrap().len(), 1);
             let seen = log.clone();
@@ -537,7 +539,8 @@ fn an_entry_in_progress_is_never_taken_over_however_long_it_takes() {
                 async { Ok(()) }
             });
             wait_until("the others to be handled", || others.entries() == 12);
-            // It looks around some more times than the entries' time would have been over.
+            // Wait for more claim attempts than it would take for the entries to become idle, if they were not kept
+            // alive.
             let looked = || -> u64 {
                 let stats = server.connect().cmd("INFO commandstats").text();
                 let line = stats.lines().find(|line| line.starts_with("cmdstat_xautoclaim:"));
@@ -580,13 +583,14 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             });
             wait_until("the others to be handled", || log.entries() == 6 && pending(&server) == 0);
             for round in 1..=3 {
-                // While it waits for new entries; other entries may exist before it notices.
+                // The stream is deleted while the consumer waits for new entries. Other entries may exist before the
+                // consumer notices.
                 db.del("s").await.unwrap();
                 add(&db, 5).await;
                 wait_until("the new ones to be handled", || log.entries() == 6 + round * 5);
                 wait_until("them to be confirmed", || pending(&server) == 0);
             }
-            // If only the group is gone, what was read before does not come again.
+            // If only the group is gone, entries that were read before are not delivered again.
             db.xgroup_destroy("s", "g").await.unwrap();
             add(&db, 5).await;
             wait_until("the new ones to be handled", || log.entries() == 26);
@@ -614,7 +618,7 @@ fn an_invalid_consumer_is_an_error() {
         let error = run(consumer.run(handler)).unwrap_err();
         assert_eq!(error.kind(), Kind::Invalid);
     }
-    // What does not pass by itself ends it.
+    // A permanent error ends the consumer.
     db.set("s", 1).wait().unwrap();
     let error = run(never().run(handler)).unwrap_err();
     assert_eq!(error.code(), Some(brisk::Code::WrongType));
@@ -625,7 +629,7 @@ fn an_invalid_consumer_is_an_error() {
     let error = run(never().attempts(1).dead_letter("dead").run(fails)).unwrap_err();
     assert_eq!(error.code(), Some(brisk::Code::WrongType), "{error}");
     assert_eq!(counts(&server), [1], "it is not lost");
-    // Nor does it work with a client that is closed.
+    // A closed client ends it as well.
     run(async {
         let closed = Client::connect(&server.address()).await.unwrap();
         closed.close();

@@ -25,7 +25,7 @@ fn allow(server: &Server, user: &str, password: &str) {
     assert_eq!(server.connect().cmd(&rule).to_string(), "OK");
 }
 
-/// How many connections are those of this user.
+/// The number of connections of this user.
 fn connections_of(server: &Server, user: &str) -> usize {
     server.connect().cmd("CLIENT LIST").text().matches(&format!(" user={user} ")).count()
 }
@@ -56,7 +56,7 @@ fn no_command_fails_while_passwords_and_users_change() {
                 wait_until("both lanes to be there", || connections_of(&server, &user(0)) == 2);
                 let before: u64 = server.info("total_connections_received").parse().unwrap();
                 for n in 1..8 {
-                    // Another password, or another user with it; and the former is deleted, with its connections.
+                    // The next user has another password. The former user is deleted, together with its connections.
                     allow(&server, &user(n), &n.to_string());
                     login.set(Login::new(user(n), n.to_string()));
                     wait_until("the lanes to have logged in", || {
@@ -103,7 +103,7 @@ fn a_password_that_the_server_does_not_know_yet_changes_nothing_until_it_does() 
             wait_until("it to be taken", || connections_of(&server, "next") == 1);
             assert_eq!(db.incr("n").await.unwrap(), 2);
             assert_eq!(link.accepted(), 1, "the connection is the same");
-            // A new connection begins with it.
+            // A new connection uses the new login.
             link.cut(Cut::Reset);
             wait_until("another connection", || link.accepted() > 1);
             assert_eq!(
@@ -114,7 +114,7 @@ fn a_password_that_the_server_does_not_know_yet_changes_nothing_until_it_does() 
     }
 }
 
-/// Has no login until it is given one.
+/// A source that has no login until the flag is set.
 #[derive(Clone)]
 struct Vault(Arc<AtomicBool>);
 
@@ -130,7 +130,7 @@ impl Credentials for Vault {
     }
 }
 
-/// An error as a program has one: from a command that went wrong.
+/// An error that a program could return. It comes from an invalid address.
 fn vault_is_closed() -> Error {
     Client::builder("what://is this").connect_blocking().expect_err("no address")
 }

@@ -1,5 +1,5 @@
-//! Structs as hashes and as entries of streams, enums and newtypes as words, JSON: what is written by a derive is
-//! read by it, and what does not fit is said by name.
+//! Structs as hashes and as stream entries, enums and newtypes as arguments, and JSON. A derived type can read
+//! everything that it writes, and errors name the field that does not fit.
 #![cfg(all(feature = "derive", feature = "json"))]
 
 use brisk::{Client, FromHash, FromReply, Json, Kind, ToArg, ToHash};
@@ -107,7 +107,7 @@ fn a_struct_is_read_as_it_was_written() {
         assert_eq!(raw["places"], r#"[{"city":"Malmö","zip":1}]"#);
         assert_eq!((&*raw["level"], &*raw["is_new"], &*raw["age"]), ("low", "1", "200"));
         assert!(!raw.contains_key("e-mail") && !raw.contains_key("home"), "{raw:?}");
-        // All fields exist, and some that the struct does not know.
+        // All fields exist, and so does one that the struct does not have.
         user.mail = Some(String::new());
         user.old_age = Some(255);
         user.home = Some(Place { city: "Lund".into(), zip: None });
@@ -183,7 +183,7 @@ fn entries_of_a_stream_are_structs() {
         }
         let read: Vec<(String, Order)> = db.xrange("orders", "-", "+").await.unwrap();
         assert!(read.iter().map(|(_, order)| order).eq(&orders));
-        // In a batch what does not fit does not disturb what stands behind it.
+        // In a batch, a reply that does not fit does not affect the replies after it.
         let (bad, good) = db
             .batch((
                 brisk::commands::xrange::<(String, Loose2)>("orders", "-", "+")

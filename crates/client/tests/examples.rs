@@ -1,4 +1,4 @@
-//! Each example does what it says, with a real server and with ours, and leaves nothing behind. C5.
+//! Each example does what it says, with a Redis server and a Brisk server, and leaves no keys in the database. C5.
 
 use brisk_testkit::server::{Launch, Server, workspace_root};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// The directory of the examples, if they are built already.
 const EXAMPLES_DIR: &str = "BRISK_EXAMPLES_DIR";
 
-/// Where the examples are, built as this test is.
+/// The directory of the examples, which are built with the same profile as this test.
 fn folder() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -20,7 +20,8 @@ fn folder() -> &'static Path {
         let profile = here.ancestors().nth(2).expect("a folder of the profile");
         let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        // Nothing to do when all of them are tested; alone this test would find old ones, or none.
+        // If all tests are run, the examples are already built. If this test is run alone, they may be outdated or
+        // missing.
         let built = Command::new(cargo)
             .args(["build", "--quiet", "--package", "brisk", "--examples", "--profile"])
             .arg(if name == "debug" { "dev" } else { name })

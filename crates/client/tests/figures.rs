@@ -16,13 +16,13 @@ type Fields = BTreeMap<String, String>;
 
 #[derive(Default)]
 struct Written {
-    /// By their numbers, and the number of the one around them.
+    /// The spans, in the order of their IDs: the name, the ID of the parent, and the fields.
     spans: Vec<(&'static str, Option<u64>, Fields)>,
     closed: usize,
     events: Vec<Fields>,
 }
 
-/// Writes down spans and events of the library's target, and spans of this test.
+/// Records spans and events of the library's target, and spans of this test.
 #[derive(Clone, Default)]
 struct Subscriber {
     written: Arc<Mutex<Written>>,
@@ -154,7 +154,7 @@ fn spans_and_events_have_the_names_of_opentelemetry_and_no_keys() {
     assert!(!format!("{:?} {:?}", written.spans, written.events).contains("secret"));
 }
 
-/// Writes down figures by their names and labels.
+/// Records metrics by name and labels.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<BTreeMap<String, f64>>>);
 

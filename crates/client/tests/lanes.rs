@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use std::future::Future;
 use std::time::Duration;
 
-/// The real one and ours.
+/// A Redis server and a Brisk server.
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
 }
@@ -87,7 +87,7 @@ fn hundreds_of_callers_get_each_its_own_reply() {
                     tokio::spawn(async move {
                         let key = format!("key:{caller}");
                         for round in 0..50 {
-                            // Some are copied out of the buffer, others share it.
+                            // Some values are copied out of the buffer, others share it.
                             let value = format!("{caller}:{round}:{}", "x".repeat(round * 9));
                             set(&db, &key, &value).await.unwrap();
                             assert_eq!(get(&db, &key).await.unwrap(), Some(value));
@@ -165,7 +165,7 @@ fn a_dropped_call_shifts_no_other_reply() {
                 set(&db, &format!("k{n}"), n).await.unwrap();
             }
             for round in 0..200 {
-                // Polled once, so that they are sent, and then dropped.
+                // The calls are polled once, so that they are sent, and then dropped.
                 let mut left: Vec<_> = (0..50).map(|n| get::<i64>(&db, &format!("k{n}"))).collect();
                 for one in &mut left {
                     let one = std::pin::Pin::new(one);
@@ -208,7 +208,7 @@ fn without_a_connection_commands_wait_and_then_go_or_time_out() {
         let short = Duration::from_millis(100);
         let mut error = set(&db, "k", 1).timeout(short).await.unwrap_err();
         if error.kind() == Kind::Disconnected {
-            // It went by the connection that was being cut.
+            // The command was sent on the connection that was being cut.
             error = set(&db, "k", 1).timeout(short).await.unwrap_err();
         }
         assert_eq!(error.kind(), Kind::Timeout(Phase::Queued));
@@ -245,7 +245,7 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
         let error = db.incr("k").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
-        // The swallowed bytes are missing in that connection forever.
+        // The swallowed bytes never arrive on that connection, so it has to be replaced.
         wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
         let runtime = tokio::runtime::Handle::current();
@@ -261,7 +261,7 @@ fn a_read_survives_a_connection_that_is_dead() {
         for lanes in [Lanes::Count(1), Lanes::Pool(1)] {
             let link = Proxy::to(&server.address());
             run(async {
-                // With the default times of a client.
+                // With the default time limits of a client.
                 let db = Client::builder(&link.address()).lanes(lanes).connect().await.unwrap();
                 db.set("k", 1).await.unwrap();
                 let before = link.written_bytes(Direction::ToServer);
@@ -288,7 +288,7 @@ fn a_server_that_reads_nothing_for_a_while_keeps_its_connections() {
     let server = Launch::subject().start();
     for lanes in [Lanes::Count(1), Lanes::Pool(8)] {
         run(async {
-            // The system gives a dead connection up after 0.5 s.
+            // The operating system gives up on a dead connection after 0.5 s.
             let db = Client::builder(&server.address()).lanes(lanes);
             let db = db.timeout(Duration::from_secs(60)).silence(Duration::from_millis(500));
             let db = db.connect().await.unwrap();
@@ -324,7 +324,8 @@ fn a_write_keeps_a_silent_connection_for_its_whole_time() {
         let db = db.timeout(Duration::from_millis(400)).connect().await.unwrap();
         db.set("k", 1).await.unwrap();
         link.stall(Direction::ToClient, true);
-        // When its time is over another connection may be tried at once, so only a look before that counts.
+        // Once the command has timed out, another connection may be tried immediately, so only checks before that
+        // count.
         let mut incr = std::pin::pin!(db.incr("k"));
         let error = loop {
             let accepted = link.accepted();
@@ -440,7 +441,7 @@ fn a_server_that_was_idle_may_take_its_time() {
         let session = db.session().await.unwrap();
         let connections = || -> u64 { server.info("total_connections_received").parse().unwrap() };
         let before = connections();
-        // Longer than the clock goes on, and than a peer may be silent.
+        // Longer than the timer runs without work, and longer than a peer may be silent.
         assert_eq!(session.blpop::<String, String>("none", 0.9).await.unwrap(), None);
         db.raw::<()>("DEBUG SLEEP").arg(0.1).await.unwrap();
         assert_eq!(db.get("k").await.unwrap(), Some(1));
@@ -564,7 +565,7 @@ fn a_command_whose_time_is_over_before_it_was_sent_is_never_executed() {
             async move { db.set("large", &value).await }
         });
         wait_until("it to be under way", || db.pending() > 0);
-        // Those that go with the large one may have been sent.
+        // Commands that are queued together with the large one may have been sent.
         let mut attempt = 0;
         let key = loop {
             attempt += 1;

@@ -1,4 +1,4 @@
-//! Large values and full budgets: who has to wait for them, and who has not.
+//! Large values and full budgets: which callers have to wait for them, and which do not.
 
 use brisk::commands::{get, set};
 use brisk::{Budget, Bytes, Client, Lanes};
@@ -9,7 +9,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
-/// Nothing here is about time limits.
+/// A time limit that no command in these tests reaches.
 const LONG: Duration = Duration::from_secs(120);
 
 fn servers() -> [Server; 2] {
@@ -36,7 +36,7 @@ fn small_commands_do_not_wait_for_a_large_value_on_a_lane_of_its_own() {
         direct.set("large", vec![b'x'; 64 * MIB]).await.unwrap();
         let db = one_lane(&link.address()).await;
         db.set("n", 0).await.unwrap();
-        // Each connection for itself.
+        // Each connection is throttled separately.
         link.throttle(Some(4 * MIB as u64));
         let large = tokio::spawn({
             let bulk = db.bulk();
@@ -70,7 +70,7 @@ fn small_commands_do_not_wait_for_a_large_value_on_a_lane_of_its_own() {
     });
 }
 
-/// A new connection is tried early only if nothing would be lost with the old one.
+/// A new connection is tried early only if closing the old one would lose nothing.
 #[test]
 fn a_large_write_that_was_sent_in_part_keeps_its_connection() {
     const SILENCE: Duration = Duration::from_millis(400);
@@ -78,7 +78,7 @@ fn a_large_write_that_was_sent_in_part_keeps_its_connection() {
     let link = Proxy::to(&server.address());
     run(async {
         let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).timeout(LONG);
-        // With room for both requests at once.
+        // The budget has room for both requests at the same time.
         let db = db.silence(SILENCE).budget(Budget::bytes(256 * MIB));
         let db = db.connect().await.unwrap();
         db.set("k", "v").await.unwrap();
@@ -101,7 +101,7 @@ fn a_large_write_that_was_sent_in_part_keeps_its_connection() {
 #[test]
 fn large_values_both_ways_on_one_lane_do_not_block_each_other() {
     for server in servers() {
-        // It holds a megabyte of each direction, and no more.
+        // The proxy buffers at most one megabyte per direction.
         let link = Proxy::to(&server.address());
         run(async {
             let db = one_lane(&link.address()).await;
@@ -128,8 +128,8 @@ fn replies_to_a_batch_may_arrive_before_all_of_it_is_sent() {
             let value = vec![b'x'; 8 * MIB];
             let before = server.info("total_connections_received");
             for _ in 0..20 {
-                // The caller sends as much as the system accepts, and gets the first reply during
-                // this time.
+                // The caller sends as much as the operating system accepts. The first reply arrives while it is still
+                // sending.
                 let (small, large, again) = db
                     .batch((get::<i64>("small"), set("large", &value), get("small")))
                     .await

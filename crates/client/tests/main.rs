@@ -1,7 +1,8 @@
-//! The client's integration tests, in one executable; `cargo test -p brisk --test it MODULE::` runs those of one file.
+//! The client's integration tests, in one executable; `cargo test -p brisk --test it MODULE::` runs the tests of one
+//! file.
 //!
-//! Two files are executables of their own: `allocations.rs` has a global allocator that counts, and `outage.rs`
-//! measures the memory of its process.
+//! Two files are separate executables: `allocations.rs` has a global allocator that counts, and `outage.rs` measures
+//! the memory of its process.
 
 mod caching;
 mod cluster;

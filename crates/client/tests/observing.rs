@@ -1,5 +1,5 @@
-//! The reports to observers: each command once, with its outcome, whatever happens to connections. And the statistics
-//! of a client.
+//! Observers receive each command once, with its outcome, whatever happens to connections. Also tests the statistics of
+//! a client.
 
 use brisk::{
     Budget, Call, Client, Command, Connected, Endpoint, Error, Kind, Lanes, Observer, Outcome,
@@ -223,7 +223,7 @@ fn a_client_counts_what_goes_by_its_lanes() {
         assert_eq!((total.commands, total.replies, total.errors, total.timeouts), (43, 43, 1, 0));
         assert_eq!((total.connections, total.connected), (2, 2));
         assert!(total.sent_bytes > 4000 && total.received_bytes > 200, "{total:?}");
-        // The task of a lane updates these numbers when it is idle.
+        // The task of a lane updates these numbers when the lane is idle.
         let idle = db.clone();
         let rests = move || {
             let total = idle.statistics().total();

@@ -1,5 +1,5 @@
-//! A server that is away for long: what waits for it is bounded. An executable of its own, since it
-//! measures the memory of the process.
+//! If a server is down for a long time, the memory of the commands that wait for it is bounded. This test is a separate
+//! executable, because it measures the memory of the process.
 
 use brisk::{Budget, Client, Kind, Lanes, WhenFull};
 use brisk_testkit::proxy::{Cut, Proxy};
@@ -39,7 +39,7 @@ fn an_outage_costs_no_more_than_the_budget() {
         let (mut refused, mut over) = (0, 0);
         for round in 1..5 {
             let mut calls = calls(round);
-            // Some are waited for, most are left after a while, as callers do.
+            // Each call is polled once and later dropped, as by callers that give up.
             for call in &mut calls {
                 if let std::task::Poll::Ready(Err(error)) = futures_util::poll!(call) {
                     refused += usize::from(error.kind() == Kind::Overloaded);
@@ -51,7 +51,7 @@ fn an_outage_costs_no_more_than_the_budget() {
         let grown = resident_bytes().saturating_sub(before);
         eprintln!("note: {refused} refused, {over} timed out, {grown} bytes more");
         assert!(refused > 0 && over > 0);
-        // The budget includes what is known of each request; the rest is what the system's allocator keeps.
+        // The budget includes the bookkeeping for each request. The rest is memory that the system's allocator keeps.
         assert!(grown < BUDGET + BUDGET / 10, "{grown}");
         link.refuse(false);
         db.raw::<()>("SET").key("after").arg(1).timeout(Duration::from_secs(20)).await.unwrap();

@@ -1,4 +1,4 @@
-//! A pool: connections that are taken in turns, each for one command at a time. C2.
+//! A pool of connections, each of which carries one command at a time. C2.
 
 use brisk::{Budget, Client, Command, Error, Kind, Lanes, Phase, ToArg, WhenFull, Words, commands};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The real one and ours.
+/// A Redis server and a Brisk server.
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
 }
@@ -38,7 +38,7 @@ fn blocked(server: &Server) -> usize {
     server.info("blocked_clients").parse().expect("a number")
 }
 
-/// What passes between clients and a server, with the requests that are under way on each connection.
+/// A proxy between clients and a server, which records the largest number of requests in progress on a connection.
 struct Tap {
     address: String,
     most: Arc<AtomicUsize>,
@@ -65,7 +65,7 @@ impl Tap {
                     }
                 });
                 forward(&server, &client, move |bytes| {
-                    // Each echoed text begins with this letter, and is short enough to arrive as a whole.
+                    // Each echoed text begins with this letter, and is short enough to arrive in one piece.
                     let replies = bytes.iter().filter(|byte| **byte == b'#').count();
                     under_way.fetch_sub(replies, Ordering::SeqCst);
                 });
@@ -75,7 +75,7 @@ impl Tap {
     }
 }
 
-/// Forwards one direction on a thread of its own, and shows what it forwards before.
+/// Forwards one direction on a separate thread. `see` receives the bytes before they are forwarded.
 fn forward(from: &TcpStream, to: &TcpStream, mut see: impl FnMut(&[u8]) + Send + 'static) {
     let (mut from, mut to) =
         (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
@@ -163,7 +163,7 @@ fn waiting_calls_get_connections_in_order() {
     }
 }
 
-/// Asserts that none of the places is lost: this number of commands can block on the server at the same time.
+/// Asserts that no connection of the pool is lost: this number of commands can block on the server at the same time.
 async fn assert_whole(db: &Client, server: &Server, places: usize) {
     wait_until("nothing to be under way", || db.pending() == 0);
     let waits: Vec<_> = (0..places)
@@ -230,7 +230,7 @@ fn cut_connections_cost_no_place_and_nothing_is_applied_twice() {
                                 assert!((applied..=applied + unknown).contains(&value));
                             }
                             Err(error) => {
-                                // A command that was not sent goes by another connection, and is no error.
+                                // A command that was not sent is sent on another connection, and does not fail.
                                 assert_eq!(error.kind(), Kind::Disconnected, "{error}");
                                 assert!(error.maybe_applied(), "{error}");
                                 unknown += 1;

@@ -1,4 +1,4 @@
-//! Structures made of simpler ones: sharded maps and sets (M4), Bloom filters (C5).
+//! Data structures built from simpler ones: sharded maps and sets (M4), Bloom filters (C5).
 
 use brisk::recipes::{Bloom, ShardedMap, ShardedSet, shard_key};
 use brisk::{Client, Kind, commands};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const USERS: u64 = 20_000;
 const SHARD: u64 = 1000;
 
-/// The real one and ours, set up as people do who shard by thousands.
+/// A Redis server and a Brisk server, configured for shards of a thousand elements.
 fn servers() -> [Server; 2] {
     [Launch::redis(), Launch::subject()]
         .map(|launch| launch.set("hash-max-listpack-entries", "1024").start())
@@ -28,7 +28,7 @@ fn number(user: u64) -> u64 {
     user * 7919 % 1_000_000
 }
 
-/// A client whose commands may take long: recipes send thousands at once.
+/// A client whose commands may take long, because recipes send thousands of commands at the same time.
 async fn client(server: &Server) -> Client {
     let db = Client::builder(&server.address()).timeout(Duration::from_secs(120));
     db.connect().await.expect("a server")
@@ -62,7 +62,7 @@ fn shards_stay_compact_and_take_a_fraction_of_the_memory_of_plain_keys() {
                     assert!(len == 0 || encoding.as_deref() == Some("listpack"), "{shard}: {len}");
                 }
                 sizes.push(memory(&db, shards()).await);
-                // Where another program would look for it.
+                // The element is where another program would look for it.
                 let (key, field) = (format!("{prefix}4711"), format!("{prefix}4711"));
                 let shard = shard_key(base, &key, USERS, SHARD);
                 assert_eq!(db.hget(shard, field).await.unwrap(), Some(number(4711)));
@@ -120,7 +120,7 @@ fn a_sharded_map_is_a_map() {
                 }
             }
             assert_eq!(read, model);
-            // It would be in no shard that is looked through.
+            // The element would be in a shard that iterations do not read.
             assert_eq!(map.set(1000, 1).await.unwrap_err().kind(), Kind::Invalid);
             let pairs = [("1", 1), ("1000", 1)];
             assert_eq!(map.mset(pairs).await.unwrap_err().kind(), Kind::Invalid);
@@ -147,7 +147,7 @@ fn a_sharded_set_is_a_set_of_small_ones() {
                     db.object_encoding(format!("s:{shard}")).await.unwrap();
                 assert_eq!(encoding.as_deref(), Some("intset"), "{shard}");
             }
-            // As the rule has it for an X and the digits.
+            // The rule gives this shard for an X followed by the digits.
             assert_eq!(
                 ShardedSet::new(&db, "user", 1_000_000, 1000).unwrap().shard_key(1),
                 "user:889"
@@ -183,7 +183,7 @@ fn a_bloom_filter_misses_nothing_and_errs_as_often_as_was_said() {
                 eprintln!("note: {p}: {rate} of the others seem to be there; {len} items, it says");
                 assert!((least..=most).contains(&rate), "{rate}");
                 assert!((9_800..=10_200).contains(&len), "{len}");
-                // No larger than it said.
+                // The string is no larger than the filter reported.
                 assert!(db.strlen("f").await.unwrap() as u64 <= filter.bits() / 8 + 1);
                 filter.clear().await.unwrap();
                 assert!(!filter.contains(&inside[0]).await.unwrap());
@@ -204,7 +204,7 @@ fn a_call_of_a_bloom_filter_is_one_write_and_one_read() {
         let db = Client::builder(&link.address()).lanes(brisk::Lanes::Count(1));
         let db = db.connect().await.unwrap();
         let filter = Bloom::new(&db, "f", 1000, 0.01).unwrap();
-        // If it took several, the second would wait for the first for this long each.
+        // If the call took several round trips, later commands would not be sent before the first replies arrive.
         link.stall(brisk_testkit::proxy::Direction::ToClient, true);
         let adds = tokio::spawn({
             let filter = filter.clone();

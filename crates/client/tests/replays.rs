@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// A server that answers who introduces himself, keeps a command for a while, and closes the connection.
+/// A server that replies to the setup requests, holds a command for a while, and closes the connection.
 fn closing(keeps: Duration) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -14,7 +14,7 @@ fn closing(keeps: Duration) -> String {
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 let read = socket.read(&mut bytes).unwrap_or(0);
-                // Each request is an array, and no word of these has that sign.
+                // Each request is an array, and no argument contains an asterisk.
                 let requests = bytes[..read].iter().filter(|byte| **byte == b'*').count();
                 let _ = socket.write_all("+OK\r\n".repeat(requests).as_bytes());
                 if matches!(socket.read(&mut bytes), Ok(1..)) {
@@ -36,7 +36,7 @@ fn a_read_that_is_sent_again_and_again_has_no_more_time_for_it() {
     runtime.expect("a runtime").block_on(async {
         let db = Client::builder(&address).protocol(2).lanes(Lanes::Count(1));
         let db = db.timeout(Duration::from_secs(1)).connect().await.unwrap();
-        // Four attempts, each within the limit, would end with the last loss.
+        // Four attempts, each within the limit, would end with a lost connection instead of a timeout.
         let error = db.get::<String>("k").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent), "{error}");
     });

@@ -1,4 +1,5 @@
-//! A primary and its replicas without a cluster: who answers what, and what happens when one of them goes.
+//! A primary and its replicas without a cluster: which server executes which commands, and what happens if one of them
+//! fails.
 
 use brisk::{Builder, Client, Kind, Lanes, ReadFrom, commands};
 use brisk_testkit::kind::Kind as Of;
@@ -13,7 +14,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// The primary first.
+/// Starts a primary and two replicas, the primary first.
 fn start(of: Of) -> Vec<Server> {
     let servers: Vec<Server> = (0..3).map(|_| of.launch().start()).collect();
     for replica in &servers[1..] {
@@ -30,14 +31,14 @@ fn follow(replica: &Server, primary: &Server) {
     replica.wait_for_info("master_link_status", |status| status == "up");
 }
 
-/// A client that knows them all, a replica first.
+/// A client that knows all servers, a replica first.
 fn client(servers: &[Server]) -> Builder {
     let url = format!("redis://{}/3", servers[1].address());
     let client = Client::builder(&url).seed(&servers[0].address()).seed(&servers[2].address());
     client.lanes(Lanes::Count(2)).timeout(Duration::from_secs(20))
 }
 
-/// How often a server has executed a command, by its own count.
+/// How many times a server has executed a command, by its own count.
 fn calls(server: &Server, command: &str) -> u64 {
     let info = server.connect().cmd("INFO commandstats").text();
     let name = format!("cmdstat_{command}:calls=");
@@ -54,7 +55,7 @@ fn reads_go_to_the_replicas_in_turn_and_all_else_to_the_primary() {
             for number in 0..40 {
                 db.set(format!("k:{number}"), number).await.unwrap();
             }
-            // Keys of many slots, as one transaction: there are no slots here.
+            // A transaction may use keys of several slots, because there are no slots here.
             let (one, two): (i64, i64) =
                 db.transaction((commands::incr("n:1"), commands::incr("n:2"))).await.unwrap();
             assert_eq!((one, two), (1, 1));
@@ -92,7 +93,7 @@ fn reads_that_a_replica_rejects_go_to_the_primary_if_allowed() {
         let session = db.session().await.unwrap();
         session.raw::<()>("SET").key("k").arg("v").await.unwrap();
         assert_eq!(session.raw::<usize>("WAIT").arg(2).arg(10_000).await.unwrap(), 2);
-        // One that says that it lost its primary.
+        // The replicas report that they have lost their primary.
         for replica in &servers[1..] {
             assert_eq!(
                 replica.connect().cmd("CONFIG SET replica-serve-stale-data no").to_string(),
@@ -126,7 +127,7 @@ fn another_primary_is_found_by_asking_the_others() {
             news.subscribe(["news"]).await.unwrap();
             assert_eq!(servers[1].connect().cmd("REPLICAOF NO ONE").to_string(), "OK");
             follow(&servers[2], &servers[1]);
-            // First the former primary goes on as a replica, which refuses writes; then it is gone.
+            // At first, the former primary continues as a replica, which rejects writes. Then it stops.
             follow(&servers[0], &servers[1]);
             db.set("k", 2).await.unwrap();
             let mut inside = servers[1].connect();
@@ -140,7 +141,8 @@ fn another_primary_is_found_by_asking_the_others() {
                 let told = async { db.publish("news", "x").await.unwrap() };
                 tokio::task::block_in_place(|| runtime.block_on(told)) == 1
             });
-            // It may be behind for a while: a primary sends to a new replica once that has acknowledged.
+            // The replica may lag for a while, because a primary sends data to a new replica only after an
+            // acknowledgment.
             wait_until("the replica that is left to be read", || {
                 let read = async { db.get::<u64>("k").await };
                 let read = tokio::task::block_in_place(|| runtime.block_on(read));

@@ -1,4 +1,4 @@
-//! Walks through keys, hashes, sets and sorted sets, with a real server and with ours.
+//! Iterations over keys, hashes, sets and sorted sets, with a Redis server and a Brisk server.
 
 use brisk::{Client, Code, Lanes};
 use brisk_testkit::proxy::{Cut, Proxy};
@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
-/// The real one and ours.
+/// A Redis server and a Brisk server.
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
 }
@@ -94,7 +94,7 @@ fn a_walk_goes_on_from_its_cursor_and_gives_what_was_not_given() {
             loop {
                 let session = db.session().await.unwrap();
                 let mut keys = session.scan_keys::<String>().count(50).from_cursor(cursor);
-                // In the middle of a page, at the end of one, and further on.
+                // The walk stops in the middle of a page, at the end of a page, or after several pages.
                 for _ in 0..(1 + walks * 7 % 120) {
                     seen.extend(keys.next().await.unwrap());
                 }

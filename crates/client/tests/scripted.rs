@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// Listens on a free port of 127.0.0.1 until the test process ends. `reply` gets each request and its connection. It
-/// returns the bytes of the reply, or `None` for a request that gets none. Requests without line ends in their
-/// arguments only.
+/// Listens on a free port of 127.0.0.1 until the test process ends. `reply` receives each request and its connection.
+/// It returns the bytes of the reply, or `None` to send no reply. The arguments of requests must not contain line
+/// endings.
 pub(crate) fn serve(
     reply: impl Fn(&[String], &TcpStream) -> Option<String> + Send + Sync + 'static,
 ) -> SocketAddr {

@@ -1,4 +1,5 @@
-//! Sentinels: the client is where the primary is, whatever happens to that; without a new client, and nothing twice.
+//! Sentinel: a client follows the primary, whatever happens to it. No new client is needed, and no command is executed
+//! twice.
 
 use crate::scripted::{array, serve};
 use brisk::{Builder, Client, Event, Kind, Lanes, Phase, Subscriber};
@@ -21,7 +22,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// A primary with two replicas, the primary first at the beginning.
+/// A primary with two replicas. At the beginning, the primary is the first server.
 struct Group {
     servers: Vec<Server>,
     launch: Launch,
@@ -48,7 +49,7 @@ impl Group {
 
     fn client(&self) -> Builder {
         let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
-        // A silent server is not given up within this time.
+        // The client does not give up on a silent server within this time.
         let client = client.timeout(Duration::from_secs(30)).silence(Duration::from_secs(30));
         client.lanes(Lanes::Count(2))
     }
@@ -58,7 +59,7 @@ impl Group {
         at.expect("one of the group")
     }
 
-    /// Waits until the sentinels agree on a primary that says so itself and has both replicas.
+    /// Waits until the sentinels agree on a primary, which also reports that role itself and has both replicas.
     fn settled(&self) -> String {
         let mut primary = None;
         wait_until("a primary with two replicas", || {
@@ -72,8 +73,8 @@ impl Group {
         primary.expect("it was waited for")
     }
 
-    /// Waits until the client is at the primary, and returns its address. On a busy machine sentinels may have taken
-    /// the next primary for dead, too, and have chosen another one.
+    /// Waits until the client is at the primary, and returns its address. On a busy machine, the sentinels may have
+    /// considered the next primary dead as well, and have chosen another one.
     async fn follows(&self, db: &Client) -> String {
         let runtime = tokio::runtime::Handle::current();
         let is_at = || tokio::task::block_in_place(|| runtime.block_on(self.is_at(db)));
@@ -85,21 +86,22 @@ impl Group {
         primary.expect("it was waited for")
     }
 
-    /// Where the client is by what its server says. A switch may be what it gets for an answer.
+    /// The address of the client's server, according to that server. During a failover, it may be the text of an error
+    /// instead.
     async fn is_at(&self, db: &Client) -> String {
         let port = db.raw::<(String, u16)>("CONFIG GET").arg("port").await;
         port.map_or_else(|error| error.to_string(), |port| format!("127.0.0.1:{}", port.1))
     }
 }
 
-/// What one caller knows.
+/// The numbers of writes that one caller knows of.
 #[derive(Default)]
 struct Ledger {
     applied: u64,
     unknown: u64,
 }
 
-/// Writes and reads until `over`; `done` counts the replies.
+/// Writes and reads until `over` is set; `done` counts the replies.
 async fn go_on(db: Client, caller: String, over: Arc<AtomicBool>, done: Arc<AtomicU64>) -> Ledger {
     let mut ledger = Ledger::default();
     let (counter, list) = (format!("n:{caller}"), format!("l:{caller}"));
@@ -128,12 +130,13 @@ async fn go_on(db: Client, caller: String, over: Arc<AtomicBool>, done: Arc<Atom
 
 const CALLERS: usize = 20;
 
-/// What no other caller is called.
+/// A name that no other caller has.
 fn named(run: u64, caller: usize) -> String {
     format!("{run}:{caller}")
 }
 
-/// Something happens while callers write and read; afterwards all of them go on, and nothing was done twice.
+/// Runs `body` while callers write and read. Afterwards, all callers must continue, and no write may have been executed
+/// twice.
 async fn while_used(db: &Client, body: impl AsyncFnOnce()) {
     let (over, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     static RUNS: AtomicU64 = AtomicU64::new(0);
@@ -156,7 +159,7 @@ async fn while_used(db: &Client, body: impl AsyncFnOnce()) {
         let (ledger, caller) = (ledger.await.expect("a caller"), named(run, caller));
         let value: Option<u64> = db.get(format!("n:{caller}")).await.expect("a reply");
         let value = value.unwrap_or(0);
-        // An acknowledged write may be lost with the only server that had it; none exists twice.
+        // An acknowledged write may be lost with the only server that had it, but no write is executed twice.
         assert!(value <= ledger.applied + ledger.unknown, "{value} {}", ledger.applied);
         let pushed: Vec<u64> =
             db.raw("LRANGE").key(format!("l:{caller}")).args([0, -1]).await.expect("a list");
@@ -178,7 +181,7 @@ fn a_dead_primary(of: Of) {
         })
         .await;
         assert_ne!(group.follows(&db).await, first);
-        // It comes back as a replica, and then the other one dies.
+        // The first primary comes back as a replica, and then the new primary dies.
         let at = group.at(&first);
         let launch = group.launch.clone();
         launch.start_again(&mut group.servers[at]);
@@ -241,7 +244,7 @@ fn a_planned_switch_is_followed_by_all_connections_whatever_sentinels_were_resta
             })
             .await;
             let next = group.follows(&db).await;
-            // A session is what it was, or nothing.
+            // A session does not follow a failover. It fails instead.
             let lost = session.get::<i64>("k").await.unwrap_err();
             assert_eq!(lost.kind(), Kind::Disconnected, "{lost}");
             db.session().await.unwrap().set("k", 2).await.unwrap();
@@ -318,7 +321,7 @@ fn a_write_that_a_replica_rejects_is_sent_again() {
         let db = group.client().lanes(Lanes::Count(1)).connect().await.unwrap();
         db.set("n", 1).await.unwrap();
         let first = group.settled();
-        // It is made a replica behind the sentinels' backs, and keeps its clients.
+        // The primary becomes a replica without the sentinels' knowledge, and keeps its clients.
         let demoted = &group.servers[group.at(&first)];
         let other = group.servers.iter().find(|server| server.address() != first).unwrap();
         other.wait_for_info("slave_repl_offset", |offset| {
@@ -351,7 +354,7 @@ fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
             rest.split(',').next().expect("a number").parse::<u64>().expect("a number")
         })
     };
-    // A replica is read from if the queried sentinel knows that its link is up.
+    // The client reads from a replica only if the queried sentinel knows that the replica's link is up.
     let all_read = |db: &Client, primary: &str| {
         let runtime = tokio::runtime::Handle::current();
         wait_until("both replicas to be read from, and the primary not", || {
@@ -395,7 +398,7 @@ fn silent_ignorant_and_password_protected_sentinels_are_distinguished() {
     assert!(text.contains("does not know the service") && text.contains("nobody"), "{text}");
     let text = refused(Builder::sentinel(["127.0.0.1:1"], SERVICE));
     assert!(text.contains("127.0.0.1:1"), "{text}");
-    // Two that say nothing stand before one that answers.
+    // Two silent sentinels come before one that replies.
     let silent: Vec<Proxy> =
         group.sentinels.addresses()[..2].iter().map(|at| Proxy::to(at)).collect();
     silent.iter().for_each(|link| link.swallow(Direction::ToClient, true));
@@ -414,7 +417,7 @@ fn silent_ignorant_and_password_protected_sentinels_are_distinguished() {
     });
 }
 
-/// A sentinel that sends the messages a test gives it.
+/// A sentinel that sends the messages that a test provides.
 struct Scripted {
     address: String,
     state: Arc<Mutex<Script>>,

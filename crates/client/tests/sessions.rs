@@ -1,4 +1,4 @@
-//! Sessions: for how long their commands wait, when they end, and how a program without a runtime uses them. C1, C4.
+//! Sessions: how long their commands wait, when they end, and how a program without a runtime uses them. C1, C4.
 
 use brisk::commands::{get, incr, set};
 use brisk::{Client, Code, Event, Kind, Lanes, Phase, Script, Step};
@@ -55,7 +55,7 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
         let error = session.blpop::<String, String>("none", 0.2).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
-        // Its connection is good for nothing any more, and it says so.
+        // The session's connection can no longer be used, and later calls report this.
         loop {
             match session.ping().await.unwrap_err().kind() {
                 Kind::Timeout(_) => {}
@@ -108,7 +108,7 @@ fn sessions_end_with_their_client() {
             assert_eq!(session.ping().await.unwrap_err().kind(), Kind::Closed);
             assert_eq!(db.session().await.unwrap_err().kind(), Kind::Closed);
             assert_eq!(db.bulk().get::<i64>("large").await.unwrap_err().kind(), Kind::Closed);
-            // That of INFO is left.
+            // Only the connection of INFO is left.
             wait_until("all to be gone", || server.info("connected_clients") == "1");
         });
     }
@@ -171,7 +171,7 @@ fn connecting_without_a_runtime_says_how_it_is_done() {
     assert!(error.message().contains("connect_blocking"), "{error}");
 }
 
-/// A single-threaded runtime in which a client was made.
+/// A single-threaded runtime in which a client was created.
 fn on_one_thread(server: &Server) -> (tokio::runtime::Runtime, Client) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -209,7 +209,7 @@ fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
             assert!(news.wait_next().is_none());
             let cache = db.cache(Default::default()).await.unwrap();
             refused(get::<String>("k").on(&cache).wait().unwrap_err());
-            // The refused wait did no harm: tasks run as before.
+            // The rejected waits did no harm. Tasks run as before.
             session = Some(db.session().await.unwrap());
             refused(session.as_ref().unwrap().get::<String>("k").wait().unwrap_err());
             assert_eq!(db.get("k").await.unwrap(), Some("value".to_owned()));
@@ -217,7 +217,7 @@ fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
         drop(session);
         assert_eq!(brisk::wait(streamed.chunk()).unwrap().unwrap(), "value", "it had come");
         refused(brisk::wait(db.stream(get::<brisk::Bytes>("k"))).unwrap_err());
-        // Other threads may wait: this thread runs the connections.
+        // Other threads may wait, because this thread runs the connections.
         let other = db.clone();
         let waited = tokio::task::spawn_blocking(move || other.get::<String>("k").wait()).await;
         assert_eq!(waited.unwrap().unwrap().as_deref(), Some("value"));

@@ -50,7 +50,7 @@ fn a_batch_gives_each_reply_its_type_and_errors_their_place() {
                     .batch((command::<i64>(&["LPUSH", "a", "x"]), command::<i64>(&["INCR", "a"])))
                     .await;
                 assert_eq!(failed.unwrap_err().code(), Some(Code::WrongType));
-                // All were executed all the same.
+                // All commands were executed nevertheless.
                 let many = (0..500).map(|_| command::<i64>(&["INCR", "a"])).collect::<Vec<_>>();
                 assert!(db.batch(many).await.unwrap().into_iter().eq(4..504));
                 let nothing = db.batch(Vec::<Command<(), i64>>::new()).await.unwrap();
@@ -83,7 +83,7 @@ fn a_transaction_is_executed_as_a_whole_or_not_at_all() {
                 .unwrap_err();
             assert_eq!(failed.code(), Some(Code::WrongType));
             assert_eq!(command::<i64>(&["GET", "n"]).on(&db).await.unwrap(), 2);
-            // Others' commands on the same lanes are not caught between MULTI and EXEC.
+            // Commands of other callers on the same lanes are never placed between MULTI and EXEC.
             let adds = (0..200).map(|_| {
                 let db = &db;
                 async move {
@@ -126,7 +126,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], true));
                 assert!(wrong().on(&db).await.unwrap_err().maybe_applied());
                 assert_eq!(db.get::<i64>("n").await.unwrap(), Some(8));
-                // Nothing was changed: only reads, refused as a whole, or each one refused.
+                // Nothing was changed: the commands were only reads, or were rejected as a whole, or each was rejected.
                 let read = || commands::get::<Vec<String>>("n");
                 let failed = db.batch((commands::get::<i64>("n"), read())).await.unwrap_err();
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, Yes][..], false));

@@ -1,5 +1,5 @@
-//! Many cuts, many dropped calls: nothing twice, nothing to the wrong caller.
-//! Sizes: `BRISK_CLIENT_CANCELS`, `BRISK_CLIENT_CUTS`.
+//! Many cut connections and many dropped calls: no command is executed twice, and no reply goes to the wrong caller.
+//! `BRISK_CLIENT_CANCELS` and `BRISK_CLIENT_CUTS` set the numbers of dropped calls and of cuts.
 
 use brisk::{Client, Command, Kind, Lanes, Replay, Request, Traits};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
@@ -41,7 +41,8 @@ fn dropped_calls_give_no_wrong_reply() {
                         assert_eq!(echo.await.unwrap(), word);
                         continue;
                     }
-                    // Dropped at any moment: before it is sent, while it is, or when the reply is there.
+                    // The call is dropped at any moment: before it is sent, while it is being sent, or after the reply
+                    // has arrived.
                     let polls = random.below(4);
                     let mut echo = Box::pin(echo);
                     for _ in 0..polls {
@@ -65,9 +66,9 @@ fn dropped_calls_give_no_wrong_reply() {
 /// A caller's knowledge of its own counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ledger {
-    /// The server said so.
+    /// Increments that the server has acknowledged.
     applied: u64,
-    /// The outcome is unknown.
+    /// Increments whose outcome is unknown.
     unknown: u64,
 }
 
@@ -79,7 +80,7 @@ impl Ledger {
     }
 }
 
-/// Counts, and reads what it has counted, until it is over.
+/// Increments the counter and reads it, until `over` is set.
 async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> Ledger {
     let mut ledger = Ledger::default();
     let reads = Traits { reads_only: true, ..Traits::default() };
@@ -91,7 +92,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> Ledger {
             }
             Err(error) => {
                 assert_eq!(error.kind(), Kind::Disconnected, "{error}");
-                // A command that was not sent goes by the next connection, and is no error.
+                // A command that was not sent is sent on the next connection, and does not fail.
                 assert!(error.maybe_applied(), "{error}");
                 ledger.unknown += 1;
             }
@@ -132,7 +133,7 @@ fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost() {
         let mut all = Ledger::default();
         for (caller, counted) in callers.into_iter().enumerate() {
             let ledger = counted.await.unwrap();
-            // One of the cuts may be yet to come; a read is sent again.
+            // One of the cuts may still happen. A read is then sent again.
             let value: Option<u64> = db.get(key(caller)).await.unwrap();
             ledger.allows(value.unwrap_or(0));
             all.applied += ledger.applied;

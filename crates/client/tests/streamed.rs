@@ -1,5 +1,5 @@
-//! Replies taken piece by piece: what comes is what is there, nothing is held that was taken, and an end that is none
-//! is never taken for one.
+//! Replies that are read piece by piece: the pieces are correct, pieces that were read are not kept, and a truncated
+//! reply is never mistaken for a complete one.
 
 use brisk::commands::{get, hgetall, incr, lrange, smembers, zrange};
 use brisk::{Bytes, Client, Kind, Phase};
@@ -29,7 +29,7 @@ async fn client(address: &str, protocol: u8) -> Client {
     db.connect().await.expect("a server")
 }
 
-/// Bytes that tell where they are.
+/// Bytes whose values depend on their positions.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect()
 }
@@ -119,7 +119,7 @@ fn nothing_errors_and_short_replies_are_what_they_are() {
                 assert_eq!(empty.chunk().await.unwrap(), None);
                 let mut list = db.stream(lrange::<()>("l", 0, -1)).await.unwrap().unwrap();
                 assert_eq!(list.chunk().await.unwrap_err().kind(), Kind::UnexpectedReply);
-                // An element of another type costs only itself.
+                // If an element has another type, only that element is lost.
                 assert_eq!(list.element::<u64>().await.unwrap_err().kind(), Kind::UnexpectedReply);
                 assert_eq!(list.element::<String>().await.unwrap().as_deref(), Some("b"));
                 assert_eq!(list.element::<String>().await.unwrap(), None);
@@ -144,7 +144,7 @@ fn a_reply_that_stops_is_an_error_each_time_and_never_an_end() {
                 Err(error) => return error,
             }
         };
-        // The peer says nothing any more.
+        // The peer sends nothing more.
         let mut streamed = far.stream(get::<Bytes>("large")).await.unwrap().unwrap();
         drop(streamed.chunk().await.unwrap());
         link.stall(Direction::ToClient, true);
@@ -222,7 +222,7 @@ fn halting() -> (String, mpsc::Sender<()>) {
                 while let Ok(read @ 1..) = socket.read(&mut bytes) {
                     let words = &bytes[..read];
                     if !words.windows(6).any(|word| word == b"LRANGE") {
-                        // Each request is an array, and no word of these has that sign.
+                        // Each request is an array, and no argument contains an asterisk.
                         let requests = words.iter().filter(|byte| **byte == b'*').count();
                         socket.write_all("+OK\r\n".repeat(requests).as_bytes()).expect("a peer");
                         continue;

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// The real one and ours.
+/// A Redis server and a Brisk server.
 fn servers() -> [Server; 2] {
     [Launch::redis().start(), Launch::subject().start()]
 }
@@ -67,7 +67,7 @@ fn a_rejected_name_is_an_error_of_its_call_and_is_not_subscribed_to_again() {
                 assert_eq!(heard(&mut news).await, "gap");
                 other.pipeline(&["PUBLISH ok3 x", "PUBLISH ok2 x"]);
                 assert_eq!(heard(&mut news).await, "ok2");
-                // A permission that is revoked later is no error of a call; an event reports it.
+                // If a permission is revoked later, no call fails, but an event reports it.
                 other.cmd("ACL SETUSER u resetchannels &ok1");
                 link.cut(Cut::Reset);
                 assert_eq!(heard(&mut news).await, "refused ok2");
@@ -93,7 +93,7 @@ fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
                 }
                 news.subscribe([format!("ok{round}")]).await.unwrap();
             }
-            // The other channel of the call, which was not rejected, is subscribed to.
+            // The other channel of the call was not rejected, so the subscription to it exists.
             server.connect().cmd("PUBLISH ok-left x");
             assert_eq!(heard(&mut news).await, "ok-left");
         });
@@ -112,7 +112,7 @@ fn a_confirmation_has_the_timeout_of_a_command_and_the_order_stays() {
             let error = news.subscribe(["late"]).await.unwrap_err();
             assert!(matches!(error.kind(), Kind::Timeout(_)) && error.maybe_applied(), "{error}");
             link.stall(Direction::ToClient, false);
-            // Also without a connection.
+            // The time limit also applies without a connection.
             link.refuse(true);
             link.cut(Cut::End);
             let error = news.subscribe(["later"]).await.unwrap_err();
@@ -194,7 +194,8 @@ fn keyspace_and_keyevent_messages_are_received() {
 
 #[test]
 fn more_than_both_sides_can_hold_is_listened_to() {
-    // The answers repeat the names: some 24 MB both ways, at a server that reads no more before they are read.
+    // The replies repeat the names, so about 24 MB go in each direction. The server stops reading until its replies are
+    // read.
     let names: Vec<String> = (0..24_000).map(|n| format!("{n:01000}")).collect();
     for server in servers() {
         run(async {

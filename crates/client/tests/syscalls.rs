@@ -1,7 +1,7 @@
-//! Calls to the system for reading and writing: many callers cost few of them, near and far. C1.
+//! System calls for reading and writing: many callers need few of them, over short and long distances. C1.
 //!
-//! The test runs itself again as a child, which is the load, under `strace`, which counts. The reads and writes at the
-//! start of the child are counted, too, and so is the waking of threads.
+//! The test runs itself again as a child process, which generates the load. `strace` counts the child's system calls.
+//! These include the reads and writes at the start of the child, and the waking of threads.
 
 use brisk::{Client, Lanes};
 use brisk_testkit::proxy::Proxy;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Passes to the child the address of the server, the number of callers, and the number of requests of each.
+/// Passes the address of the server, the number of callers, and the number of requests per caller to the child.
 const LOAD: &str = "BRISK_CLIENT_SYSCALLS";
 const WRITES: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
 const READS: [&str; 4] = ["read", "readv", "recvfrom", "recvmsg"];
@@ -32,7 +32,7 @@ fn load(text: &str) {
             let (db, start) = (db.clone(), Arc::clone(&start));
             tokio::spawn(async move {
                 let key = format!("key:{caller}");
-                // Else the first ones would go round by themselves.
+                // Otherwise, the first callers would run before the others.
                 start.wait().await;
                 for _ in 0..rounds {
                     let value: Option<String> = db.get(&key).await.expect("a reply");
@@ -46,7 +46,7 @@ fn load(text: &str) {
     });
 }
 
-/// How often the load calls the system, by the call's name; nothing if there is no `strace`.
+/// The number of system calls that the load makes, by name. `None` if `strace` is not installed.
 fn counted(
     test: &str,
     server: &str,
@@ -72,7 +72,7 @@ fn counted(
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = std::fs::read_to_string(&file).expect("what strace has counted");
     std::fs::remove_file(&file).expect("it was there");
-    // Share, seconds, microseconds each, calls, errors if there were any, name.
+    // The columns: share, seconds, microseconds per call, calls, errors if there were any, name.
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         Some(((*words.last()?).to_owned(), words.get(3)?.parse().ok()?))
@@ -112,14 +112,15 @@ fn behind_a_long_way_all_callers_share_a_round_trip() {
     const ROUNDS: usize = 40;
     for server in [Launch::redis().start(), Launch::subject().start()] {
         let link = Proxy::to(&server.address());
-        // 12 ms there and back.
+        // 12 ms per round trip.
         link.delay(Duration::from_millis(6));
         let test = "syscalls::behind_a_long_way_all_callers_share_a_round_trip";
         let Some(counts) = counted(test, &link.address(), CALLERS, ROUNDS) else { return };
-        // Those of sockets: threads wake each other by writing, too.
+        // Only the calls for sockets count, because threads also wake each other by writing.
         let sent = sum(&counts, &["sendto", "sendmsg", "writev"]);
-        // Four for each round trip, since callers get their replies in four waves, and some more for the handshake and
-        // for replies that arrive in parts. Without batching there would be as many as requests.
+        // There are four calls for each round trip, since callers get their replies in four waves, and some more for
+        // the handshake and for replies that arrive in parts. Without batching, there would be as many calls as
+        // requests.
         assert!(sent >= ROUNDS as u64, "{counts:?}");
         assert!(sent <= 6 * ROUNDS as u64, "{sent} for {ROUNDS} round trips: {counts:?}");
     }

@@ -1,7 +1,8 @@
-//! A request of the cache in progress, and all callers that wait for it.
+//! A request of the cache that is in progress, and all callers that wait for it.
 //!
-//! It is its own waker: the driver that delivers the reply passes it to all waiting callers, whether or not any of them
-//! is still polled. So a caller that leaves delays no other, and no task is needed.
+//! The request is its own waker. The driver that delivers the reply also passes it to all waiting callers, whether or
+//! not any of them is still being polled. A caller that gives up therefore delays no other caller, and no task is
+//! needed.
 
 use super::store::{Store, Value};
 use crate::error::{Phase, Result};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Callers that have left are removed when this number is waiting.
+/// Callers that have given up are removed once at least this number is waiting.
 const WAITING_MIN: usize = 64;
 
 pub(super) struct Flight {
@@ -84,7 +85,7 @@ impl Flight {
         &self.command
     }
 
-    /// Adds a caller that waits for the reply. Only while the placeholder is in the store.
+    /// Adds a caller that waits for the reply. Call this only while the placeholder is in the store.
     pub(super) fn join(&self, slot: Waiting) {
         let mut state = lock(&self.state);
         if state.waiting.len() >= state.prune_at {
@@ -148,7 +149,7 @@ impl Flight {
         } else {
             self.store.settle(self, value);
         }
-        // No caller joins any more.
+        // From now on, no caller joins the request.
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
         for slot in waiting {
             if let Some(waker) = slot.answer(answer.clone()) {
@@ -165,19 +166,20 @@ impl Flight {
             let left = i64::from_reply(&mut reader).map_err(|error| {
                 error.with_note("asked how long a key lives, see CacheOptions::ignore_expiry")
             })?;
-            // Negative: the key does not exist, or has no TTL. If that changes, the server sends an invalidation.
+            // A negative value means that the key does not exist or has no TTL. If that changes, the server sends an
+            // invalidation.
             if let Ok(left) = u64::try_from(left) {
                 least = Some(least.map_or(left, |least: u64| least.min(left)));
             }
         }
         let reply = Reply::from_reply(&mut reader)?;
-        // Counted from before the request was sent: rather too early than too late.
+        // The time counts from before the request was sent, so the value may expire too early, but not too late.
         let until = least.map(Duration::from_millis);
         Ok((reply, until.and_then(|left| self.since.checked_add(left))))
     }
 }
 
-/// Copies the reply: a part of the connection's buffer would keep the whole buffer in memory.
+/// Copies the reply, because a slice of the connection's buffer would keep the whole buffer in memory.
 fn own(reply: &Reply) -> Reply {
     match reply.is_small() {
         true => reply.clone(),

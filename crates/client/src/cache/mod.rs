@@ -8,8 +8,8 @@
 //! | `flight` | a request in progress, and all callers that wait for it |
 //!
 //! A cache has its own RESP3 connection, on which the server tracks the keys that were read (`CLIENT TRACKING ON`).
-//! Replies and invalidation messages arrive on it in one order, and the driver of its lane passes both on in that
-//! order:
+//! Replies and invalidation messages share this connection, and the driver of its lane passes them on in the order in
+//! which they arrive:
 //!
 //! ```text
 //!              begin                    its reply comes
@@ -76,8 +76,8 @@ impl Default for CacheOptions {
 }
 
 impl CacheOptions {
-    /// Sets the size limit: commands, replies, and about 300 bytes for each entry. The least used entries are evicted
-    /// first. Default: 64 MiB.
+    /// Sets the size limit: commands, replies, and about 300 bytes for each entry. Entries that have not been used
+    /// recently are evicted first. Default: 64 MiB.
     pub fn bytes(mut self, bytes_max: usize) -> CacheOptions {
         self.bytes_max = bytes_max;
         self
@@ -89,17 +89,17 @@ impl CacheOptions {
         self
     }
 
-    /// Does not read the TTL of keys, which saves a PTTL for each key of a read that is sent. A server invalidates an
-    /// expired key when it removes the key, which may be long after the expiry time. The cache may serve the value
-    /// until then.
+    /// Does not query the TTL of keys, which saves one PTTL per key for each read that is sent to the server. A server
+    /// invalidates an expired key only when it removes the key, which may be long after the expiry time. Until then,
+    /// the cache may serve the value.
     pub fn ignore_expiry(mut self) -> CacheOptions {
         self.ignores_expiry = true;
         self
     }
 
-    /// Restricts the cache to keys with this prefix, or with another prefix that was added. The server then sends
-    /// invalidations for all changes of matching keys (`BCAST`), and does not remember which keys were read. Use it for
-    /// few keys that many clients read. No prefix may begin with another one.
+    /// Restricts the cache to keys with this prefix, or with one of the other prefixes that were added. The server then
+    /// sends invalidations for all changes of matching keys (`BCAST`), and does not remember which keys were read. Use
+    /// this mode for a small number of keys that many clients read. No prefix may begin with another one.
     pub fn prefix(mut self, prefix: impl Into<Vec<u8>>) -> CacheOptions {
         self.prefixes.push(prefix.into());
         self
@@ -108,10 +108,11 @@ impl CacheOptions {
 
 /// A client-side cache of replies, which the server invalidates when keys change; [`Client::cache`] opens it.
 ///
-/// Send commands [on](crate::Command::on) it as on a client. Commands whose reply depends only on the values of the
-/// keys that they name (GET, HGETALL, MGET, ZRANGE …) are served from memory if possible. All other commands fail with
-/// [`Kind::Invalid`]; send them on the client. If many callers send the same command at the same time, only one request
-/// goes to the server. A reply is cached as a whole, under its command: MGET with other keys is another entry.
+/// Send commands through it with [`Command::on`](crate::Command::on), as through a client. Commands whose reply depends
+/// only on the values of the keys that they name (GET, HGETALL, MGET, ZRANGE …) are served from memory if possible. All
+/// other commands fail with [`Kind::Invalid`]; send them through the client. If many callers send the same command at
+/// the same time, only one request goes to the server. A reply is cached as a whole, under its command: MGET with
+/// different keys is a different entry.
 ///
 /// # Stale values
 ///
@@ -122,10 +123,10 @@ impl CacheOptions {
 /// - after the expiry time of its key, unless [`CacheOptions::ignore_expiry`] is set;
 /// - after its maximum age, see [`CacheOptions::age`] and [`Cache::no_older_than`].
 ///
-/// So a value may be stale for as long as the invalidation message takes, and while a dead connection has not been
-/// noticed yet: a few seconds, see [`Builder::silence`](crate::Builder::silence). This also applies to a caller that
-/// wrote the key through the client. To read its own write, it calls [`Cache::forget`] for the key first, or reads
-/// through the client.
+/// A value can therefore be stale while the invalidation message is on its way. It can also be stale until a dead
+/// connection is noticed, which takes a few seconds; see [`Builder::silence`](crate::Builder::silence). This also
+/// applies to a caller that wrote the key through the client. To read its own write, the caller first calls
+/// [`Cache::forget`] for the key, or reads through the client.
 ///
 /// # Example
 ///
@@ -158,12 +159,12 @@ struct Inner {
 }
 
 impl Client {
-    /// Opens a cache with its own connection. It closes with the client.
+    /// Opens a cache with its own connection. The cache is closed together with the client.
     ///
     /// # Errors
     /// The server cannot be reached, rejects CLIENT TRACKING (the user may lack the permission), or does not support
-    /// RESP3; the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole
-    /// cluster: open a cache on each of [`Client::primaries`].
+    /// RESP3; or the client is configured for RESP2, or is closed. [`Kind::Invalid`] for a client of a whole cluster:
+    /// open a cache on each of [`Client::primaries`].
     pub async fn cache(&self, options: CacheOptions) -> Result<Cache> {
         if self.stays_with_a_node() {
             let text = "a cache is for one server: open one on each of the client's primaries";
@@ -197,10 +198,10 @@ impl Client {
         Ok(Cache { inner, age_max })
     }
 
-    /// As [`Client::cache`], blocking this thread; it needs no runtime.
+    /// Like [`Client::cache`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Client::cache`].
+    /// Those of [`Client::cache`].
     pub fn cache_blocking(&self, options: CacheOptions) -> Result<Cache> {
         block_on(Box::pin(self.cache(options)))
     }
@@ -224,7 +225,7 @@ fn needs_resp3(why: &str) -> Error {
 }
 
 impl Connection {
-    /// Turns tracking on: from here on the server invalidates the keys that were read.
+    /// Turns tracking on. From then on, the server sends an invalidation if a key that was read changes.
     pub(crate) async fn track(&mut self, request: &Request) -> Result<()> {
         if self.protocol < 3 {
             return Err(needs_resp3("the server does not support it"));
@@ -235,8 +236,8 @@ impl Connection {
 }
 
 impl Cache {
-    /// Returns a handle to the same cache that serves no value older than this, counted from its request. With zero,
-    /// each read is sent to the server, and its reply is cached for other handles.
+    /// Returns a handle to the same cache that serves no value older than `age_max`. The age of a value counts from the
+    /// time of its request. With zero, each read is sent to the server, and its reply is cached for other handles.
     #[must_use]
     pub fn no_older_than(&self, age_max: Duration) -> Cache {
         Cache { inner: Arc::clone(&self.inner), age_max }
@@ -326,8 +327,9 @@ impl Inner {
         }
     }
 
-    /// Plans the PTTLs of the keys and then the read, in one piece. The order matters: the server tracks a key from its
-    /// PTTL on, so a change between the two invalidates the key, and the reply is not cached.
+    /// Plans a PTTL for each key, followed by the read. All of them are sent together. The order matters: the server
+    /// starts to track a key when it executes the PTTL. A change between the PTTL and the read therefore invalidates
+    /// the key, and the reply is not cached.
     fn plan(&self, request: &Request, keys: &[&[u8]], timeout: Option<Duration>) -> Plan {
         let asked = if self.options.ignores_expiry { &[] } else { keys };
         let mut requests = Vec::with_capacity(asked.len() + 1);
@@ -346,7 +348,7 @@ impl Inner {
         }
     }
 
-    /// Sends PING to the server. Without a reply the driver closes the connection.
+    /// Sends PING to the server. If no reply arrives, the driver closes the connection.
     fn ask(&self) {
         let plan = Plan {
             requests: vec![Request::new("PING", READS)],

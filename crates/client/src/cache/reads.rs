@@ -1,9 +1,9 @@
 //! The commands that are cached, and the positions of their keys.
 //!
-//! A command is cached if its reply depends only on the values of the keys that it names: then the server invalidates
-//! the reply when it changes. Not cached are: TTL and the like (change with time), SRANDMEMBER and scans (change with
-//! each call), XPENDING and OBJECT (change with the actions of other clients), SORT_RO and scripts (may read other
-//! keys), and TOUCH (must be executed).
+//! A command is cached if its reply depends only on the values of the keys that it names. The server then sends an
+//! invalidation whenever the reply changes. These commands are not cached: TTL and similar (the reply changes with
+//! time), SRANDMEMBER and scans (it changes with each call), XPENDING and OBJECT (it changes with the actions of other
+//! clients), SORT_RO and scripts (they may read other keys), and TOUCH (it must be executed).
 
 use crate::request::Request;
 

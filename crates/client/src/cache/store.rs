@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 pub(super) const ENTRY_BYTES: usize = 256;
 /// The size of each key of an entry.
 pub(super) const KEY_BYTES: usize = 32;
-/// If nothing has arrived on the connection for this time, serving a value also sends a PING. So a lost connection is
-/// noticed even if no requests are sent.
+/// If nothing has arrived on the connection for this time, serving a value also sends a PING. This way, a lost
+/// connection is noticed even if no requests are sent.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// The counters of a cache; see [`Cache::stats`](super::Cache::stats).
@@ -43,7 +43,7 @@ pub struct CacheStats {
     pub evictions: u64,
     /// Values and pending requests that were dropped because a key had changed.
     pub invalidations: u64,
-    /// How often everything was dropped because the connection was lost.
+    /// How many times everything was dropped because the connection was lost.
     pub losses: u64,
     /// The current number of values and pending requests.
     pub entries: usize,
@@ -61,7 +61,8 @@ pub(super) struct Store {
 #[derive(Debug)]
 struct State {
     by_command: HashMap<Arc<[u8]>, u32>,
-    /// The entries of each key, by the key's hash: removing an entry too many does no harm.
+    /// The entries of each key, by the key's hash. If two hashes collide, an unaffected entry is removed as well, which
+    /// does no harm.
     by_key: BTreeSet<(u64, u32)>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
@@ -94,13 +95,13 @@ pub(super) struct Value {
     pub(super) since: Instant,
     /// The earliest expiry time of its keys.
     pub(super) until: Option<Instant>,
-    /// The entry was used since the hand passed it.
+    /// True if the entry has been used since the hand last passed it.
     pub(super) was_used: bool,
 }
 
 /// The result of looking up a command.
 pub(super) enum Found {
-    /// The cached reply. `asks`: nothing has arrived for a while, so the caller sends a PING.
+    /// The cached reply. If `asks` is true, nothing has arrived for a while, and the caller sends a PING.
     Value { reply: Reply, asks: bool },
     /// The request of another caller is in progress.
     Shared(Submitted),
@@ -133,7 +134,8 @@ impl Store {
     }
 
     /// Returns a command's reply no older than `age_max`, or the pending request for it, or the request that `begin`
-    /// makes. All of this happens under one lock, so only one of many callers sends. O(bytes of the command).
+    /// makes. All of this happens under one lock, so only one of many callers sends the request. O(bytes of the
+    /// command).
     pub(super) fn find(
         &self,
         command: &[u8],
@@ -178,7 +180,8 @@ impl Store {
         Ok(Found::Begun(flight))
     }
 
-    /// The request has completed: its reply is stored if the placeholder still exists. No caller joins it from here on.
+    /// Completes a request. Its reply is stored if the placeholder still exists. From now on, no caller joins the
+    /// request.
     pub(super) fn settle(&self, flight: &Arc<Flight>, value: Option<Value>) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -202,7 +205,7 @@ impl Store {
         state.make_room(self.bytes_max);
     }
 
-    /// A PING has ended, with or without a reply.
+    /// Records that a PING has ended, with or without a reply.
     pub(super) fn is_asked(&self, was_answered: bool) {
         let mut state = self.lock();
         state.asks = false;
@@ -256,7 +259,7 @@ impl Store {
     }
 }
 
-/// Called by the driver, after the replies before the message and before the replies after it.
+/// The driver calls this after it has delivered the replies that precede the message, and before those that follow it.
 impl Pushed for Store {
     fn push(&self, message: Reply) {
         if self.invalidate(&message).is_err() {
@@ -285,7 +288,7 @@ impl State {
     fn insert(&mut self, keys: Box<[u64]>, flight: Arc<Flight>) {
         let at = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            // Each entry takes hundreds of bytes, so memory is full long before.
+            // Each entry takes hundreds of bytes, so memory runs out long before this limit.
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
         let bytes = ENTRY_BYTES + flight.command().len() + keys.len() * KEY_BYTES;
@@ -309,7 +312,8 @@ impl State {
         self.free.push(at);
     }
 
-    /// Drops all entries that have a key with this hash. Returns how many. O(those).
+    /// Drops all entries that have a key with this hash. Returns the number of dropped entries, and takes time in
+    /// proportion to it.
     fn forget(&mut self, key: u64) -> usize {
         let mut count = 0;
         while let Some((_, at)) = self.by_key.range((key, 0)..=(key, u32::MAX)).next().copied() {
@@ -330,8 +334,8 @@ impl State {
         count
     }
 
-    /// Evicts values until the rest fits. The hand goes round, and evicts entries that were not used since its last
-    /// pass. Requests in progress stay; the lane's budget limits them.
+    /// Evicts values until the rest fits. The hand moves around the entries like the hand of a clock, and evicts those
+    /// that have not been used since its last pass. Requests in progress stay; the lane's budget limits them.
     fn make_room(&mut self, bytes_max: usize) {
         let mut steps = 2 * self.entries.len();
         while self.stats.bytes > bytes_max && steps > 0 {

@@ -1,4 +1,4 @@
-//! Sessions, subscribers and caches: they have their own connections, and close with the client.
+//! Sessions, subscribers and caches. They have their own connections, which are closed together with the client.
 
 use crate::error::Result;
 use crate::lane::cell::{Shared, closed};
@@ -6,9 +6,9 @@ use crate::poison::lock;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
-/// Something that the client can close.
+/// An object that the client can close.
 pub(crate) trait Ends: Send + Sync + fmt::Debug {
-    /// Closes it: pending calls fail, and later ones fail at once.
+    /// Closes the object. Pending calls fail, and later calls fail immediately.
     fn end(&self);
 }
 

@@ -1,4 +1,4 @@
-//! The options of a client, and connecting.
+//! The options of a client, and how it connects.
 
 use super::cluster::read_from::ReadFrom;
 use super::cluster::refresh::Found;
@@ -35,11 +35,11 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Default time after which a silent peer that owes a reply is disconnected.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 const BUDGET_BYTES: usize = 16 << 20;
-/// With [`Lanes::Auto`].
+/// The maximum number of lanes with [`Lanes::Auto`].
 const LANES_MAX: usize = 4;
-/// For large values: it does no harm if one large value waits for another.
+/// The number of lanes for large values. One is enough, since a large value may wait for another.
 const BULK_LANES: usize = 1;
-/// Longest interval between attempts to connect to a server that is down.
+/// The shortest pause between attempts to connect that can be configured.
 const RETRY_MIN: Duration = Duration::from_millis(1);
 /// A larger number of connections to one server is rejected as a mistake.
 const LANES_BOUND: usize = 1024;
@@ -63,16 +63,16 @@ pub enum Lanes {
     /// This many shared connections, from 1 to 1024.
     Count(usize),
     /// A pool of this many connections, from 1 to 1024. A connection carries one command, batch or transaction at a
-    /// time, until its reply was read. If all connections are in use, further commands wait in order, within the
+    /// time, until its reply has been read. If all connections are in use, further commands wait in order, within the
     /// budget and their time limits.
     ///
     /// Each command costs one round trip, one write and one read, so shared connections are much faster. Use a pool for
-    /// commands that take long on the server and would delay the commands after them, and for blocking commands such as
-    /// [`commands::blpop`](crate::commands::blpop), which a pool accepts. Commands on one key use several connections,
-    /// so their order is undefined unless each is awaited before the next.
+    /// commands that run for a long time on the server and would delay the commands after them, and for blocking
+    /// commands such as [`commands::blpop`](crate::commands::blpop), which a pool accepts. Commands on one key may use
+    /// different connections, so their order is undefined unless each is awaited before the next is polled.
     ///
     /// If the future of a command is dropped, or the command times out, its connection stays in use until the reply
-    /// arrives. If it is a blocking command, its connection is closed, so that the server drops the command.
+    /// arrives. If the command is blocking, the connection is closed instead, so that the server drops the command.
     Pool(usize),
 }
 
@@ -94,8 +94,8 @@ impl Lanes {
     }
 }
 
-/// The limit on requests without a reply, in bytes, separately for each lane. Each request counts about 200 bytes in
-/// addition to its arguments.
+/// The limit, in bytes per lane, on requests that have no reply yet. Each request counts about 200 bytes in addition to
+/// its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     bytes: usize,
@@ -103,7 +103,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Limits the requests to this many bytes. When the budget is full, further callers wait for the replies of others.
+    /// Limits the requests to this many bytes. While the budget is full, further callers wait until earlier requests
+    /// have their replies.
     #[must_use]
     pub fn bytes(bytes: usize) -> Budget {
         Budget { bytes, when_full: WhenFull::Wait }
@@ -179,8 +180,8 @@ impl Builder {
         self
     }
 
-    /// Sets the time limit of a command, from when it is queued to its reply. Default: 3 s. The error says whether the
-    /// command was sent.
+    /// Sets the time limit of a command, from the time it is queued until its reply arrives. Default: 3 s. The error
+    /// says whether the command was sent.
     pub fn timeout(mut self, timeout: Duration) -> Builder {
         self.timeout = Some(Some(timeout));
         self
@@ -199,12 +200,12 @@ impl Builder {
         self
     }
 
-    /// Sets how long a server that owes a reply may stay silent. Then the connection is closed and a new one is opened.
-    /// Default: 4 s, but never less than the time limit of the waiting command.
+    /// Sets how long a server that owes a reply may stay silent. After that, the connection is closed and a new one is
+    /// opened. Default: 4 s, but never less than the time limit of the waiting command.
     ///
     /// If only reads are waiting, a second connection is tried after half of their time limit. If the server replies on
-    /// the second connection, that connection replaces the silent one and the reads are sent again. So a read survives
-    /// a dead connection.
+    /// the second connection, that connection replaces the silent one and the reads are sent again. This way, a read
+    /// survives a dead connection.
     pub fn silence(mut self, silence: Duration) -> Builder {
         self.silence_max = silence;
         self
@@ -212,7 +213,7 @@ impl Builder {
 
     /// Sets the idle time of TCP keep-alive. After the peer has sent nothing for this time, the operating system probes
     /// the connection once a second. After two probes without a reply it closes the connection. Default: 2 s. `None`
-    /// turns keep-alive off. Not for Unix sockets.
+    /// turns keep-alive off. It has no effect on Unix sockets.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -233,25 +234,25 @@ impl Builder {
         self
     }
 
-    /// Sets the idle time after which a shared connection sends PING. A proxy in between may acknowledge bytes after it
-    /// has lost the server; the PING shows whether the server still replies. It also keeps a proxy from closing an
-    /// idle connection. Default: 15 s. `None` sends no PING.
+    /// Sets the idle time after which a shared connection sends PING. The PING shows whether the server still replies:
+    /// a proxy in between may acknowledge bytes even after it has lost the server. The PING also keeps a proxy from
+    /// closing an idle connection. Default: 15 s. With `None`, no PING is sent.
     pub fn idle_ping(mut self, pause: Option<Duration>) -> Builder {
         self.tuning.idle_ping = pause;
         self
     }
 
     /// Sets the pauses between attempts to connect: the first pause, which then doubles, and the longest one. Each
-    /// pause is shortened at random by up to a half, so that many clients do not reconnect at once. Default: 10 ms and
-    /// 2 s. The minimum is 1 ms.
+    /// pause is shortened by a random amount, at most half of it, so that many clients do not reconnect at the same
+    /// time. Default: 10 ms and 2 s. The minimum is 1 ms.
     pub fn reconnect(mut self, first: Duration, longest: Duration) -> Builder {
         let first = first.max(RETRY_MIN);
         self.tuning.retry = (first, longest.max(first));
         self
     }
 
-    /// Does not send the name and version of this library to the server (`CLIENT SETINFO`). Use it with proxies and
-    /// servers that close a connection after an unknown command.
+    /// Does not send the name and version of this library to the server (`CLIENT SETINFO`). Use this option with
+    /// proxies and servers that close a connection after an unknown command.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -265,9 +266,9 @@ impl Builder {
     }
 
     /// Makes [`Builder::connect`] return without waiting for the server. Connections are opened in the background, and
-    /// commands wait for them within their time limits. So a program can start while its server is down; a wrong
-    /// address or password shows in the errors of commands. Not supported for clusters and for reads from replicas,
-    /// whose nodes must be discovered first.
+    /// commands wait for them within their time limits. A program can then start while its server is down. A wrong
+    /// address or password shows up in the errors of commands. Not supported for clusters or for reads from replicas,
+    /// because their nodes must be discovered first.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -281,8 +282,8 @@ impl Builder {
         self
     }
 
-    /// Sets the limit on requests without a reply. Default: 16 MiB for each lane; when it is full, further callers
-    /// wait.
+    /// Sets the limit on requests that have no reply yet. Default: 16 MiB per lane. While the budget is full, further
+    /// callers wait.
     pub fn budget(mut self, budget: Budget) -> Builder {
         self.budget = budget;
         self
@@ -307,8 +308,8 @@ impl Builder {
     }
 
     /// Sets a source of logins that may change, instead of the fixed login in the URL. Each new connection uses the
-    /// current login. Open shared connections authenticate again with AUTH between commands, and no command fails for
-    /// it. If the server rejects the AUTH, the connection keeps its previous login and tries again later. A
+    /// current login. Open shared connections authenticate again with AUTH between commands, and no command fails
+    /// because of it. If the server rejects the AUTH, the connection keeps its previous login and tries again later. A
     /// [session](Session) and a [subscriber](crate::Subscriber) keep the login they were connected with.
     pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
         self.credentials = Some(credentials::Source::changing(credentials));
@@ -339,7 +340,7 @@ impl Builder {
         Builder { url, ..builder }
     }
 
-    /// Sets the login for the sentinels. Default: `sentinelUser` and `sentinelPass` of the URL, or no login.
+    /// Sets the login for the sentinels. Default: `sentinelUser` and `sentinelPass` in the URL, or no login.
     pub fn sentinel_login(
         mut self,
         user: impl Into<String>,
@@ -367,9 +368,9 @@ impl Builder {
     /// A command goes to the node of its keys. A command without a key goes to the primary that has the first slot. For
     /// commands that concern all nodes (DBSIZE, SCAN, KEYS, FLUSHALL, SCRIPT LOAD …), use [`Client::primaries`].
     ///
-    /// MGET, MSET, DEL, UNLINK, EXISTS and TOUCH are split if their keys belong to several slots, and a
+    /// MGET, MSET, DEL, UNLINK, EXISTS and TOUCH are split if their keys are in several slots, and a
     /// [batch](Client::batch) is split if its keys belong to several nodes. A split command is not atomic, not even
-    /// MSET. Any other command, and a transaction, with keys of several slots is an error, and nothing is sent.
+    /// MSET. For any other command, and for a transaction, keys in several slots are an error, and nothing is sent.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -392,8 +393,8 @@ impl Builder {
 
     /// Adds a node, `host:port`, through which the client can discover a cluster, or a primary and its replicas.
     ///
-    /// Without a cluster, the client reads the node's ROLE. A replica names its primary, so the client finds the
-    /// primary, and finds it again after a failover.
+    /// Without a cluster, the client sends ROLE to the node. A replica's reply names the primary, so the client finds
+    /// the primary, even after a failover.
     pub fn seed(mut self, address: &str) -> Builder {
         self.seeds.push(address::parse(address));
         self
@@ -401,9 +402,9 @@ impl Builder {
 
     /// Sets which nodes receive commands that only read. Default: [`ReadFrom::Primary`].
     ///
-    /// It works in a cluster, with Sentinel, and with a single primary whose ROLE lists its replicas. In the last case,
-    /// also add some of the replicas as [seeds](Builder::seed), so that the client finds the current primary if the
-    /// first one is unreachable.
+    /// This option works in a cluster, with Sentinel, and with a single primary whose reply to ROLE lists its replicas.
+    /// In the last case, also add some of the replicas as [seeds](Builder::seed), so that the client finds the current
+    /// primary if the first one is unreachable.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -435,8 +436,8 @@ impl Builder {
         self
     }
 
-    /// Uses TLS with these settings. A URL with `rediss://` or `valkeys://` alone uses the defaults of
-    /// [`Tls::new`](crate::tls::Tls::new).
+    /// Uses TLS with these settings. Without this option, a URL that begins with `rediss://` or `valkeys://` uses the
+    /// defaults of [`Tls::new`](crate::tls::Tls::new).
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::Tls) -> Builder {
         self.tls = Some(tls);
@@ -453,8 +454,8 @@ impl Builder {
     /// open; the others follow.
     ///
     /// # Errors
-    /// [`Kind::Invalid`] if the options are invalid or contradict each other. Otherwise, the server cannot be reached,
-    /// or rejects the connection.
+    /// [`Kind::Invalid`] if the options are invalid or contradict each other. Any other error means that the server
+    /// cannot be reached, or that it rejects the connection.
     pub async fn connect(self) -> Result<Client> {
         let handle = Handle::try_current().map_err(|_| {
             Error::new(Kind::Invalid, "no tokio runtime on this thread: use connect_blocking")
@@ -464,11 +465,11 @@ impl Builder {
         Ok(plan.start(&handle, first, None))
     }
 
-    /// Connects, and runs the connections on a thread of the client's own. For programs without a runtime, which then
-    /// [wait](crate::Command::wait) for commands.
+    /// Connects, and runs the connections on the client's own thread. Use it in programs without a runtime, together
+    /// with [`Command::wait`](crate::Command::wait).
     ///
     /// # Errors
-    /// As [`Builder::connect`], and if the thread cannot be started.
+    /// The errors of [`Builder::connect`], and [`Kind::Invalid`] if the thread cannot be started.
     pub fn connect_blocking(self) -> Result<Client> {
         let plan = self.plan(Home::default())?;
         let runtime = OwnRuntime::start()?;
@@ -601,7 +602,7 @@ fn tls_client(url: &mut Url, wanted: Option<crate::tls::Tls>) -> Result<Option<T
 }
 
 impl Client {
-    /// Runs a future on the runtime of the connections: the caller may have no runtime.
+    /// Runs a future on the runtime of the connections, because the caller may have no runtime.
     pub(crate) async fn run_there<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -611,7 +612,7 @@ impl Client {
         done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
     }
 
-    /// Opens a session; in a cluster, with the node of a key.
+    /// Opens a session. In a cluster, the session connects to the node of the key.
     pub(crate) async fn open_session(&self, key: Option<&[u8]>) -> Result<Session> {
         let (setup, handle) = self.setup(key);
         let opening = Arc::clone(&setup);
@@ -623,7 +624,7 @@ impl Client {
             None,
             Shared::new(self.inner.plan.bounds),
         );
-        // If the client is closed by now, the session is dropped, which closes the connection.
+        // If the client has been closed by now, `attach` fails, and dropping the session closes the connection.
         let session = Session::new(lane.clone(), self.inner.timeout, setup);
         self.attach(lane.shared())?;
         Ok(session)
@@ -659,12 +660,12 @@ pub(super) struct Plan {
     setup: Arc<Setup>,
     bounds: Bounds,
     lanes: usize,
-    /// Whether the lanes are a pool.
+    /// True if the lanes are a pool.
     is_pool: bool,
     replay: Replay,
-    /// The cluster, if the client is one of a cluster or of several nodes.
+    /// The options of the cluster, if the client connects to a cluster or to several nodes.
     cluster: Option<Arc<Wanted>>,
-    /// Whether connecting does not wait for a server.
+    /// True if connecting does not wait for a server.
     is_lazy: bool,
 }
 
@@ -726,7 +727,7 @@ impl Plan {
         self.setup.home
     }
 
-    /// The lanes to a server. The first one may have its connection already.
+    /// The lanes to a server. The first lane may already have its connection.
     pub(super) fn node(
         &self,
         handle: &Handle,

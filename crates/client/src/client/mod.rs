@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-/// A client of a server or of a [cluster](Builder::cluster). Cheap to clone: clones share connections.
+/// A client for a server or a [cluster](Builder::cluster). It is cheap to clone: clones share connections.
 ///
 /// Commands are methods. Each method returns a [`Command`], which is a future; nothing is sent before the future is
 /// polled. All callers share a few connections, called *lanes*; commands that are ready at the same time are sent
@@ -46,14 +46,15 @@ use std::time::Duration;
 ///
 /// - while it waits for room in the [budget](Builder::budget);
 /// - when it is sent again after its connection was lost;
-/// - in a cluster, when its slot moves to another node, as in a failover.
+/// - in a cluster, when its slot moves to another node, for example in a failover.
 ///
 /// If the order matters in these cases, await one command before you poll the next, or send a transaction.
 ///
 /// # Fork
 ///
-/// A forked child has the sockets of its parent's clients, but none of the threads that run them. It must not use these
-/// clients, since the replies to its requests would go to the parent. Connect a new client in the child.
+/// A forked child process has the sockets of its parent's clients, but none of the threads that run them. The child
+/// must not use these clients, because the replies to its requests would go to the parent. Connect a new client in the
+/// child.
 ///
 /// # Example
 ///
@@ -79,21 +80,21 @@ struct Inner {
     watched: Option<Arc<Watched>>,
     replay: Replay,
     timeout: Option<Duration>,
-    /// How connections are made.
+    /// The options for opening connections.
     plan: builder::Plan,
     /// The runtime that runs the connections.
     handle: tokio::runtime::Handle,
     /// Receives notice of failovers, if Sentinel names the primary.
     watcher: Option<sentinel::Watcher>,
-    /// Sessions, subscribers and caches, which close with the client.
+    /// Sessions, subscribers and caches, which are closed together with the client.
     attached: Arc<Attached>,
-    /// Lanes for large values, made on first use.
+    /// Lanes for large values, created on first use.
     bulk: OnceLock<Node>,
-    /// Runs the lanes of a client without a runtime.
+    /// Runs the lanes if the client was created without a runtime.
     runtime: Option<Arc<builder::OwnRuntime>>,
 }
 
-/// Where commands go.
+/// Where commands are sent.
 #[derive(Debug)]
 enum Route {
     Server(Node),
@@ -115,8 +116,8 @@ impl Client {
     /// | `redis-sentinel://host[:port][,host[:port]…]/service[/db]` | the primary that [Sentinel](Builder::sentinel) names |
     ///
     /// `rediss-cluster://` and `rediss-sentinel://` use TLS. A login without a colon is a password, as in Lettuce. In a
-    /// login, write the characters `/?#@:%` as `%2F` and so on. Error texts never show a part of the URL, since it may
-    /// contain a password.
+    /// user name or password, percent-encode the characters `/?#@:%` (`/` is `%2F`). Error texts never show any part of
+    /// the URL, because it may contain a password.
     ///
     /// Query parameters are `db`, `user`, `pass`, `protocol` (2 or 3), `timeout` (`500ms`, `3s`), `clientName`,
     /// `lanes`, `pool` and `insecure`; with Sentinel also `sentinelUser` and `sentinelPass`. An unknown parameter is an
@@ -145,8 +146,9 @@ impl Client {
     /// large reply delays all replies after it. Use this handle for values of about 64 KiB or more, in requests or in
     /// replies.
     ///
-    /// Commands of one key stay in order within this handle, and within the other handles. Between the two there is no
-    /// order, unless one command is awaited before the other is polled.
+    /// Commands on one key stay in order among the commands that are sent through `bulk`, and among those that are sent
+    /// through other handles. Between these two groups, the order is undefined unless one command is awaited before the
+    /// other is polled.
     ///
     /// The connection is opened when the first command needs it. In a cluster, and with [`Lanes::Pool`], the handle
     /// uses the client's usual connections. O(1).
@@ -169,7 +171,7 @@ impl Client {
         match &self.inner.route {
             Route::Server(node) => {
                 node.close();
-                // If there are none yet there never will be.
+                // If there are no bulk lanes yet, this prevents them from being created later.
                 self.inner.bulk.get_or_init(|| Node::new(Vec::new(), None)).close();
             }
             Route::Cluster(cluster) | Route::Member(cluster, _) => cluster.close(),
@@ -178,12 +180,12 @@ impl Client {
         self.inner.attached.end_all();
     }
 
-    /// Whether a connection that is kept stays with one node, even if the roles change.
+    /// Reports whether a long-lived connection stays with one node even if the roles change.
     pub(crate) fn stays_with_a_node(&self) -> bool {
         matches!(&self.inner.route, Route::Cluster(cluster) if !cluster.finds_primaries())
     }
 
-    /// Registers something that closes with the client.
+    /// Registers an object that is closed together with the client.
     ///
     /// # Errors
     /// The client is closed.
@@ -202,10 +204,10 @@ impl Client {
     }
 
     /// Returns a handle for each primary of the cluster that has slots, ordered by slot, as currently known. Use the
-    /// handles for commands about a whole node, for example DBSIZE, SCAN, FLUSHALL or SCRIPT LOAD.
+    /// handles for commands that concern a whole node, for example DBSIZE, SCAN, FLUSHALL or SCRIPT LOAD.
     ///
-    /// A handle sends commands to its node only; a key of another node gets `MOVED`. Without a cluster, the only handle
-    /// is the client itself.
+    /// A handle sends commands only to its node. A command on a key of another node fails with `MOVED`. Without a
+    /// cluster, the only handle is the client itself.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {

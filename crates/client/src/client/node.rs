@@ -32,7 +32,7 @@ impl Node {
         self.take(way.requests, key, way.limit(margin), waker)
     }
 
-    /// As `submit`, for requests that were checked, with the key that selects the lane.
+    /// Like `submit`, but for requests that have been checked. `key` selects the lane.
     pub(crate) fn take(
         &self,
         requests: &[Request],
@@ -60,13 +60,13 @@ impl Node {
         self.lanes.get(at).ok_or_else(|| Error::new(Kind::Closed, "no connection"))
     }
 
-    /// Retires the lanes: requests that were not sent go elsewhere; sent ones still get their replies.
+    /// Retires the lanes: requests that were not sent are sent elsewhere; sent ones still get their replies.
     pub(crate) fn retire(&self) {
         self.pool.iter().for_each(|pool| pool.retire());
         self.lanes.iter().for_each(Lane::retire);
     }
 
-    /// Whether at least one lane has no connection.
+    /// Reports whether at least one lane has no connection.
     pub(crate) fn is_down(&self) -> bool {
         self.lanes.iter().any(Lane::is_down)
     }
@@ -94,9 +94,9 @@ impl Drop for Node {
     }
 }
 
-/// Rejects requests that would block or change a connection that others share. In a pool no other command waits after
-/// one that blocks. Requests with an argument that could not be encoded are rejected, too. The check is here because
-/// the parts of a split command do not know about it.
+/// Rejects requests that would block or change a connection that others share. A pool accepts blocking requests,
+/// because no other command waits for them. Requests with an argument that could not be encoded are rejected, too. This
+/// is checked here because the parts of a split command do not record the failure.
 pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
     if let Some(failure) = way.requests.iter().find_map(Request::failure) {
         return Err(failure.clone());
@@ -106,7 +106,7 @@ pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
         traits.binds || (traits.blocks && !is_pool)
     };
     let own = match (way.unity, way.requests) {
-        // MULTI and EXEC are sent by the library only.
+        // The library itself has added MULTI and EXEC.
         (Unity::Whole, [_, own @ .., _]) => own,
         (_, requests) => requests,
     };
@@ -118,7 +118,7 @@ pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
     Err(Error::new(Kind::Invalid, text))
 }
 
-/// FNV-1a: keys are short, and only an even distribution matters.
+/// FNV-1a, because keys are short, and only an even distribution matters.
 fn hash(key: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, fold);

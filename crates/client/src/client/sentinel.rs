@@ -6,11 +6,12 @@
 //! | [`watch`], one task of a client | receives notice of failovers, and closes the connections to the former primary |
 //!
 //! Sentinels do not learn of a failover at the same time. If a sentinel still names a primary that another sentinel has
-//! just reported as replaced, the client assumes the new primary, for [`LAG_MAX`].
+//! just reported as replaced, the client uses the new primary, for up to [`LAG_MAX`] after the report.
 //!
-//! A failover begins by promoting a replica while the former primary still accepts writes, which are then lost. The
-//! sentinel that leads the failover announces it first. Other sentinels do not, so the client listens to all of them.
-//! From then on the client sends nothing new ([`Place::held_until`]) until the switch, an abort, or for [`HOLD_MAX`].
+//! A failover begins with the promotion of a replica. The former primary still accepts writes at that time, and these
+//! are lost. The sentinel that leads the failover announces the promotion beforehand. Other sentinels do not, so the
+//! client listens to all of them. After the announcement, the client sends no new commands ([`Place::held_until`])
+//! until the switch, an abort, or the end of [`HOLD_MAX`].
 
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
@@ -36,14 +37,15 @@ const STAGGER: Duration = Duration::from_millis(200);
 const KNOWN_MAX: usize = 32;
 /// The time after a failover during which a sentinel may not know of it yet.
 const LAG_MAX: Duration = Duration::from_secs(10);
-/// The time limit for a vote of all sentinels, if one reports another primary than the known one.
+/// The time limit for a vote of all sentinels, if one of them reports a primary other than the known one.
 const VOTE_MAX: Duration = Duration::from_millis(500);
-/// The interval of queries by the client: a sentinel that it listens to may have been cut off from the others.
+/// The interval at which the client queries the sentinels, because a sentinel that it listens to may be cut off from
+/// the others.
 const LOOK_EACH: Duration = Duration::from_secs(5);
-/// A failover that takes longer no longer holds commands back: its leader may be down.
+/// If a failover takes longer, commands are no longer held back, because its leader may be down.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// The leader of a failover publishes the first before it promotes a replica, and the second after it has sent the
-/// command.
+/// The leader of a failover publishes the first message before it promotes a replica, and the second after it has sent
+/// the command to that replica.
 const PROMOTIONS: [&str; 2] =
     ["+failover-state-send-slaveof-noone", "+failover-state-wait-promotion"];
 /// The prefix of the message with which the leader aborts the failover.
@@ -78,7 +80,7 @@ impl Place {
         }
     }
 
-    /// Whether the server at this place must be a primary.
+    /// Reports whether the server at this place must be a primary.
     pub(crate) fn wants_primary(&self) -> bool {
         matches!(self, Place::Primary(_))
     }
@@ -115,7 +117,7 @@ pub(crate) struct Sentinels {
     service: String,
     /// The setup of connections to sentinels, without an address.
     setup: Setup,
-    /// Whether connections to sentinels and to the servers that they name use TLS.
+    /// True if connections to sentinels, and to the servers that they name, use TLS.
     tls: bool,
     state: Mutex<State>,
     /// The number of known failovers.
@@ -125,9 +127,9 @@ pub(crate) struct Sentinels {
 }
 
 struct State {
-    /// The sentinels in the client's options, beginning with the one that replied last.
+    /// The sentinels in the client's options, beginning with the one that replied most recently.
     named: Vec<Address>,
-    /// The sentinels in the most recent reply of another one.
+    /// The sentinels that were listed in the most recent reply of a sentinel.
     told: Vec<Address>,
     /// The known primary.
     primary: Option<Address>,
@@ -199,7 +201,8 @@ impl Sentinels {
         *self.switches.borrow()
     }
 
-    /// Queries the sentinels one after another, and the next one as well if one takes long. The first reply counts.
+    /// Queries the sentinels one after another. If a sentinel is slow, the next one is queried as well. The first reply
+    /// counts.
     async fn ask(&self) -> Result<SentinelReport> {
         let mut waiting = self.lock().known();
         let mut asked = JoinSet::new();
@@ -280,8 +283,8 @@ impl Sentinels {
         self.hold.send_replace(None);
     }
 
-    /// The primary to use if a sentinel reports this one. If it differs from the known one, the majority decides: a
-    /// sentinel may have been cut off from the others.
+    /// The primary to use if a sentinel reports this one. If it differs from the known primary, the majority decides,
+    /// because a sentinel may be cut off from the others.
     async fn agreed(&self, said: Address) -> Address {
         let (said, known, asked) = {
             let state = self.lock();
@@ -398,7 +401,7 @@ fn addresses(reply: &Reply, tls: bool, is_fit: impl Fn(&Fields) -> bool) -> Vec<
 
 type Fields = HashMap<String, String>;
 
-/// Whether a replica is reachable, follows its primary and is announced to clients (`replica-announced`).
+/// Reports whether a replica is reachable, follows its primary and is announced to clients (`replica-announced`).
 fn can_be_read(fields: &Fields) -> bool {
     let is = |name: &str, value: &str| fields.get(name).is_some_and(|told| told == value);
     let flags = fields.get("flags").map_or("", String::as_str);
@@ -429,7 +432,7 @@ impl Drop for Watcher {
     }
 }
 
-/// Listens to all known sentinels for failovers that begin. Never returns.
+/// Listens to all known sentinels for the start of failovers. Never returns.
 async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
     let mut listeners = JoinSet::new();
     let mut heard: HashMap<Address, AbortHandle> = HashMap::new();
@@ -449,7 +452,7 @@ async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
             };
             heard.entry(address.clone()).or_insert_with(listen);
         }
-        // Listeners that were aborted.
+        // Remove aborted listeners from the set.
         while listeners.try_join_next().is_some() {}
         sleep(LOOK_EACH).await;
     }
@@ -485,7 +488,7 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
             && listener.subscribe(["+switch-master"]).await.is_ok()
         {
             loop {
-                // First look for changes from the time before the subscription.
+                // First query the primary, which may have changed before the subscription.
                 sentinels.look().await;
                 if !listen(&sentinels, &mut listener).await {
                     break;
@@ -496,7 +499,7 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     }
 }
 
-/// Listens until the next look is due; false if the subscription has ended.
+/// Listens until the next query is due; false if the subscription has ended.
 async fn listen(sentinels: &Sentinels, listener: &mut Subscriber) -> bool {
     let until = Instant::now() + LOOK_EACH;
     loop {

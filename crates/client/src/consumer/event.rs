@@ -17,7 +17,7 @@ pub enum Event<'a> {
         /// The duration of the handler.
         took: Duration,
     },
-    /// The handler failed, or panicked.
+    /// The handler returned an error or panicked.
     Failed {
         /// The entry.
         id: Id,
@@ -71,7 +71,7 @@ pub enum Event<'a> {
     Stopping,
 }
 
-/// What happens to an entry without attempts left.
+/// What happens to an entry that has no attempts left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was moved to the dead-letter stream and acknowledged.
@@ -91,10 +91,10 @@ pub struct Summary {
     pub failed: u64,
     /// Attempts after the first one.
     pub retried: u64,
-    /// Entries without attempts left.
+    /// Entries that had no attempts left.
     pub dead: u64,
     /// Entries that were taken over.
     pub claimed: u64,
-    /// Entries that were read and not finished. Another member, or this one after a restart, gets them at once.
+    /// Entries that were read but not finished. Another member, or this one after a restart, receives them immediately.
     pub returned: u64,
 }

@@ -21,8 +21,8 @@ pub(super) const IDS_MAX: usize = 1000;
 /// transaction.
 const SCRIPT_WORDS_MAX: usize = 4000;
 
-/// Adds the entry to the dead-letter stream and acknowledges it, unless it is no longer pending: then this has been
-/// done.
+/// Adds the entry to the dead-letter stream and acknowledges it, unless the entry is no longer pending, which means
+/// that this has already been done.
 static BURY: Script = Script::new(
     "if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1) == 0 then return 0 end
     redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
@@ -111,8 +111,8 @@ async fn try_to_bury(
     BURY.run::<()>(db, [&plan.stream, stream], args).await
 }
 
-/// Lets other members claim this member's pending entries at once. `begun` are the entries that were handled and
-/// failed, with their counts. For other entries this delivery is not counted.
+/// Lets other members claim this member's pending entries immediately. `begun` contains the entries that were handled
+/// and failed, with their counts. For other entries, this delivery is not counted.
 pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>) -> Result<u64> {
     let mut returned = 0;
     let mut behind = Id::default();
@@ -133,7 +133,7 @@ pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>
         for (id, _, _, count) in listed {
             let count = match begun.get(&id) {
                 Some(count) => *count,
-                // Entries without attempts left, which are kept, do not change.
+                // The counts of entries that are kept without attempts left do not change.
                 None if count >= plan.attempts => count,
                 None => count - 1,
             };
@@ -146,7 +146,7 @@ pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>
 }
 
 fn release(plan: &Plan, count: u64, ids: &[Id]) -> Command<(), Vec<Id>, options::Xclaim> {
-    // Long enough for the next member that looks to claim them.
+    // Long enough that the next member that looks for abandoned entries claims these.
     let idle = plan.claim_idle + Duration::from_millis(1);
     commands::xclaim(&plan.stream, &plan.group, &plan.member, 0, ids)
         .idle(idle.as_millis() as u64)

@@ -10,20 +10,20 @@
 //! | `ledger` | reports to the server: acknowledged, dead, in progress, returned |
 //! | `work` | the main loop |
 //!
-//! **Each entry is handled at least once, and sometimes twice.** It is acknowledged after the handler returned `Ok`. If
-//! the process ends, or the connection is lost, between the two, the entry is delivered again;
-//! [`Message::deliveries`] is then larger than 1. Handlers must therefore be idempotent, for example by storing the
-//! entry's id together with its effect.
+//! **Each entry is handled at least once, and sometimes twice.** An entry is acknowledged after its handler has
+//! returned `Ok`. If the process ends or the connection is lost before the acknowledgment, the entry is delivered
+//! again, and [`Message::deliveries`] is then larger than 1. Handlers must therefore be idempotent, for example by
+//! storing the entry's id together with its effect.
 //!
 //! Further guarantees:
 //!
-//! - An entry stays pending until it is acknowledged. A member that restarts handles its own pending entries first.
-//!   Other members take over the entries of a member that does not return, after
-//!   [`claim_idle`](Consumer::claim_idle).
-//! - While a handler runs, the consumer resets the idle time of its entry on the server, so no other member takes it
-//!   over, unless the connection is lost for that long.
-//! - At most [`parallel`](Consumer::parallel) handlers run at the same time. At most that many entries plus
-//!   [`ahead`](Consumer::ahead) are pending for the member, since the consumer requests no more than it has room for.
+//! - An entry stays pending until it is acknowledged. A member that restarts handles its own pending entries first. If
+//!   a member does not return, other members take over its entries after [`claim_idle`](Consumer::claim_idle).
+//! - While a handler runs, the consumer resets the idle time of its entry on the server. No other member takes over the
+//!   entry unless the connection is lost for longer than [`claim_idle`](Consumer::claim_idle).
+//! - At most [`parallel`](Consumer::parallel) handlers run at the same time. At most `parallel` plus
+//!   [`ahead`](Consumer::ahead) entries are pending for the member, because the consumer requests no more entries than
+//!   it has room for.
 //! - The server counts the attempts, so the count survives a restart of the member and a takeover.
 //! - A handler that panics counts as failed. The consumer continues.
 
@@ -48,7 +48,7 @@ use std::time::Duration;
 
 /// The default number of handlers that run at the same time.
 const PARALLEL: usize = 16;
-/// A larger number is rejected as a mistake: entries are held in memory.
+/// A larger number is rejected as a mistake, because entries are held in memory.
 const HELD_MAX: usize = 65_536;
 const CLAIM_IDLE: Duration = Duration::from_secs(30);
 /// With a lower value, a member would lose its entries during a network delay.
@@ -58,19 +58,19 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LONGEST: Duration = Duration::from_secs(60);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// The first entry of a group that does not exist yet.
+/// The first entry that a newly created group delivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begin {
     /// The oldest entry of the stream.
     #[default]
     Oldest,
-    /// The first entry that is added after the group was created.
+    /// The first entry that is added after the group has been created.
     Newest,
     /// The entry after this one.
     Behind(Id),
 }
 
-/// What happens to entries without attempts left.
+/// What happens to entries that have no attempts left.
 #[derive(Clone, Debug)]
 enum Spent {
     Keep,
@@ -130,7 +130,7 @@ impl Plan {
         }
     }
 
-    /// The pause of an entry after a failure: twice as long each time.
+    /// The pause before an entry is handled again, which doubles with each failure.
     fn rest(&self, deliveries: u64) -> Duration {
         let doublings = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX).min(31);
         self.retry_first.saturating_mul(1 << doublings).min(self.retry_longest)
@@ -204,8 +204,8 @@ impl Client {
 }
 
 impl Consumer {
-    /// Sets the group. Required. The consumer creates the group, and the stream, if it does not exist, and again if the
-    /// stream is deleted while the consumer runs.
+    /// Sets the group. Required. The consumer creates the group and the stream if they do not exist. It creates them
+    /// again if the stream is deleted while the consumer is running.
     pub fn group(mut self, group: impl Into<Bytes>) -> Consumer {
         self.plan.group = group.into();
         self
@@ -226,7 +226,8 @@ impl Consumer {
     }
 
     /// Sets the idle time after which pending entries of other members are taken over. Default: 30 s; at least 100 ms.
-    /// All members of a group should use the same value. The time does not run while an entry is being handled.
+    /// All members of a group should use the same value. The idle time of an entry does not grow while the entry is
+    /// being handled.
     pub fn claim_idle(mut self, idle: Duration) -> Consumer {
         self.plan.claim_idle = idle;
         self
@@ -245,25 +246,25 @@ impl Consumer {
         self
     }
 
-    /// Sets how often an entry is delivered before the consumer gives it up. Default: 5. The server counts the
-    /// deliveries, so the count survives a restart and a takeover. So an entry that crashes the process is given up as
-    /// well.
+    /// Sets how many times an entry is delivered before the consumer gives up on it. Default: 5. The server counts the
+    /// deliveries, so the count survives a restart and a takeover. The consumer therefore also gives up on an entry
+    /// that crashes the process.
     pub fn attempts(mut self, attempts: u64) -> Consumer {
         self.plan.attempts = attempts;
         self
     }
 
-    /// Sets the pause of an entry after its first failure, which doubles after each further one, and the longest pause.
-    /// Default: 1 s and 60 s. Meanwhile the entry counts as pending.
+    /// Sets the pause after an entry's first failure, and the longest pause. The pause doubles after each further
+    /// failure. Default: 1 s and 60 s. During the pause, the entry counts as pending.
     pub fn retry(mut self, first: Duration, longest: Duration) -> Consumer {
         (self.plan.retry_first, self.plan.retry_longest) = (first, longest);
         self
     }
 
-    /// Moves entries that are given up to this stream, with their fields and the reason: `dead:stream`, `dead:group`,
-    /// `dead:member`, `dead:id`, `dead:deliveries`, `dead:error`. One script adds the entry and acknowledges the
-    /// original, so an entry is neither lost nor added twice. In a cluster both streams must be in one slot:
-    /// `{orders}` and `{orders}:dead`.
+    /// Sets the dead-letter stream. If the consumer gives up on an entry, it moves the entry to this stream, with the
+    /// entry's fields and the reason: `dead:stream`, `dead:group`, `dead:member`, `dead:id`, `dead:deliveries`,
+    /// `dead:error`. One script adds the entry and acknowledges the original, so an entry is neither lost nor added
+    /// twice. In a cluster, both streams must be in the same slot, for example `{orders}` and `{orders}:dead`.
     ///
     /// Without a dead-letter stream, and without [`discard`](Consumer::discard), these entries stay pending. They are
     /// not lost and not handled again. [`Event::Dead`] reports them whenever a member encounters one, and XPENDING
@@ -273,18 +274,18 @@ impl Consumer {
         self
     }
 
-    /// Acknowledges entries that are given up. Only [`Event::Dead`] reports them.
+    /// Acknowledges and drops the entries that the consumer gives up on. Only [`Event::Dead`] reports them.
     pub fn discard(mut self) -> Consumer {
         self.plan.spent = Spent::Discard;
         self
     }
 
     /// Handles entries with the same value in this field one after the other, in the order of the stream. Entries with
-    /// other values continue in parallel. A failed entry delays later ones with its value until it is handled or given
-    /// up. Entries without the field have no order.
+    /// other values continue in parallel. A failed entry delays later entries with the same value until it has been
+    /// handled or the consumer gives up on it. Entries without the field have no order.
     ///
-    /// **The order holds within one member only**: the server distributes entries over the members of a group without
-    /// looking at their fields. For an order across several members, use one stream per member.
+    /// **The order is guaranteed only within one member**: the server distributes entries over the members of a group
+    /// regardless of their fields. To keep an order across several members, use one stream per member.
     pub fn in_order_by(mut self, field: impl Into<Bytes>) -> Consumer {
         self.plan.key = Some(field.into());
         self
@@ -298,8 +299,8 @@ impl Consumer {
     }
 
     /// Stops the consumer when this future completes (clean shutdown). The consumer reads and starts no more entries,
-    /// waits for the running handlers and acknowledges their entries. Entries that were read and not started are
-    /// returned, so that other members can take them at once. Without it, `run` ends only with an error.
+    /// waits for the running handlers and acknowledges their entries. Entries that were read but not started are
+    /// returned, so that other members can take them immediately. Without `until`, `run` ends only with an error.
     pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Consumer {
         self.until = Some(Box::pin(stop));
         self
@@ -312,18 +313,18 @@ impl Consumer {
         self
     }
 
-    /// Removes the member from the group when the consumer has stopped, if no entries are pending for it. Use it for
-    /// names that are not used again.
+    /// Removes the member from the group when the consumer has stopped, if no entries are pending for it. Use this
+    /// option for names that are not used again.
     pub fn leave(mut self) -> Consumer {
         self.plan.leaves = true;
         self
     }
 
-    /// Runs the consumer until [`until`](Consumer::until) completes. Each entry is handled on its own task of this
-    /// tokio runtime. `Ok` acknowledges the entry; after an `Err` or a panic, the entry is handled again later.
+    /// Runs the consumer until [`until`](Consumer::until) completes. Each entry is handled in its own task on the
+    /// current tokio runtime. `Ok` acknowledges the entry; after an `Err` or a panic, the entry is handled again later.
     ///
-    /// The consumer waits through lost connections and temporary errors of the server. If this future is dropped, the
-    /// handlers' futures are dropped, and their entries stay pending.
+    /// If connections are lost or the server returns temporary errors, the consumer waits and tries again. If this
+    /// future is dropped, the handlers' futures are dropped too, and their entries stay pending.
     ///
     /// # Errors
     /// Permanent errors: a missing permission, a key that is not a stream, a closed client, or [`Kind::Invalid`] for

@@ -33,12 +33,12 @@ impl Queue {
         self.ready.pop_front()
     }
 
-    /// Schedules another attempt of an entry for that time. Its key waits until then.
+    /// Schedules another attempt of an entry for this time. Later entries of its key continue to wait.
     pub(super) fn again(&mut self, id: Id, at: Instant) {
         self.due.insert((at, id));
     }
 
-    /// Puts entries whose time has come before the others.
+    /// Moves entries whose next attempt is due to the front of the queue.
     pub(super) fn wake(&mut self, now: Instant) {
         while let Some(&(at, id)) = self.due.first()
             && at <= now
@@ -53,7 +53,7 @@ impl Queue {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// An entry of this key has completed: the next one of the key may run.
+    /// Records that an entry of this key has completed, so that the next entry of the key may run.
     pub(super) fn settle(&mut self, key: Option<&Bytes>) {
         let Some(key) = key else { return };
         match self.lines.get_mut(key).map(BTreeSet::pop_first) {
@@ -89,7 +89,7 @@ mod tests {
             [Some(id(1)), Some(id(2)), Some(id(5))]
         );
         assert_eq!(queue.pop(), None);
-        // It failed: later entries of its key wait for it.
+        // The entry failed, so later entries of its key wait for it.
         queue.again(id(1), now + Duration::from_secs(1));
         queue.settle(Some(&b));
         queue.wake(now);

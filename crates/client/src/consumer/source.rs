@@ -1,9 +1,9 @@
-//! Reads entries: first those pending for this member, then, alternately, those that other members abandoned and new
-//! ones.
+//! Reads entries: first those that are pending for this member, and then, alternately, those that other members
+//! abandoned and new ones.
 //!
-//! It takes one step at a time, and each step requests no more entries than there is room for. It waits for new entries
-//! on its own connection. If a step fails, the server may have delivered entries that never arrived, so the next step
-//! reads the pending entries again.
+//! The source takes one step at a time, and each step requests no more entries than there is room for. It waits for new
+//! entries on its own connection. If a step fails, the server may have delivered entries that never arrived, so the
+//! next step reads the pending entries again.
 
 use super::message::{Delivered, Fields, Id, Message, Page};
 use super::{Begin, Plan};
@@ -16,9 +16,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest wait for new entries. A connection that died silently is noticed after this time.
+/// The longest wait for new entries. A dead connection is noticed after this time.
 const BLOCK_MS_MAX: u128 = 5_000;
-/// How long a reply may take beyond that.
+/// How long a reply may take beyond that wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The number of pending entries that one command lists.
@@ -34,14 +34,14 @@ pub(super) struct Source {
     plan: Arc<Plan>,
     session: Option<Session>,
     has_group: bool,
-    /// The group has existed before.
+    /// True if the group has existed before.
     had_group: bool,
-    /// This member's pending entries after this ID are not checked yet.
+    /// This member's pending entries after this ID have not been checked yet.
     recover_behind: Option<Id>,
     /// Where the scan for abandoned entries continues. The next field is when it starts again.
     claim_from: Id,
     claim_at: Instant,
-    /// The last step claimed entries, so new entries are next.
+    /// True if the last step claimed entries, so that new entries are next.
     has_claimed: bool,
     /// The ID of the newest entry that arrived.
     last_seen: Id,
@@ -53,7 +53,7 @@ pub(super) struct Catch {
     pub(super) messages: Vec<Message>,
     /// Entries that were deleted from the stream. Those that the server still lists as pending must be acknowledged.
     pub(super) deleted: Vec<Id>,
-    /// The entries were claimed from other members.
+    /// True if the entries were claimed from other members.
     pub(super) are_claimed: bool,
     pub(super) made_group: bool,
 }
@@ -94,7 +94,7 @@ impl Source {
         self.recover_behind.is_some()
     }
 
-    /// Returns at most `room` entries that are not held; possibly none.
+    /// Returns up to `room` entries that are not held yet.
     pub(super) async fn step(&mut self, room: usize, held: &HashSet<Id>) -> Result<Catch> {
         let caught = self.try_step(room, held).await;
         match caught {
@@ -159,8 +159,8 @@ impl Source {
     /// Reads entries that are pending for this member and not held: an earlier run left them, or their delivery was
     /// lost.
     ///
-    /// They are listed first, which does not count as a delivery. Then only the missing ones are read, so the counts of
-    /// the others do not change.
+    /// The entries are listed first, which does not count as a delivery. Then only the missing entries are read, so the
+    /// delivery counts of the others do not change.
     async fn recover(&mut self, behind: Id, room: usize, held: &HashSet<Id>) -> Result<Catch> {
         let plan = &self.plan;
         let look = held.len() + room;
@@ -182,7 +182,8 @@ impl Source {
             let (stream, behind) = (&plan.stream, first.before());
             let read = self.db.xreadgroup::<Read>(&plan.group, &plan.member, stream, behind);
             for (_, entries) in read.count(run.len()).await? {
-                // Other members may have claimed some in the meantime; then later ones arrive instead.
+                // Other members may have claimed some of the entries in the meantime. In that case, later entries
+                // arrive instead.
                 catch.add(entries, |id| counts.get(&id).map_or(1, |count| count + 1));
             }
         }
@@ -220,7 +221,7 @@ impl Source {
                 .xpending_range::<Pending>(&plan.stream, &plan.group, first, last, LOOK)
                 .consumer(&plan.member)
                 .await?;
-            // Any number of other entries may lie between them.
+            // Any number of other entries may be between the first and the last.
             let end = listed.last().filter(|_| listed.len() == LOOK).map(|one| one.0);
             counts.extend(listed.into_iter().map(|(id, _, _, count)| (id, count)));
             ids.retain(|id| end.is_some_and(|end| *id > end));
@@ -291,7 +292,7 @@ fn runs(listed: &[Pending], taken: &[&Pending]) -> Vec<Vec<Id>> {
     runs
 }
 
-/// Treats errors of the blocking connection as temporary: a new connection is opened.
+/// Treats errors of the blocking connection as temporary, because a new connection is opened.
 fn passing(error: Error) -> Error {
     match error.kind() {
         Kind::Closed | Kind::Server(Code::Err) => {

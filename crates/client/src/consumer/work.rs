@@ -9,8 +9,8 @@
 //! 1. An entry is held from its arrival until the server has confirmed its result. The source requests only as many
 //!    entries as there is room for, so `held` never exceeds the room.
 //! 2. At most one step of the source, one acknowledgment and one report of entries in progress run at a time. Results
-//!    that arrive meanwhile go out with the next one.
-//! 3. All of these are tasks of `handlers` or `errands`, and are dropped with this value.
+//!    that arrive in the meantime are sent with the next one.
+//! 3. All of these are tasks in `handlers` or `errands`, which are dropped together with the worker.
 
 use super::event::{Event, Fate, Summary};
 use super::ledger::{self, IDS_MAX};
@@ -33,10 +33,10 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_LONGEST: Duration = Duration::from_secs(2);
 /// The time limit for the final reports during shutdown.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// When idle, the loop wakes up this often.
+/// An idle loop wakes up at this interval.
 const REST_LONGEST: Duration = Duration::from_secs(60);
 
-/// The pause before a retry: twice as long each time.
+/// The pause before a retry, which doubles each time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff(Option<Duration>);
 
@@ -52,11 +52,11 @@ impl Backoff {
 struct Held {
     message: Message,
     key: Option<Bytes>,
-    /// When the server last reset its idle time, or later.
+    /// The server last reset the entry's idle time at this time or later.
     touched: Instant,
     /// When its handler began.
     began: Instant,
-    /// A handler has started on it in this run.
+    /// True if a handler has already started on the entry in this run.
     was_begun: bool,
 }
 
@@ -64,7 +64,7 @@ struct Held {
 enum Outcome {
     Handled,
     Failed(String),
-    /// Its retry was due, but it is no longer pending.
+    /// The entry's retry was due, but the entry is no longer pending.
     Gone,
     /// The server could not record the new attempt.
     NotBegun,
@@ -318,7 +318,7 @@ where
         }
     }
 
-    /// The entry has no attempts left.
+    /// Handles an entry that has no attempts left.
     fn give_up(&mut self, id: Id, why: String) {
         let Some(held) = self.held.get(&id) else { return };
         let deliveries = held.message.deliveries;
@@ -350,7 +350,7 @@ where
         let errand = match ended {
             Ok(errand) => errand,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The last step of the source during shutdown.
+            // Shutdown has aborted the last step of the source.
             Err(_) => return,
         };
         match errand {
@@ -378,7 +378,7 @@ where
                     Err(error) => {
                         let again_in = self.confirm_backoff.next();
                         self.confirm_at = Instant::now() + again_in;
-                        // These are acknowledged first, together with others.
+                        // The next attempt acknowledges these first, together with others.
                         self.done.splice(..0, ids);
                         self.interrupted(error, again_in);
                     }

@@ -18,7 +18,7 @@ use tokio::time::{sleep, sleep_until};
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_LONGEST: Duration = Duration::from_secs(32);
 
-/// Reports whether the driver has to watch external events. If not, a driver that wakes up checks nothing else.
+/// Reports whether the driver has to watch external events. If not, a driver that wakes up checks only its lane.
 pub(super) fn is_needed(setup: &Setup) -> bool {
     setup.place.wants_primary() || setup.credentials.may_change
 }
@@ -31,7 +31,7 @@ pub(super) async fn attend(
     is_shared: bool,
 ) -> Error {
     tokio::select! {
-        // In this order: held requests must not go to a primary that has been demoted.
+        // The order matters: held requests must not be sent to a primary that has been demoted.
         biased;
         error = setup.place.left(origin) => error,
         never = hold_back(setup, shared) => match never {},
@@ -106,7 +106,7 @@ pub(super) fn auth(login: &Login) -> Request {
     auth
 }
 
-/// Sends a request between those of callers.
+/// Sends a request between the requests of callers.
 async fn send(shared: &Shared, request: &Request) -> Result<()> {
     let mut sent = None;
     let answer = poll_fn(|cx| match sent.take() {

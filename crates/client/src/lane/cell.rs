@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// A queue above this size grows by an eighth instead of doubling, to stay within the promised bound.
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
-/// The same for entries.
+/// The same threshold for entries.
 const ENTRIES_TWOFOLD_MAX: usize = 1024;
 /// The cost of a request in addition to its bytes: its entry, its slot, and the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
@@ -31,7 +31,7 @@ pub enum WhenFull {
     /// The command waits until other commands have their replies.
     #[default]
     Wait,
-    /// The command fails with [`Kind::Overloaded`] at once.
+    /// The command fails immediately with [`Kind::Overloaded`].
     Refuse,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Bounds {
     pub(crate) when_full: WhenFull,
     /// The time limit of a command that has none of its own.
     pub(crate) timeout: Option<Duration>,
-    /// The requests that are sent again when their connection is lost.
+    /// The requests that are sent again if their connection is lost.
     pub(crate) replay: Replay,
 }
 
@@ -95,10 +95,10 @@ pub(crate) enum Submitted {
     Ready(Reply),
 }
 
-/// A request. Entries are in the order of their bytes.
+/// A queued request. The entries have the same order as the bytes of their requests.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The caller that waits; `None` once it has a result, even if the reply is still to arrive.
+    /// The waiting caller; `None` once the caller has a result, even if the reply has not arrived yet.
     slot: Option<Waiting>,
     /// The number of replies to the request.
     pub(crate) replies: u32,
@@ -108,14 +108,14 @@ pub(crate) struct Entry {
     pub(crate) since: Option<Instant>,
     /// The command's own time limit, if it has one.
     pub(crate) timeout: Option<Duration>,
-    /// The caller sends the request again if the connection is lost.
+    /// True if the caller sends the request again after the connection is lost.
     pub(super) again: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
-    /// The lane's slot in a pool, from which it takes its work. Then nothing is queued here.
+    /// The lane's slot in a pool. A lane in a pool takes its requests from the pool, and nothing is queued here.
     pub(crate) seat: Option<Seat>,
     pub(crate) tallies: Tallies,
     cell: Mutex<Cell>,
@@ -127,11 +127,12 @@ pub(crate) struct Cell {
     pub(crate) out: Vec<u8>,
     /// The entries for `out`, after those for bytes that callers have sent themselves.
     pub(crate) entries: VecDeque<Entry>,
-    /// The length of the bytes before `out`, which callers have sent themselves: the sum of the first entries.
+    /// The number of bytes before `out`, which callers have sent themselves. It is the total length of the first
+    /// entries.
     pub(crate) sent_by_callers: usize,
     /// Wakes the driver while it is idle.
     pub(crate) driver: Option<Waker>,
-    /// The number of entries in the driver when it became idle.
+    /// The number of entries that the driver held when it became idle.
     pub(crate) held: usize,
     /// The total cost of all requests without a reply.
     pub(crate) bytes: usize,
@@ -139,19 +140,20 @@ pub(crate) struct Cell {
     waiting: ForRoom,
     /// The connection, while it can be written to.
     pub(crate) writer: Option<Writer>,
-    /// A caller is writing to the socket.
+    /// True while a caller is writing to the socket.
     pub(crate) is_writing: bool,
-    /// The driver checks the clock by itself.
+    /// True while the driver's timer is running, so that the driver notices timeouts without being woken.
     pub(crate) ticks: bool,
     pub(crate) is_closed: bool,
-    /// The owner has closed the lane.
+    /// True if the owner has closed the lane.
     is_given_up: bool,
-    /// The lane accepts no more requests, and unsent ones have moved elsewhere. Replies to sent requests are still
-    /// delivered.
+    /// True if the lane accepts no more requests, and unsent ones have moved elsewhere. Replies to sent requests are
+    /// still delivered.
     is_retired: bool,
-    /// No new requests are sent for now: the server is about to be demoted.
+    /// True while no new requests are sent, because the server is about to be demoted.
     pub(crate) is_held: bool,
-    /// The server replied before it had received a whole request, so the position of the next reply is unknown.
+    /// True if the server replied before it had received a whole request, so that the position of the next reply is
+    /// unknown.
     pub(crate) is_broken: bool,
     /// Why there is no connection.
     pub(crate) failure: Option<Error>,
@@ -202,7 +204,7 @@ impl Shared {
         if cell.is_closed || cell.is_retired {
             return Err(cell.end());
         }
-        // A single request is accepted whatever its size; otherwise it could never be sent.
+        // A single request is accepted regardless of its size; otherwise it could never be sent.
         if cell.bytes > 0 && cell.bytes + cost(requests) > self.bounds.bytes_max {
             let full = format_args!("{} bytes wait for replies", cell.bytes);
             return self.bounds.refuse(full, &mut cell.waiting, timeout, waker);
@@ -243,7 +245,7 @@ impl Shared {
         Ok(Submitted::Waits(slot))
     }
 
-    /// No requests are in progress, so the caller writes by itself, which saves waking the driver.
+    /// Writes the request on the caller's thread, which saves waking the driver. No other requests are in progress.
     fn write_inline(&self, mut guard: MutexGuard<'_, Cell>, writer: &Writer) {
         let mut bytes = std::mem::take(&mut guard.out);
         guard.is_writing = true;
@@ -261,7 +263,7 @@ impl Shared {
         } else if cell.sent_by_callers < bytes.len() {
             cell.is_broken = true;
         } else {
-            // The unsent rest goes before requests that arrived in the meantime.
+            // The unsent rest must precede the requests that arrived in the meantime.
             bytes.drain(..written);
             cell.sent_by_callers = cell.sent_by_callers.saturating_sub(bytes.len());
             bytes.extend_from_slice(&cell.out);
@@ -317,7 +319,7 @@ impl Shared {
         self.lock().is_held
     }
 
-    /// Retires the lane: no more requests are accepted, and unsent ones go elsewhere.
+    /// Retires the lane: no more requests are accepted, and unsent ones are sent elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
         self.turn_away();
@@ -332,7 +334,7 @@ impl Shared {
         self.lock().failure.is_some()
     }
 
-    /// Ends the lane: nothing can be sent any more, and all waiting callers get an error.
+    /// Ends the lane: nothing more can be sent, and all waiting callers get an error.
     pub(super) fn finish(&self) {
         self.seat.iter().for_each(Seat::end);
         let (entries, error, woken) = {
@@ -366,7 +368,7 @@ impl Shared {
                 sent = sent.saturating_sub(entry.len);
             }
             woken.extend(cell.forget_unwanted());
-            // Each task finds out by itself that the lane accepts nothing.
+            // Each task discovers on its own that the lane accepts nothing.
             woken.extend(cell.release(0));
         }
         woken.into_iter().for_each(Waker::wake);
@@ -378,12 +380,13 @@ impl Shared {
         {
             let mut cell = self.lock();
             let cell = &mut *cell;
-            // Each task finds out by itself that it has timed out.
+            // Each task discovers on its own that it has timed out.
             over.extend(cell.waiting.take_over(now));
             // A request that is being written is neither sent nor unsent.
             if !cell.is_writing {
                 let mut sent = cell.sent_by_callers;
-                // All share one error: many requests may time out at once, and each has a waiting caller.
+                // All requests share one error, because many may time out at the same time, and each has a waiting
+                // caller.
                 let mut errors = [None, None];
                 for entry in &mut cell.entries {
                     let phase = if sent > 0 { Phase::Sent } else { Phase::Queued };
@@ -418,7 +421,7 @@ pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
 }
 
 impl Entry {
-    /// An entry for this number of requests and bytes, whose reply the caller waits for.
+    /// An entry for this number of requests, with `len` bytes in total. The caller waits for the reply in `slot`.
     #[inline]
     pub(crate) fn new(
         slot: Waiting,
@@ -430,7 +433,8 @@ impl Entry {
         Entry { slot: Some(slot), replies, len, since: None, timeout, again: false }
     }
 
-    /// Reports whether losing the connection does no harm: the request would be sent again, or no caller waits for it.
+    /// Reports whether losing the connection does no harm, because the request would be sent again or no caller waits
+    /// for it.
     pub(crate) fn survives(&self) -> bool {
         self.again || !self.is_awaited()
     }
@@ -532,8 +536,7 @@ impl Cell {
         self.release(freed)
     }
 
-    /// Frees the budget of completed requests. Returns the tasks to wake; each finds out by itself whether there is
-    /// room.
+    /// Frees the budget of completed requests. Returns the tasks to wake; each checks on its own whether there is room.
     #[must_use]
     pub(crate) fn release(&mut self, cost: usize) -> Vec<Waker> {
         self.bytes = self.bytes.saturating_sub(cost);
@@ -546,12 +549,13 @@ impl Cell {
         self.is_writing
     }
 
-    /// The bytes of requests that the driver has not taken over: those that callers have sent, and queued ones.
+    /// The number of bytes of requests that the driver has not taken over: those that callers have sent, and those that
+    /// are queued.
     pub(crate) fn unanswered_bytes(&self) -> usize {
         self.out.len() + self.sent_by_callers
     }
 
-    /// Checks that the sent and queued bytes are those of the entries.
+    /// Checks that the number of sent and queued bytes is the total length of the entries.
     pub(crate) fn is_whole(&self) -> bool {
         let entries: usize = self.entries.iter().map(|entry| entry.len).sum();
         self.unanswered_bytes() == entries

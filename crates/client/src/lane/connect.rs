@@ -1,5 +1,5 @@
-//! Opens a connection and sets its protocol, login, database and name. All of these go out in one write, so that a new
-//! connection costs one round trip.
+//! Opens a connection and sets its protocol, login, database and name. All of these are sent in one write, so the setup
+//! takes one round trip.
 
 use super::attend::auth;
 use super::io::{self, ReadSide, Writer};
@@ -29,15 +29,14 @@ use tokio::time::sleep;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(2);
 const KEEPALIVE_EACH: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
-/// A host with several addresses: if the earlier ones have not replied for this time, the next one is tried as
-/// well.
+/// If a host has several addresses and the earlier ones have not replied for this time, the next one is tried as well.
 const STAGGER: Duration = Duration::from_millis(250);
-/// Largest number of addresses tried per host.
+/// The maximum number of addresses that are tried per host.
 const ADDRESSES_MAX: usize = 16;
 /// Any live peer acknowledges bytes within this time, even if a packet was lost.
 const UNACKED_MIN: Duration = Duration::from_secs(1);
-/// The same limit while the requests without a reply could fill the peer's receive window. The kernel counts the
-/// time in which a live peer reads nothing.
+/// The same limit while the requests without a reply could fill the peer's receive window. It is longer, because the
+/// kernel also counts the time in which a live peer reads nothing.
 const UNACKED_FULL_MAX: Duration = Duration::from_secs(60);
 /// A receive window has room for at least this number of bytes that the peer has not read. Linux begins with 64 KiB.
 pub(crate) const WINDOW_BYTES_MIN: usize = 16 << 10;
@@ -45,16 +44,17 @@ pub(crate) const WINDOW_BYTES_MIN: usize = 16 << 10;
 /// How connections are opened and monitored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
-    /// The system probes the connection after the peer was silent for this time; `None` turns that off.
+    /// The operating system probes the connection after the peer has been silent for this time. `None` turns the probes
+    /// off.
     pub(crate) keep_alive: Option<Duration>,
     /// How long a shared connection is idle before it sends PING.
     pub(crate) idle_ping: Option<Duration>,
     /// First and longest pause between two attempts to connect.
     pub(crate) retry: (Duration, Duration),
-    /// Whether the name and version of this library are sent to the server.
+    /// True if the name and version of this library are sent to the server.
     pub(crate) announces: bool,
-    /// The system closes a connection whose bytes the peer has not acknowledged for this time. Applies while the
-    /// requests without a reply fit into the peer's receive window.
+    /// The operating system closes a connection whose bytes the peer has not acknowledged for this time. This limit
+    /// applies while the requests without a reply fit into the peer's receive window.
     pub(crate) unacked_max: Duration,
 }
 
@@ -71,13 +71,13 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Lets the system notice a dead link before the time of a command is over, so that a read can be sent again.
+    /// Lets the operating system notice a dead link before a command times out, so that a read can be sent again.
     pub(crate) fn limit_unacked(&mut self, silence_max: Duration, timeout: Option<Duration>) {
         let within = timeout.map_or(silence_max, |timeout| timeout * 2 / 3);
         self.unacked_max = within.max(UNACKED_MIN).min(silence_max);
     }
 
-    /// The limit for unacknowledged bytes. `may_fill_window`: the requests without a reply have more than
+    /// The limit for unacknowledged bytes. `may_fill_window` is true if the requests without a reply have more than
     /// [`WINDOW_BYTES_MIN`] bytes.
     pub(crate) fn unacked_limit(&self, may_fill_window: bool) -> Duration {
         if may_fill_window { self.unacked_max.max(UNACKED_FULL_MAX) } else { self.unacked_max }
@@ -99,20 +99,20 @@ pub(crate) struct Setup {
     /// 2 or 3; `None` tries 3 first, and 2 if the server does not support it.
     pub(crate) protocol: Option<u8>,
     pub(crate) connect_timeout: Duration,
-    /// The server is a cluster replica that is to serve reads.
+    /// The server is a cluster replica that serves reads.
     pub(crate) readonly: bool,
     /// A peer that owes a reply and is silent for this time is disconnected.
     pub(crate) silence_max: Duration,
     pub(crate) tuning: Tuning,
     /// The observers of its connections.
     pub(crate) watched: Option<Arc<Watched>>,
-    /// Sent after the rest of the setup, with RESP3. It must succeed.
+    /// The request that turns on tracking. It is sent after the rest of the setup, requires RESP3, and must succeed.
     pub(crate) tracking: Option<Request>,
     /// The thread that runs this connection, if all connections of the client share one.
     pub(crate) home: Home,
 }
 
-/// The server that a connection goes to.
+/// The server to which a connection was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) address: Address,
@@ -193,8 +193,8 @@ async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> 
     }
 }
 
-/// Connects to one of these addresses of a host. The next address is tried as soon as one fails, and also while the
-/// earlier ones do not reply, so an address that drops packets delays the connection only a little.
+/// Connects to one of these addresses of a host. The next address is tried as soon as one fails, or if the earlier ones
+/// have not replied for [`STAGGER`]. An address that drops packets therefore delays the connection only a little.
 async fn first_to_connect(mut addresses: VecDeque<SocketAddr>) -> std::io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
     let mut failure = None;
@@ -263,7 +263,7 @@ pub(crate) fn without_tls() -> Error {
     Error::new(Kind::Invalid, text)
 }
 
-/// Reports whether an error only says that the server is older than the command.
+/// Reports whether an error only means that the server is too old to know the command.
 fn is_unknown(error: &Error) -> bool {
     match error.code() {
         Some(Code::NoProto) => true,
@@ -305,7 +305,7 @@ impl Connection {
             first.push(told);
         }
         if setup.readonly {
-            // Replicas outside a cluster reply to reads without it.
+            // Replicas outside a cluster serve reads without READONLY.
             first.push(request("READONLY"));
         }
         let role_at = setup.place.wants_primary().then_some(first.len());
@@ -334,22 +334,23 @@ impl Connection {
                 }
                 Ok(_) => {}
                 Err(error) if at == 0 && version == 3 && is_unknown(&error) => return Ok(false),
-                // A server without ACL users accepts the password alone.
+                // The login and SELECT must succeed.
                 Err(error) if at < needed || is_select => return Err(error),
-                // CLIENT SETINFO and the like are optional.
+                // CLIENT SETINFO and similar requests are optional.
                 Err(_) => {}
             }
         }
         Ok(true)
     }
 
-    /// Checks the server's role. A former primary may not know yet that it was demoted, and the other way round.
+    /// Checks the server's role. A former primary may not know yet that it has been demoted, and a new primary may not
+    /// know that it has been promoted.
     fn check_role(&self, role: &Reply) -> Result<()> {
         let mut reader = role.reader();
         let told = reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
         match told {
             Ok(true) => Ok(()),
-            // A user without permission for ROLE finds out when it writes.
+            // If the user may not execute ROLE, a wrong role shows up with the first write.
             Err(error) if error.code() == Some(Code::NoPerm) => Ok(()),
             Err(error) => Err(error),
             Ok(false) => {
@@ -417,7 +418,7 @@ mod tests {
             listener.listen(0).unwrap();
             let address = listener.local_addr().unwrap().as_socket().unwrap();
             let mut held = Vec::new();
-            // The listener's queue is full when a connection is not accepted at once.
+            // The listener's queue is full once an attempt to connect times out.
             while let Ok(stream) =
                 std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100))
             {

@@ -1,11 +1,11 @@
-//! The tasks that wait until a budget has room: each task once, however often it is polled.
+//! The tasks that wait until a budget has room. Each task is listed once, no matter how often it is polled.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::task::Waker;
 use std::time::Instant;
 
-/// The most tasks that wait at the same time; further ones get an error.
+/// The maximum number of tasks that wait at the same time. Further tasks get an error.
 pub(super) const WAITING_MAX: usize = 1 << 18;
 /// Shorter lists are not searched for duplicates.
 const LOOKED_THROUGH_MIN: usize = 64;
@@ -41,7 +41,7 @@ impl ForRoom {
         true
     }
 
-    /// Takes out all tasks; each finds out by itself whether there is room.
+    /// Takes out all tasks; each checks on its own whether there is room.
     #[must_use]
     pub(super) fn take(&mut self) -> Vec<Waker> {
         self.look_at = 0;
@@ -53,7 +53,7 @@ impl ForRoom {
         self.waiters.iter().any(|waiter| waiter.is_over(now))
     }
 
-    /// Takes out the tasks that have timed out; each finds out by itself.
+    /// Takes out the tasks that have timed out; each discovers on its own that it has.
     #[must_use]
     pub(super) fn take_over(&mut self, now: Instant) -> Vec<Waker> {
         self.waiters

@@ -2,7 +2,7 @@
 //! requests. It takes both from the [cell](super::cell) or from a [pool](super::pool), and returns requests that were
 //! not sent when the connection is lost.
 //!
-//! Nothing here blocks or knows a runtime, so that loom can explore every interleaving (`model.rs`).
+//! Nothing in this module blocks or depends on a runtime, so loom can explore every interleaving (`model.rs`).
 
 use super::cell::{Entry, Shared, timeout};
 use super::io::Writer;
@@ -23,14 +23,15 @@ pub(super) struct InFlight {
     entries: VecDeque<Entry>,
     /// The number of entries with their own time limit.
     own_timeouts: usize,
-    /// On a connection of a pool: the request in progress waits for other clients.
+    /// True if the request in progress waits for other clients. Used only on a connection of a pool.
     blocks: bool,
     /// The number of replies to the first entry that have arrived. The next field is their length in the buffer.
     seen: u32,
     seen_bytes: usize,
     /// The number of these replies that say that the server is a replica.
     refused: u32,
-    /// The server is a replica although a primary is required. The connection ends after the replies to sent requests.
+    /// True if the server is a replica although a primary is required. The connection ends after the replies to sent
+    /// requests.
     is_demoted: bool,
     /// Bytes that are being sent. The next field is the number of bytes already sent.
     sending: Vec<u8>,
@@ -42,9 +43,9 @@ pub(super) struct InFlight {
 /// The driver's state when it has done all possible work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// It waits to be woken.
+    /// The driver waits to be woken.
     Rests,
-    /// There is more work already.
+    /// There is more work to do.
     HasMore,
     /// A caller has sent a request while the timer was being stopped.
     WantsClock,
@@ -95,12 +96,12 @@ impl InFlight {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
     }
 
-    /// Reports whether every request that was sent, whole or in part, would be sent again, so that nothing is lost with
-    /// the connection.
+    /// Reports whether every request that was sent, whole or in part, would be sent again, so that nothing is lost if
+    /// the connection is lost.
     pub(super) fn survives(&mut self, shared: &Shared) -> bool {
         self.take_sent(shared, false);
         let cell = shared.lock();
-        // Requests that a caller is writing now, and one that a caller has written in part.
+        // The requests that a caller is writing now, or the request that a caller has partially written.
         let sent_in_part = match cell.is_writing {
             true => cell.entries.len(),
             false => usize::from(cell.sent_by_callers > 0),
@@ -108,7 +109,7 @@ impl InFlight {
         self.entries.iter().chain(cell.entries.iter().take(sent_in_part)).all(Entry::survives)
     }
 
-    /// The server is a replica now, and all replies to sent requests have arrived.
+    /// Reports whether the server is a replica now and all replies to sent requests have arrived.
     pub(super) fn is_demoted_and_done(&mut self, shared: &Shared) -> bool {
         if !self.is_demoted {
             return false;
@@ -117,7 +118,8 @@ impl InFlight {
         self.entries.is_empty() && self.sent == self.sending.len()
     }
 
-    /// Counts a reply of `len` bytes. Returns true if it is the last one of its entry; then call [`InFlight::answer`].
+    /// Counts a reply of `len` bytes. Returns true if it is the last reply of its entry. In that case, call
+    /// [`InFlight::answer`].
     ///
     /// # Errors
     /// No request is waiting for a reply.
@@ -187,7 +189,7 @@ impl InFlight {
             if !self.entries.is_empty() || shared.is_held() {
                 return Ok(());
             }
-            // Requests about the connection itself, for example a new login, go first.
+            // Requests about the connection itself, for example a new login, are sent first.
             if shared.lock().entries.is_empty() {
                 self.take_from_pool(shared);
                 return Ok(());
@@ -222,7 +224,7 @@ impl InFlight {
         if self.entries.is_empty()
             && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
         {
-            // Its time at the server begins now, no matter how long it was queued.
+            // The time limit of a blocking command starts now, no matter how long the command was queued.
             let since = entry.since.filter(|_| !blocks);
             entry.since = since.or(Some(Instant::now()));
             self.own_timeouts += usize::from(entry.timeout.is_some());
@@ -295,7 +297,7 @@ impl InFlight {
         Rest::Rests
     }
 
-    /// Returns errors for timed-out requests. Their replies are still to come.
+    /// Returns errors for timed-out requests. Their replies may still arrive.
     pub(super) fn expire(&mut self, shared: &Shared, now: Instant) {
         self.take_sent(shared, false);
         let mut over = Vec::new();
@@ -304,7 +306,7 @@ impl InFlight {
                 shared.tallies.timeouts.add(1);
                 over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
             } else if entry.is_awaited() && self.own_timeouts == 0 {
-                // All later entries began later and have the same time limit.
+                // All later entries were started later and have the same time limit.
                 break;
             }
         }
@@ -326,8 +328,8 @@ impl InFlight {
         cell.entries.shrink_to_fit();
     }
 
-    /// Handles a lost connection: sent requests get the error, and the others go out on the next connection. Call this
-    /// when [`Cell::stop_writing`](super::cell::Cell::stop_writing) has reported that no caller is writing.
+    /// Handles a lost connection: sent requests get the error, and the others are sent on the next connection. Call
+    /// this once [`Cell::stop_writing`](super::cell::Cell::stop_writing) has reported that no caller is writing.
     pub(super) fn abandon(mut self, shared: &Shared, error: &Error) {
         let mut unsent = VecDeque::new();
         let mut unsent_bytes = 0;

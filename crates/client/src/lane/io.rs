@@ -51,8 +51,8 @@ impl Writer {
         }
     }
 
-    /// The system closes the connection if the peer has not acknowledged bytes for this time. An error says that
-    /// the connection has failed, which the next read reports.
+    /// Sets the time after which the operating system closes the connection if the peer does not acknowledge bytes. An
+    /// error means that the connection has already failed, which the next read reports.
     pub(crate) fn limit_unacked(&self, limit: Duration) {
         let stream: &TcpStream = match self {
             Writer::Tcp(half) => half.as_ref().as_ref(),
@@ -124,7 +124,8 @@ impl ReadSide {
 }
 
 impl Writer {
-    /// Writes a part. If nothing can be written now, the task is woken when it can.
+    /// Writes as many bytes as possible. If nothing can be written now, the task is woken when the socket accepts
+    /// bytes.
     pub(crate) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         #[cfg(feature = "tls")]
         if let Writer::Tls(tls) = self {

@@ -17,16 +17,16 @@
 //! | [`io`] | the kinds of socket |
 //! | [`for_room`] | tasks that wait until a budget has room |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
-//! | `model` | callers, drivers and servers in every interleaving |
+//! | `model` | a loom model: callers, drivers and servers in every interleaving |
 //! | `tls` | the TLS socket: records and the handshake |
 //!
 //! Rules:
 //!
 //! 1. Replies arrive in the order of the requests, so the entries, first in the cell and then in the driver, are in the
-//!    order of their bytes. Bytes and entry are added under one lock.
-//! 2. A caller that leaves before its reply arrives leaves its entry in the queue. The reply is read and dropped.
+//!    order of their bytes. The bytes and the entry of a request are added under one lock.
+//! 2. If a caller gives up before its reply arrives, its entry stays in the queue. The reply is read and dropped.
 //! 3. Only one writer uses the socket at a time: the driver, or the caller that found the lane idle.
-//! 4. Requests that were not sent when the connection is lost stay in the cell, and go out on the next connection.
+//! 4. Requests that were not sent when the connection is lost stay in the cell, and are sent on the next connection.
 
 mod attend;
 pub(crate) mod cell;
@@ -63,8 +63,8 @@ impl Lane {
         Lane { shared }
     }
 
-    /// Puts requests into the queue in one piece, without requests of another caller in between. The replies arrive in
-    /// the slot, which wakes `waker`. O(bytes).
+    /// Puts requests into the queue, with no requests of other callers in between. The replies arrive in the slot,
+    /// which wakes `waker`. O(bytes).
     ///
     /// # Errors
     /// A lane counts one reply for each request, so it rejects requests that would make this count wrong.
@@ -94,12 +94,12 @@ impl Lane {
         self.shared.close();
     }
 
-    /// Retires the lane: requests that were not sent go elsewhere; sent ones still get their replies.
+    /// Retires the lane: requests that were not sent are sent elsewhere; sent ones still get their replies.
     pub(crate) fn retire(&self) {
         self.shared.retire();
     }
 
-    /// Whether the last attempt to connect failed.
+    /// Reports whether the last attempt to connect failed.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.is_down()
     }

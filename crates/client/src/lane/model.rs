@@ -106,7 +106,7 @@ impl Wire {
             end.writes_left -= 1;
             let takes = end.takes.pop().unwrap_or(usize::MAX).min(bytes.len());
             if takes == 0 {
-                // The connection can be written to again at once, and a waiting driver is woken.
+                // The connection can immediately be written to again, and a waiting driver is woken.
                 waker.into_iter().for_each(Waker::wake_by_ref);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -182,7 +182,7 @@ fn wide() -> Arc<Shared> {
 /// The driver's side of one connection.
 struct Link {
     flight: InFlight,
-    /// Replies to a request that has more replies to come.
+    /// The replies so far to a request that has more replies to come.
     seen: Vec<u8>,
 }
 
@@ -240,11 +240,11 @@ fn drive(lane: &Shared, first: Link, wires: &[Wire]) {
     assert!(cell.entries.is_empty() && cell.bytes == 0);
 }
 
-/// An idle driver, as it is when a caller submits to an idle lane.
+/// Starts an idle driver, as in a lane without requests.
 fn resting(lane: &Arc<Shared>, wires: &[Wire]) -> thread::JoinHandle<()> {
     let (lane, wires) = (Arc::clone(lane), wires.to_vec());
     let mut link = Link::begin(&lane, &wires[0]);
-    // It checks the lane when its thread begins, so it need not be woken before.
+    // The driver checks the lane when its thread starts, so it need not be woken before that.
     assert_eq!(link.flight.rest(&lane, Waker::noop(), true, true), Rest::Rests);
     thread::spawn(move || drive(&lane, link, &wires))
 }
@@ -303,7 +303,7 @@ fn check_to(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     model.check(run);
 }
 
-/// How often the server has received a letter.
+/// How many times the server has received a letter.
 fn times(wires: &[Wire], letter: char) -> usize {
     wires.iter().map(|wire| wire.letters().0.matches(letter).count()).sum()
 }
@@ -397,7 +397,7 @@ fn the_first_replies_of_a_batch_may_come_before_all_of_it_was_sent() {
 fn a_reply_before_its_whole_request_was_sent_shifts_no_other_reply() {
     for takes in [&[4][..], &[4, 0]] {
         check(|| {
-            // The server replies `?` when it has four bytes and no letter.
+            // The server replies `?` once it has received four bytes but no letter.
             let early = Wire::answering(takes, 4);
             let (lane, wires) = (wide(), [early, Wire::new(&[])]);
             let driver = resting(&lane, &wires);
@@ -429,7 +429,7 @@ fn an_abandoned_slot_gives_no_other_call_a_wrong_reply() {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
             let driver = resting(&lane, &wires);
-            // The caller leaves at any moment, including just as its reply arrives.
+            // The caller may give up at any moment, including just as its reply arrives.
             let bell = Bell::new();
             Slot::give_back(submit(&lane, "A", &bell).expect("it is open"));
             ask(&lane, "B").expect("nothing is lost");
@@ -543,7 +543,7 @@ fn end_pool(pool: &Pool, lanes: &[Arc<Shared>; 2], drivers: [thread::JoinHandle<
 
 #[test]
 fn a_piece_in_a_pool_finds_a_lane_that_rests_or_comes_to_rest() {
-    // Two preemptions take minutes.
+    // Exploring two preemptions takes minutes.
     check_to(1, || {
         let (pool, lanes) = seats();
         let wires = [Wire::new(&[]), Wire::new(&[4])];

@@ -1,17 +1,18 @@
 //! The queue of a pool: requests that wait for a connection, and connections that wait for work.
 //!
 //! Each lane of a pool takes one piece at a time from the queue: a command, a batch or a transaction. It takes the next
-//! one when the reply to the previous one was read, whether or not a caller still waited for that reply. So a piece
-//! never waits for another one on its connection, at the price of one round trip each.
+//! piece once the reply to the previous one has been read, whether or not a caller was still waiting for that reply. A
+//! piece therefore never waits for another one on its connection, at the cost of one round trip per piece.
 //!
-//! Order: pieces are taken in the order in which they were queued. Pieces that a lost connection had not sent return to
+//! Order: pieces are taken in the order in which they were queued. If a connection is lost, its unsent pieces return to
 //! the front.
 //!
 //! An idle lane is in `resting`. A caller that queues a piece takes a lane out of `resting` and wakes it. A lane that
-//! loses its connection while pieces wait wakes another lane, since it may have been the one that was woken for them.
+//! loses its connection while pieces are waiting wakes another lane, because it may have been woken for these pieces
+//! itself.
 //!
-//! Locks: this lock may be taken while a cell's lock is held, never the other way round. No task is woken and no entry
-//! dropped while this lock is held.
+//! Locks: the pool's lock may be taken while a cell's lock is held, never the other way round. While the pool's lock is
+//! held, no task is woken and no entry is dropped.
 
 use super::Waiting;
 use super::cell::{Bounds, Entry, Submitted, closed, cost, elsewhere, timeout};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// Every lane checks the time limits; one check in this interval is enough.
+/// Every lane checks the time limits of the pool, but one check per interval is enough.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The number of buffers that are kept for later requests. The next constant is their maximum size.
 const SPARE_MAX: usize = 64;
@@ -46,14 +47,15 @@ struct State {
     bytes: usize,
     /// The tasks that wait for room, and their time limits.
     waiting: ForRoom,
-    /// Idle lanes, the most recently idle one last: few connections are used while they are enough.
+    /// Idle lanes, the most recently idle one last. It is woken first, so that no more connections are used than
+    /// necessary.
     resting: Vec<(usize, Waker)>,
     /// The number of lanes whose task has not ended.
     alive: usize,
     spare: Vec<Vec<u8>>,
     looked: Option<Instant>,
     is_closed: bool,
-    /// The pool accepts no more requests, and unsent ones go elsewhere.
+    /// True if the pool accepts no more requests, and unsent ones are sent elsewhere.
     is_retired: bool,
 }
 
@@ -68,7 +70,7 @@ struct Piece {
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) entry: Entry,
-    /// It waits for other clients, so its connection is occupied until it completes.
+    /// True if the piece waits for other clients, so that its connection is occupied until the piece completes.
     pub(crate) blocks: bool,
 }
 
@@ -92,7 +94,7 @@ impl Pool {
         lock(&self.state)
     }
 
-    /// Puts requests at the end of the queue, in one piece. O(bytes).
+    /// Puts requests at the end of the queue, as one piece. O(bytes).
     pub(crate) fn submit(
         &self,
         requests: &[Request],
@@ -107,7 +109,7 @@ impl Pool {
         if state.is_retired {
             return Err(elsewhere());
         }
-        // A single piece is accepted whatever its size; otherwise it could never be sent.
+        // A single piece is accepted regardless of its size; otherwise it could never be sent.
         if state.bytes > 0 && state.bytes + cost(requests) > self.bounds.bytes_max {
             let state = &mut *state;
             let full = format_args!("{} bytes wait for a connection", state.bytes);
@@ -143,7 +145,7 @@ impl Pool {
         wake(waiting);
     }
 
-    /// Retires the pool: no more requests are accepted, and unsent ones go elsewhere.
+    /// Retires the pool: no more requests are accepted, and unsent ones are sent elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
         self.turn_away();
@@ -183,7 +185,7 @@ impl Pool {
                 unwanted.extend(goes);
             }
             if !unwanted.is_empty() || state.waiting.is_over(now) {
-                // Each task finds out by itself whether there is room, or whether it has timed out.
+                // Each task checks on its own whether there is room, or whether it has timed out.
                 over.extend(state.waiting.take());
             }
         }
@@ -267,7 +269,7 @@ impl Seat {
             woken.extend(state.waiting.take());
         }
         if taken.is_some() && !state.resting.is_empty() {
-            // The lane may have come without having been woken.
+            // The lane may be looking for work without having been woken.
             state.leave(self.lane);
         }
         drop(state);
@@ -287,7 +289,7 @@ impl Seat {
         true
     }
 
-    /// The lane has lost its connection. The next lane takes the unsent piece, if there is one.
+    /// Records that the lane has lost its connection. Another lane takes the unsent piece, if there is one.
     pub(crate) fn leave(&self, unsent: Option<(Taken, Vec<u8>)>) {
         let mut state = self.pool.lock();
         state.leave(self.lane);
@@ -313,12 +315,12 @@ impl Seat {
         self.pool.turn_away();
     }
 
-    /// As [`Pool::expire`].
+    /// Calls [`Pool::expire`].
     pub(crate) fn expire(&self, now: Instant, failure: Option<&Error>) {
         self.pool.expire(now, failure);
     }
 
-    /// The lane's task has ended. When none is left, waiting callers get an error.
+    /// Records that the lane's task has ended. If no lane is left, waiting callers get an error.
     pub(crate) fn end(&self) {
         let mut state = self.pool.lock();
         state.leave(self.lane);
@@ -344,7 +346,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Poll, Wake};
 
-    /// Counts how often it was woken.
+    /// Counts how many times it was woken.
     #[derive(Default)]
     struct Bell(AtomicUsize);
 

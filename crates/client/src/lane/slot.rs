@@ -1,7 +1,7 @@
 //! The place where one caller waits for one reply.
 //!
-//! Slots are reused: a thread keeps some, so that waiting allocates no memory. A slot is returned only when no one else
-//! holds it, so a late reply finds the slot of its own caller or none.
+//! Slots are reused: a thread keeps some, so that waiting allocates no memory. A slot is returned only if no one else
+//! holds it, so a late reply never reaches another caller.
 
 use super::Answer;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
@@ -55,7 +55,7 @@ impl Slot {
             return;
         }
         *slot.lock() = State::Idle;
-        // A thread that is ending keeps no slots.
+        // A thread that is exiting keeps no slots.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             if kept.len() < KEPT_MAX {
@@ -78,7 +78,7 @@ impl Slot {
         }
     }
 
-    /// Returns the reply, once; otherwise `waker` is woken when it arrives.
+    /// Returns the reply, only once. If it has not arrived, `waker` is woken when it does.
     #[inline]
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
         let mut state = self.lock();

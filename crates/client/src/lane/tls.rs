@@ -5,16 +5,16 @@
 //!
 //! ```text
 //!   try_write, any thread:  bytes ──> session ──> records ──> socket
-//!   poll_read, the driver:  socket ──> session ──> buffer      (and what the session has to answer)
+//!   poll_read, the driver:  socket ──> session ──> buffer      (and the session's own responses)
 //! ```
 //!
 //! 1. Plain bytes are accepted only when the operating system has taken all earlier records, and at most
-//!    [`RECORDS_BYTES_MAX`] of them. So little is encrypted that cannot be sent.
+//!    [`RECORDS_BYTES_MAX`] bytes at a time. This limits the amount of encrypted data that cannot be sent yet.
 //! 2. Accepted bytes count as sent, whatever happens to their records, since it is unknown whether the server received
 //!    some of them. A socket error is reported by the next call.
 //! 3. A writer that leaves unsent records wakes the driver, whose next `poll_read` sends them as soon as the socket
 //!    accepts them. The driver reads whether or not it can write.
-//! 4. An end of the stream without `close_notify` is an error: a truncation could have cut a reply.
+//! 4. An end of the stream without `close_notify` is an error, because a reply may have been truncated.
 
 use crate::poison::lock;
 use bytes::BytesMut;
@@ -48,9 +48,9 @@ struct State {
     session: ClientConnection,
     /// Wakes the driver when a writer leaves unsent records.
     driver: Option<Waker>,
-    /// Nothing can be sent any more.
+    /// Set once nothing more can be sent.
     failure: Option<Failure>,
-    /// The received bytes are invalid, or the server rejected the connection: nothing can be read any more.
+    /// Set if the received bytes are invalid, or the server rejected the connection. Nothing more can be read.
     broken: Option<Failure>,
 }
 
@@ -73,7 +73,8 @@ impl Failure {
 /// The reading side.
 pub(crate) struct TlsReader {
     socket: tcp::OwnedReadHalf,
-    /// Bytes that the server sent after its handshake without a request: why it rejects the connection.
+    /// Bytes that the server sent right after the handshake, without a request. They say why the server rejects the
+    /// connection.
     early: BytesMut,
     tls: Arc<Tls>,
 }
@@ -129,7 +130,7 @@ impl State {
         Ok(true)
     }
 
-    /// Accepts bytes after the earlier records are sent. Also returns whether records are left unsent.
+    /// Accepts bytes once the earlier records have been sent. Also returns whether records are left unsent.
     fn take(&mut self, socket: &tcp::OwnedWriteHalf, bytes: &[u8]) -> io::Result<(usize, bool)> {
         debug_assert!(!self.session.is_handshaking(), "bytes go out behind the handshake");
         if !self.flush(socket)? {
@@ -144,7 +145,7 @@ impl State {
     /// Decrypts received bytes and appends them.
     fn open(&mut self, mut received: &[u8], buffer: &mut BytesMut) -> io::Result<()> {
         if received.is_empty() {
-            // The session must learn about the end of the socket.
+            // Report the end of the stream to the session.
             self.session.read_tls(&mut received)?;
         }
         while !received.is_empty() {
@@ -153,7 +154,7 @@ impl State {
                 break;
             }
             let opened = self.session.process_new_packets();
-            // Also the bytes before an invalid record.
+            // The bytes before an invalid record are also kept.
             while let Ok(chunk) = self.session.reader().fill_buf() {
                 let len = chunk.len();
                 if len == 0 {
@@ -171,7 +172,7 @@ impl State {
         Ok(())
     }
 
-    /// The end of the stream, if it has ended.
+    /// How the stream has ended, if it has.
     fn end(&mut self) -> Option<io::Result<()>> {
         if let Some(broken) = &self.broken {
             return Some(Err(broken.again()));
@@ -204,7 +205,7 @@ impl Tls {
         Ok(taken)
     }
 
-    /// As [`Tls::try_write`], for the driver. It is woken when the socket accepts the unsent rest.
+    /// Like [`Tls::try_write`], but for the driver, which is woken when the socket accepts the unsent rest.
     pub(super) fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.poll_flush(&mut lock(&self.state), cx) {
             Poll::Ready(Ok(())) => {}
@@ -220,7 +221,7 @@ impl Tls {
                 }
                 Poll::Ready(Ok(taken))
             }
-            // A caller was faster. Its records delay these bytes.
+            // A caller has written first. Its records delay these bytes.
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
@@ -229,7 +230,7 @@ impl Tls {
         }
     }
 
-    /// Sends records, or wakes the driver when the socket accepts some.
+    /// Sends records. If the socket does not accept all of them, the driver is woken once it accepts more.
     fn poll_flush(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             if state.flush(&self.socket)? {
@@ -249,7 +250,7 @@ impl Drop for Tls {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         state.session.send_close_notify();
-        // Only if the socket accepts it now.
+        // It is sent only if the socket accepts it now.
         let _ = state.flush(&self.socket);
     }
 }
@@ -300,11 +301,11 @@ impl TlsReader {
             let read = self.poll_some(cx, buffer);
             let len = buffer.len() - before;
             if len > 0 {
-                // The next call finds the error or the end after these bytes again.
+                // The next call returns the error, or the end of the stream, that follows these bytes.
                 return Poll::Ready(Ok(len));
             }
             match read {
-                // Not application data, for example a new key.
+                // The bytes were not application data, but for example a new key.
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(()))) => return Poll::Ready(Ok(0)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -313,7 +314,7 @@ impl TlsReader {
         }
     }
 
-    /// Reads once, and sends pending records. Returns a value if that was the end.
+    /// Reads once, and sends pending records. Returns a value at the end of the stream.
     fn poll_some(
         &mut self,
         cx: &mut Context<'_>,
@@ -328,7 +329,7 @@ impl TlsReader {
                 Some(driver) => driver.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            // Replies may have arrived even though nothing can be sent any more.
+            // Replies may have arrived even though nothing more can be sent.
             match self.tls.poll_flush(&mut state, cx) {
                 Poll::Ready(Err(error)) => Some(error),
                 _ => None,

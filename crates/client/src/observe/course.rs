@@ -18,7 +18,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// As [`State::poll`].
+    /// Like [`State::poll`], with calls of the observers.
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -61,7 +61,7 @@ impl Course {
     }
 }
 
-/// A command that began and has no outcome yet.
+/// A command that has started and has no outcome yet.
 #[derive(Debug)]
 struct Watch {
     watched: Arc<Watched>,
@@ -69,7 +69,7 @@ struct Watch {
     commands: usize,
     begun: Instant,
     waits_for_room: bool,
-    /// One token of each observer; none after the outcome was reported.
+    /// One token per observer. Empty once the outcome has been reported.
     tokens: Vec<Token>,
 }
 
@@ -131,7 +131,7 @@ impl Drop for Watch {
     }
 }
 
-/// What several requests are called, and how many commands they are.
+/// The name that observers receive for these requests, and the number of commands.
 fn name(requests: &[Request]) -> (String, usize) {
     let (kind, requests) = match requests {
         [one] => return (one.name(), 1),

@@ -1,4 +1,4 @@
-//! Metrics for the crate `metrics`, with OpenTelemetry's names where it defines one.
+//! Metrics for the crate `metrics`, with OpenTelemetry's names where OpenTelemetry defines them.
 
 use super::{Call, Connected, Endpoint, Observer, Outcome, Token};
 use crate::error::Error;

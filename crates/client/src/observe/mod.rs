@@ -1,4 +1,4 @@
-//! Observability: an [`Observer`] receives the start and the outcome of each command, and the changes of connections.
+//! Observability: an [`Observer`] receives the start and the outcome of each command, and changes to connections.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -68,8 +68,8 @@ pub trait Observer: Send + Sync + 'static {
         Token::default()
     }
 
-    /// A command finished. Called once for each start, however often the command was sent. `time` runs from the start,
-    /// so it includes waiting for room in the queue and for a connection.
+    /// A command finished. Called once for each start, no matter how many times the command was sent. `time` runs from
+    /// the start, so it includes waiting for room in the queue and for a connection.
     fn command_finished(&self, _call: &Call<'_>, _: Token, _time: Duration, _outcome: Outcome<'_>) {
     }
 
@@ -187,9 +187,10 @@ impl<'a> Call<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
-    /// The reply arrived and is not an error. It is not yet known whether it can be converted to the requested type.
+    /// The reply arrived and is not an error. It is not yet known whether the reply can be converted to the requested
+    /// type.
     Ok,
-    /// No reply arrived, or the reply is an error. For several commands, it is the first error.
+    /// No reply arrived, or the reply is an error. For several commands, this is the first error.
     Failed(&'a Error),
     /// The future was dropped before the reply arrived.
     Dropped,
@@ -216,7 +217,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// A script may reply with any error text: a longer first word is not a code.
+/// A longer first word is not an error code, because a script may reply with any error text.
 const CODE_BYTES_MAX: usize = 32;
 
 fn error_type(error: &Error) -> &str {

@@ -1,4 +1,5 @@
-//! The counters of a client. They are always on: its tasks keep them next to data that they use anyway.
+//! The counters of a client. They are always on, because they cost little: the client's tasks keep them next to data
+//! that they use anyway.
 
 use crate::client::Client;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ pub(crate) struct Tallies {
 pub(crate) struct Tally(AtomicU64);
 
 impl Tally {
-    /// Two threads must not call it at the same time.
+    /// Adds to the counter. Two threads must not call this at the same time.
     #[inline]
     pub(crate) fn add(&self, more: usize) {
         let sum = self.0.load(Ordering::Relaxed).wrapping_add(more as u64);
@@ -49,7 +50,7 @@ pub struct Counts {
     pub received_bytes: u64,
     /// Commands that timed out.
     pub timeouts: u64,
-    /// Connections that were opened, including the first one. A lane has reconnected one time less.
+    /// Connections that were opened, including the first one. The number of reconnections of a lane is one less.
     pub connections: u64,
     /// Failed attempts to open a connection.
     pub failed_connections: u64,

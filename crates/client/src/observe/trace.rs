@@ -6,8 +6,8 @@ use std::time::Duration;
 use tracing::field::Empty;
 use tracing::{Span, debug, info, info_span, warn};
 
-/// Opens a span for each command, and emits an event for each change of a connection: an [`Observer`] for
-/// [`Builder::observer`](crate::Builder::observer). Requires the Cargo feature `tracing`.
+/// An [`Observer`] for [`Builder::observer`](crate::Builder::observer), which opens a span for each command and emits
+/// an event for each change of a connection. Requires the Cargo feature `tracing`.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -33,7 +33,7 @@ use tracing::{Span, debug, info, info_span, warn};
 /// | `otel.status_code` | `ERROR` if there is an `error.type` |
 ///
 /// Events are `connected` (with `network.peer.address` and `network.peer.port`), `disconnected`, `reconnecting` and
-/// `queue full`. The last one is for troubleshooting, since under load it occurs for each command.
+/// `queue full`. `queue full` is for troubleshooting, because under load it occurs for each command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tracing(());
 
@@ -78,7 +78,7 @@ impl Observer for Tracing {
 
     fn queue_full(&self, call: &Call<'_>) {
         let endpoint = call.endpoint();
-        // Under load there is one for each command.
+        // Under load, there is one event for each command.
         debug!(
             target: "brisk", { db.operation.name = call.name(),
             server.address = &*endpoint.host(),

@@ -14,19 +14,19 @@ const AT_ONCE: usize = 4096;
 const BITS_MAX: f64 = (1_u64 << 32) as f64;
 const HASHES_MAX: f64 = 64.0;
 
-/// A Bloom filter: a set that takes about ten bits per item (at an error rate of 1 %), whatever the length of the
-/// items. Programs can share it. If it reports an item as absent, the item was not added. It reports an absent item as
-/// present with a chosen probability. Items cannot be removed.
+/// A Bloom filter: a set that takes about ten bits per item (at an error rate of 1 %), regardless of the length of the
+/// items. Several programs can share a filter. If it reports an item as absent, the item was not added. It reports an
+/// absent item as present with a chosen probability. Items cannot be removed.
 ///
-/// The filter is a string of bits. Each item sets some bits with BITFIELD; all items of a call take one round trip.
-/// Concurrent calls lose nothing.
+/// The filter is a string of bits. Each item sets some bits with BITFIELD. A call takes one round trip per 4,096 items.
+/// Concurrent calls do not lose items.
 ///
 /// The mapping of items to bits is stable: h = FNV-1a (64 bits) of the item's bytes, a = mix(h), b = mix(a) | 1, where
 /// mix is the finalizer of SplitMix64. The bits are at (a + i·b) mod bits, for i from 0.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
-/// // A million items, and one in a hundred of the others seems to be there: 1.2 MB.
+/// // A million items with an error rate of 1 % take 1.2 MB.
 /// let seen = brisk::recipes::Bloom::new(&db, "seen", 1_000_000, 0.01)?;
 /// seen.add("ana").await?;
 /// assert!(seen.contains("ana").await?);
@@ -42,8 +42,8 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// Returns a filter for this number of items. Once it holds that many, it reports an absent item as present with
-    /// this probability. All programs that share the filter must use the same parameters.
+    /// Returns a filter for this number of items. Once the filter contains that many items, it reports an absent item
+    /// as present with this probability. All programs that share the filter must use the same parameters.
     ///
     /// # Errors
     /// [`Kind::Invalid`] if the probability is not between 0 and 1, if the number of items is 0, or if the filter would
@@ -177,7 +177,7 @@ impl Bloom {
     }
 }
 
-/// The current or former values of an item's bits.
+/// A command that returns the current or former values of an item's bits.
 type BitfieldCommand = Command<(), Vec<i64>>;
 
 fn fnv(bytes: &[u8]) -> u64 {

@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 /// A larger number of shards is rejected as a mistake.
 const SHARDS_MAX: u64 = 1 << 32;
 
-/// Returns the key of the shard of an element. O(bytes).
+/// Returns the key of the shard that contains an element. O(bytes).
 ///
 /// An integer key has the shard number key / `shard_size`, so neighbors share a shard. Any other key has the shard
 /// number CRC32 (as in zlib) of its bytes, modulo 2 · `total_elements` / `shard_size`. That is twice the number of full
@@ -46,7 +46,7 @@ impl Rule {
         (self.total_elements.saturating_mul(2) / self.shard_size).max(1)
     }
 
-    /// The shard of an element by the rule, however large its number is.
+    /// The shard of an element by the rule, even if its number is out of range.
     fn shard(&self, key: &[u8]) -> u64 {
         match number(key) {
             Some(number) => number / self.shard_size,
@@ -54,7 +54,7 @@ impl Rule {
         }
     }
 
-    /// The shard of an element, if iterations reach that shard.
+    /// The shard of an element, or an error if iterations do not reach that shard.
     pub(super) fn shard_within(&self, key: &[u8]) -> Result<u64> {
         let shard = self.shard(key);
         if shard < self.shards() {
@@ -66,7 +66,7 @@ impl Rule {
     }
 }
 
-/// The number, if the bytes are digits only. A number that is too large becomes the maximum.
+/// The number, if the bytes are all digits. A number that is too large becomes the maximum.
 fn number(key: &[u8]) -> Option<u64> {
     if key.is_empty() || !key.iter().all(u8::is_ascii_digit) {
         return None;

@@ -14,15 +14,16 @@ pub(super) const AT_ONCE: usize = 1000;
 
 /// A large map, stored in many small hashes (shards) to save memory.
 ///
-/// A server stores a small hash as a listpack, which takes a fraction of the memory of as many keys. A million users of
-/// a few bytes each, stored as `user:N`, take 72 MB in Redis, and 10 MB in hashes of 1,000.
+/// A server stores a small hash as a listpack, which takes a fraction of the memory of the same number of keys. In
+/// Redis, a million users of a few bytes each take 72 MB as keys `user:N`, and 10 MB in hashes of 1,000 users.
 ///
 /// - Choose a `shard_size` of at most the server's `hash-max-listpack-entries` (512 in Redis 7, often raised to 1,024
 ///   for this purpose), and values of at most `hash-max-listpack-value`. A larger shard is stored as a hash table, and
-///   saves nothing. Keys that are not integers fill half of each shard on average.
-/// - `total_elements` and `shard_size` determine the shard of each element. Do not change them while there is data.
+///   saves nothing. If the keys are not integers, each shard is half full on average.
+/// - `total_elements` and `shard_size` determine the shard of each element. Do not change them while the map contains
+///   data.
 /// - Elements have no TTL of their own.
-/// - The elements of one shard are in one slot of a cluster. The shards are spread over many slots.
+/// - In a cluster, the elements of one shard are in one slot. The shards are spread over many slots.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -40,8 +41,8 @@ pub struct ShardedMap {
 }
 
 impl ShardedMap {
-    /// Returns a map of about `total_elements`, with about `shard_size` elements per hash. The keys of the hashes are
-    /// `base:0`, `base:1` …
+    /// Returns a map for about `total_elements` elements, with about `shard_size` elements per hash. The keys of the
+    /// hashes are `base:0`, `base:1` …
     ///
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) if `shard_size` is 0, or if there would be more than 2^32 shards.
@@ -55,11 +56,12 @@ impl ShardedMap {
         Ok(ShardedMap { db: db.clone(), base: base.into(), rule })
     }
 
-    /// Returns the key of the hash that has, or would have, this element.
+    /// Returns the key of the hash that contains, or would contain, this element.
     ///
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an integer key of 2 · `total_elements` or more: its shard would be
-    /// beyond those that [`len`](Self::len) and [`scan`](Self::scan) read. This applies to all methods that take a key.
+    /// outside the range that [`len`](Self::len) and [`scan`](Self::scan) read. This applies to all methods that take a
+    /// key.
     pub fn shard_key(&self, key: impl ToArg) -> Result<String> {
         Ok(self.key_of(self.rule.shard_within(&bytes_of(key))?))
     }
@@ -77,7 +79,7 @@ impl ShardedMap {
     /// Returns the value of an element.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's error.
+    /// Those of [`shard_key`](Self::shard_key), and the server's error.
     pub async fn get<T: FromReply>(&self, key: impl ToArg) -> Result<Option<T>> {
         self.db.hget(self.shard_key(&key)?, &key).await
     }
@@ -85,7 +87,7 @@ impl ShardedMap {
     /// Sets a value. Returns whether the element is new.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's error.
+    /// Those of [`shard_key`](Self::shard_key), and the server's error.
     pub async fn set(&self, key: impl ToArg, value: impl ToArg) -> Result<bool> {
         Ok(self.db.hset(self.shard_key(&key)?, (&key, &value)).await? == 1)
     }
@@ -93,7 +95,7 @@ impl ShardedMap {
     /// Removes an element. Returns whether it existed.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's error.
+    /// Those of [`shard_key`](Self::shard_key), and the server's error.
     pub async fn remove(&self, key: impl ToArg) -> Result<bool> {
         let field = bytes_of(&key);
         Ok(self.db.hdel(self.shard_key(&key)?, field).await? == 1)
@@ -102,7 +104,7 @@ impl ShardedMap {
     /// Adds to a value and returns the result. A missing value counts as 0.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's error, for example if the value is not an integer.
+    /// Those of [`shard_key`](Self::shard_key), and the server's error, for example if the value is not an integer.
     pub async fn incr(&self, key: impl ToArg, by: i64) -> Result<i64> {
         self.db.hincrby(self.shard_key(&key)?, &key, by).await
     }
@@ -111,7 +113,7 @@ impl ShardedMap {
     /// round trip per 1,000 hashes.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); the server's error.
+    /// Those of [`shard_key`](Self::shard_key), and the server's error.
     pub async fn mget<T: FromReply>(
         &self,
         keys: impl IntoIterator<Item = impl ToArg>,
@@ -135,11 +137,11 @@ impl ShardedMap {
         Ok(values)
     }
 
-    /// Sets several values. Sends one HSET for each affected hash, in one round trip per 1,000 hashes. It is not
-    /// atomic: other clients may see a part of the changes.
+    /// Sets several values. Sends one HSET for each affected hash, in one round trip per 1,000 hashes. The operation is
+    /// not atomic: other clients may see only some of the changes.
     ///
     /// # Errors
-    /// As [`shard_key`](Self::shard_key); then nothing is set. The server's error.
+    /// Those of [`shard_key`](Self::shard_key), in which case nothing is set, and the server's error.
     pub async fn mset(
         &self,
         pairs: impl IntoIterator<Item = (impl ToArg, impl ToArg)>,
@@ -218,7 +220,7 @@ pub struct Pages<'a, K, V> {
 const SHARDS_OF_A_PAGE: u64 = 16;
 
 impl<K: FromReply, V: FromReply> Pages<'_, K, V> {
-    /// Returns the elements of the next shards, as they are now; never an empty page. `None` after the last one.
+    /// Returns the current elements of the next shards. A page is never empty. `None` after the last page.
     ///
     /// An element that exists during the whole iteration is returned once. After an error, the next call returns the
     /// same page.

@@ -11,9 +11,9 @@ use crate::error::Result;
 /// A large set of integers, stored in many small sets (shards) to save memory. Servers store a small set compactly as
 /// long as all its members are integers.
 ///
-/// Choose a `shard_size` of at most the server's `set-max-intset-entries` (512). Members are spread like text, by the
-/// CRC32 of an `X` and their digits; otherwise neighbors would share a shard, so that one shard could be full while
-/// another is empty. The other notes on [`ShardedMap`](super::ShardedMap) apply as well.
+/// Choose a `shard_size` of at most the server's `set-max-intset-entries` (512). Members are distributed like strings,
+/// by the CRC32 of an `X` followed by their digits. Otherwise, neighbors would share a shard, and one shard could be
+/// full while another is empty. The other notes on [`ShardedMap`](super::ShardedMap) apply as well.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -31,8 +31,8 @@ pub struct ShardedSet {
 }
 
 impl ShardedSet {
-    /// Returns a set of about `total_elements`, with about `shard_size` members per shard. The keys of the shards are
-    /// `base:0`, `base:1` …
+    /// Returns a set for about `total_elements` members, with about `shard_size` members per shard. The keys of the
+    /// shards are `base:0`, `base:1` …
     ///
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) if `shard_size` is 0, or if there would be more than 2^32 shards.
@@ -46,12 +46,12 @@ impl ShardedSet {
         Ok(ShardedSet { db: db.clone(), base: base.into(), rule })
     }
 
-    /// Returns the key of the shard that has, or would have, this member.
+    /// Returns the key of the shard that contains, or would contain, this member.
     #[must_use]
     pub fn shard_key(&self, member: impl ToArg) -> String {
         let mut key = vec![b'X'];
         key.extend(bytes_of(member));
-        // The element is not a number, so there is always a shard.
+        // The element begins with `X`, so it is not a number and always has a shard.
         let shard = self.rule.shard_within(&key).unwrap_or(0);
         format!("{}:{shard}", self.base)
     }

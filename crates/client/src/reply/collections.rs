@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hash};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The elements of any aggregate; nil reads as an empty one.
+/// The elements of any aggregate. Nil is read as an empty aggregate.
 fn elements<T: FromReply>(reader: &mut Reader<'_>) -> Result<Vec<T>> {
     let part = reader.part()?;
     match part {
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(list, is_there.then(Vec::new), "{text}");
             let set = reply(text).read::<Option<HashSet<String>>>().unwrap();
             assert_eq!(set.is_some(), is_there, "{text}");
-            // Types other than `Option` read nil as an empty list.
+            // Types other than `Option` read nil as an empty collection.
             assert_eq!(reply(text).read::<Vec<String>>().unwrap(), Vec::<String>::new());
             assert!(reply(text).read::<HashMap<String, i64>>().unwrap().is_empty());
         }

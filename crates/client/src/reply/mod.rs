@@ -6,8 +6,8 @@
 //! | [`FromReply`] | conversion to a value |
 //! | `scalars`, `collections` | the implementations for standard types |
 //!
-//! There is no intermediate tree: a `Vec<String>` is filled from the received bytes. A [`bytes::Bytes`] is a part of
-//! the receive buffer, without a copy, and keeps that buffer alive.
+//! There is no intermediate tree: a `Vec<String>` is filled directly from the received bytes. A [`bytes::Bytes`] is a
+//! slice of the receive buffer, not a copy, and keeps that buffer alive.
 
 mod collections;
 mod scalars;
@@ -17,7 +17,8 @@ use brisk_resp::reply::read::{Part, ReplyReader};
 use brisk_resp::reply::value::Value;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// A reply up to this size is copied out of the buffer: that costs less than sharing it, and keeps no buffer alive.
+/// A reply up to this size is copied out of the buffer. A copy costs less than sharing the buffer, and does not keep it
+/// alive.
 const SMALL_BYTES_MAX: usize = 38;
 
 /// The bytes of a whole reply, or of several replies, to be converted later.
@@ -66,7 +67,7 @@ impl Reply {
         }
     }
 
-    /// Whether the reply is held without a shared buffer.
+    /// Reports whether the reply is held without a shared buffer.
     pub(crate) fn is_small(&self) -> bool {
         matches!(self.0, Held::Small { .. })
     }
@@ -161,8 +162,8 @@ impl<'a> Reader<'a> {
 
 /// A type that a reply can be converted to.
 ///
-/// It is implemented for numbers, `bool`, strings, [`Bytes`], `()`, [`Value`], `Option` (a null reply is `None`),
-/// `Result` (an error within a reply), lists, sets, maps and tuples. RESP2 and RESP3 give the same values.
+/// The trait is implemented for numbers, `bool`, strings, [`Bytes`], `()`, [`Value`], `Option` (a null reply is
+/// `None`), `Result` (an error within a reply), lists, sets, maps and tuples. RESP2 and RESP3 give the same values.
 pub trait FromReply: Sized {
     /// Reads one value.
     ///
@@ -181,7 +182,7 @@ pub trait FromReply: Sized {
         Ok(values)
     }
 
-    /// Whether a reply that begins with this part is `None` for an `Option`.
+    /// Reports whether a reply that begins with this part is `None` for an `Option`.
     #[doc(hidden)]
     fn is_nothing(part: &Part<'_>) -> bool {
         *part == Part::Null
@@ -194,7 +195,7 @@ pub trait FromReply: Sized {
     }
 }
 
-/// Memory is reserved for no more values than this before they are read.
+/// Before values are read, memory is reserved for at most this many.
 pub(crate) const COLLECT_MAX: usize = 4096;
 
 impl FromReply for Value {

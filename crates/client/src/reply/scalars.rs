@@ -35,7 +35,7 @@ impl FromReply for bool {
             Part::Integer(value) => Ok(value != 0),
             Part::Null => Ok(false),
             Part::Simple(b"OK") => Ok(true),
-            // As clients in other languages write it.
+            // Clients in other languages write Booleans like this.
             Part::Bulk(b"1" | b"true") => Ok(true),
             Part::Bulk(b"0" | b"false") => Ok(false),
             part => Err(Error::unexpected("a Boolean", &part)),
@@ -65,7 +65,7 @@ macro_rules! integers {
     )*};
 }
 
-// Not u8: a list of bytes is a string.
+// `u8` is missing, because a list of bytes is a string.
 integers! { i8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize }
 
 macro_rules! other_than_0 {
@@ -256,7 +256,7 @@ mod tests {
             format!("expected a list of this length, {but} a list of 1 elements")
         );
         assert_eq!(error::<i8>(":128|"), format!("expected i8, {but} an integer"));
-        // The error text has a few hundred bytes, no matter how long the value is.
+        // The error text is short, no matter how long the value is.
         let long = format!("${}|{}|", 1 << 20, "x".repeat(1 << 20));
         assert!(error::<i64>(&long).len() < 100);
     }

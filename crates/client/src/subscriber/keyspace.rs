@@ -49,9 +49,9 @@ impl Subscriber {
     /// Subscribes to the events of keys in a database that match a pattern. Each message is a [`KeyspaceEvent`].
     ///
     /// The server publishes them only if its directive `notify-keyspace-events` contains `K` and letters for the kinds
-    /// of events (`KA` is nearly all). It publishes `expired` when it removes the key, which may be after the expiry
-    /// time. Events that happen while the connection is lost are missing. Each node of a cluster publishes events of
-    /// its own keys only.
+    /// of events (`KA` covers nearly all of them). It publishes `expired` when it removes the key, which may be after
+    /// the expiry time. Events that occur while the connection is lost are missed. In a cluster, each node publishes
+    /// only the events of its own keys.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -69,7 +69,7 @@ impl Subscriber {
         self.psubscribe([channel(KEYSPACE, db, pattern.as_ref())])
     }
 
-    /// Subscribes to one kind of event of all keys, for example `expired`, or to the events that match a pattern. As
+    /// Subscribes to one kind of event of all keys, for example `expired`, or to the events that match a pattern. Like
     /// [`Subscriber::keyspace_events`], except that the letter in the directive is `E`.
     pub fn key_events(&self, db: u32, event: impl AsRef<[u8]>) -> Confirmation<'_> {
         self.psubscribe([channel(KEYEVENT, db, event.as_ref())])

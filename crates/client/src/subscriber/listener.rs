@@ -22,9 +22,9 @@ use tokio::time::sleep;
 
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_LONGEST: Duration = Duration::from_secs(2);
-/// While no messages arrive, PING checks the connection.
+/// The interval of PING, which checks the connection while no messages arrive.
 const PING_EACH: Duration = Duration::from_secs(2);
-/// No caller is waiting.
+/// How long the timer sleeps if no caller is waiting.
 const NO_DEADLINE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Listener {
@@ -106,7 +106,7 @@ impl Listener {
         self.cluster.as_ref()?.upgrade()
     }
 
-    /// The setup of the next connection: in a cluster, not always to the same node.
+    /// The setup of the next connection. In a cluster, it may lead to another node.
     fn next_setup(&self) -> Arc<Setup> {
         match self.cluster() {
             Some(cluster) => cluster.setup_to_listen(self.channel.as_deref()),
@@ -114,7 +114,7 @@ impl Listener {
         }
     }
 
-    /// A connection was lost or could not be opened: the cluster may have changed.
+    /// Handles a connection that was lost or could not be opened. The cluster may have changed.
     fn learn(&self, error: &Error) {
         if let Some(cluster) = self.cluster() {
             cluster.learn(error);
@@ -137,8 +137,8 @@ impl Listener {
         Ok(())
     }
 
-    /// Reports whether a sharded channel is still wanted: then the server has ended the subscription because its slot
-    /// moves.
+    /// Reports whether a sharded channel is still wanted. If so, the server has ended the subscription because the slot
+    /// is moving to another node.
     fn has_moved(&self, channel: &[u8]) -> bool {
         self.cluster.is_some() && self.shared.lock().orders.are_for(Way::Shard, channel)
     }
@@ -159,7 +159,7 @@ impl Listener {
         let mut left = pin!(self.setup.place.left(&origin));
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut silent = false;
-        // The bytes that are being sent, and how many of them are sent.
+        // The bytes that are being sent, and how many of them have been sent.
         let (mut out, mut sent) = (Vec::new(), 0);
         loop {
             {

@@ -34,7 +34,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// Bytes of messages that are kept for a slow subscriber.
+/// The maximum total size of the messages that are kept for a slow subscriber, in bytes.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 /// Approximate overhead of a message, in addition to its bytes.
 const MESSAGE_BYTES: usize = 64;
@@ -45,7 +45,8 @@ const MESSAGE_BYTES: usize = 64;
 pub enum Event {
     /// A message.
     Message(Message),
-    /// The connection was lost and is open again, with all subscriptions. Messages published in between are missing.
+    /// The connection was lost, and has been reopened with all subscriptions. Messages that were published in between
+    /// are missing.
     Gap,
     /// The oldest messages were dropped, because the subscriber did not read them in time.
     Overflow {
@@ -72,12 +73,12 @@ pub struct Message {
     pub payload: Bytes,
 }
 
-/// A connection that receives published messages; [`Client::subscriber`] opens it. It reconnects and resubscribes by
-/// itself. Dropping the subscriber, or [`Client::close`], closes the connection.
+/// A connection that receives published messages; [`Client::subscriber`] opens it. It reconnects and resubscribes
+/// automatically. Dropping the subscriber, or [`Client::close`], closes the connection.
 #[derive(Debug)]
 pub struct Subscriber {
     shared: Arc<Shared>,
-    /// The thread that runs the connection, if it is a single one.
+    /// The thread that runs the connection, if a single thread runs all connections of the client.
     home: Home,
     /// The time limit for confirmations.
     timeout: Option<Duration>,
@@ -86,7 +87,7 @@ pub struct Subscriber {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified when there is something to send, or the subscriber was dropped.
+    /// Notified when there is something to send, or when the subscriber is dropped.
     changed: Notify,
     /// Notified when a caller with a time limit starts to wait for a confirmation.
     waits: Notify,
@@ -95,13 +96,13 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     orders: Orders,
-    /// A `Gap` is due when all subscriptions are confirmed again.
+    /// True if a `Gap` is due once all subscriptions are confirmed again.
     has_gap: bool,
     events: VecDeque<Event>,
     bytes: usize,
     lost: u64,
     listener: Option<Waker>,
-    /// Why the subscriber has ended.
+    /// Why the subscriber has ended, if it has.
     over: Option<&'static str>,
 }
 
@@ -167,17 +168,17 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The server cannot be reached, or rejects the connection; the client is closed.
+    /// The server cannot be reached, or rejects the connection; or the client is closed.
     pub async fn subscriber(&self) -> Result<Subscriber> {
         self.listen_at(None).await
     }
 
-    /// As [`Client::subscriber`], in a cluster with the node that serves this sharded channel. It accepts sharded
-    /// channels of the same slot; the node rejects those of other slots. If the slot moves, the subscriber follows it
-    /// and reports a [gap](Event::Gap). Plain channels and patterns can be subscribed on any node.
+    /// Like [`Client::subscriber`]. In a cluster, it connects to the node that serves this sharded channel. You can
+    /// subscribe to other sharded channels of the same slot; the node rejects channels of other slots. If the slot
+    /// moves, the subscriber follows it and reports a [gap](Event::Gap). Plain channels and patterns work on any node.
     ///
     /// # Errors
-    /// As [`Client::subscriber`].
+    /// Those of [`Client::subscriber`].
     pub async fn subscriber_for(&self, channel: impl Into<Bytes>) -> Result<Subscriber> {
         self.listen_at(Some(channel.into())).await
     }
@@ -192,10 +193,10 @@ impl Client {
         Ok(subscriber)
     }
 
-    /// As [`Client::subscriber`], blocking this thread; it needs no runtime.
+    /// Like [`Client::subscriber`], but blocks this thread. No runtime is needed.
     ///
     /// # Errors
-    /// As [`Client::subscriber`].
+    /// Those of [`Client::subscriber`].
     pub fn subscriber_blocking(&self) -> Result<Subscriber> {
         block_on(Box::pin(self.subscriber()))
     }
@@ -218,7 +219,7 @@ impl Subscriber {
         handle: &Handle,
         timeout: Option<Duration>,
     ) -> Result<Subscriber> {
-        // Made before the task, so that dropping this future while the task connects ends the task.
+        // Created before the task, so that dropping this future while the task connects ends the task.
         let home = listener.setup.home;
         home.check()?;
         let subscriber = Subscriber { shared: Arc::clone(&listener.shared), home, timeout };
@@ -231,8 +232,8 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Subscribes to these channels. Await the result, or [block](Confirmation::wait) on it, until the server has
-    /// confirmed the subscription.
+    /// Subscribes to these channels. To wait until the server has confirmed the subscription, await the result or
+    /// [block](Confirmation::wait) on it.
     pub fn subscribe<K: Into<Bytes>>(
         &self,
         channels: impl IntoIterator<Item = K>,
@@ -295,7 +296,7 @@ impl Subscriber {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The poll form of [`Subscriber::next`], for a `Stream` of another library (this crate depends on none):
+    /// The poll form of [`Subscriber::next`], to build a `Stream` with another library (this crate depends on none):
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -325,7 +326,7 @@ impl Subscriber {
     }
 
     /// Like [`Subscriber::next`], but blocks this thread and needs no runtime. If this thread runs the subscriber's
-    /// connection (a current-thread runtime), the call does not wait: then `None` means that there is no event now.
+    /// connection (a current-thread runtime), the call does not wait, and `None` means that there is no event now.
     pub fn wait_next(&mut self) -> Option<Event> {
         block_on(Box::pin(self.next()))
     }

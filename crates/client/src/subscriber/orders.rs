@@ -1,7 +1,8 @@
-//! Subscription requests: the sent ones, the callers that wait for confirmation, and the wanted subscriptions.
+//! Subscription requests that were sent, callers that wait for confirmation, and the wanted subscriptions.
 //!
-//! The server replies in the order of the requests, separately for each name. So a reply belongs to the first request
-//! without a reply. An error goes to the call that made the request, and is dropped if that call no longer waits.
+//! The server replies in the order of the requests, separately for each name. A reply therefore belongs to the first
+//! request without a reply. An error goes to the call that made the request, and is dropped if that call no longer
+//! waits.
 
 use super::Shared;
 use crate::error::{Error, Kind, Phase, Result};
@@ -44,7 +45,7 @@ pub(super) struct Order {
     way: Way,
     name: Bytes,
     ends: bool,
-    /// The call that made the request; `None` if it is repeated on a new connection.
+    /// The call that made the request; `None` if the request is repeated on a new connection.
     call: Option<u64>,
 }
 
@@ -55,7 +56,7 @@ pub(super) enum Asked {
     Ping,
 }
 
-/// The server's reply to it.
+/// The server's reply to a request.
 pub(super) enum Answer<'a> {
     Confirmed { kind: &'a [u8], name: &'a [u8] },
     Refused(Error),
@@ -93,7 +94,7 @@ impl Orders {
     /// Writes the requests to send.
     pub(super) fn ask(&mut self, out: &mut Vec<u8>) {
         for order in self.queued.drain(..) {
-            // One command for each name: all sharded channels of one command must be in one slot.
+            // One command for each name, because all sharded channels of a command must be in one slot.
             let mut request = Request::new(order.way.command(order.ends), Traits::default());
             request.arg(&order.name);
             request.encode(out);
@@ -114,7 +115,7 @@ impl Orders {
         self.wanted.contains(&(way, Bytes::copy_from_slice(name)))
     }
 
-    /// On a new connection, requests all wanted subscriptions first, and then again the requests without a reply.
+    /// On a new connection, requests all wanted subscriptions first, and then repeats the requests without a reply.
     pub(super) fn begin_anew(&mut self) {
         let unanswered = self.asked.drain(..).filter_map(|asked| match asked {
             Asked::Order(order) => Some(order),
@@ -130,7 +131,7 @@ impl Orders {
             .collect();
     }
 
-    /// Handles the reply to the first request without one.
+    /// Handles a reply, which belongs to the first request that has no reply yet.
     pub(super) fn answer(&mut self, answer: Answer<'_>) -> Answered {
         let is_its = match (self.asked.front(), &answer) {
             (Some(Asked::Ping), answer) => !matches!(answer, Answer::Confirmed { .. }),
@@ -209,14 +210,15 @@ struct New {
     ends: bool,
 }
 
-/// The confirmation of a change of subscriptions. Nothing is sent before it is polled or [waited for](Self::wait).
+/// The confirmation of a change to subscriptions. Nothing is sent before the confirmation is polled or [waited
+/// for](Self::wait).
 ///
-/// The client's time limit applies. If the time is over, or the future is dropped, the change remains queued and is
-/// sent when possible. If the server rejects one name of a call, that subscription is dropped, and the others of the
+/// The client's time limit applies. If the time limit passes, or the future is dropped, the change remains queued and
+/// is sent when possible. If the server rejects one name of a call, that subscription is dropped, and the others of the
 /// call continue.
 ///
-/// The error is the first rejection of the server, [`Kind::Timeout`], [`Kind::Closed`], or [`Kind::Overloaded`] if a
-/// million names are waiting.
+/// The error is the server's first rejection, [`Kind::Timeout`], [`Kind::Closed`], or [`Kind::Overloaded`] if a million
+/// names are waiting.
 #[must_use = "nothing is sent unless it is awaited or waited for"]
 #[derive(Debug)]
 pub struct Confirmation<'a> {
@@ -245,10 +247,10 @@ impl<'a> Confirmation<'a> {
         self
     }
 
-    /// Blocks this thread until the server has confirmed; it needs no runtime.
+    /// Blocks this thread until the server has confirmed the change. No runtime is needed.
     ///
     /// # Errors
-    /// As when awaited.
+    /// The same as when awaited.
     pub fn wait(self) -> Result<()> {
         block_on(self)
     }

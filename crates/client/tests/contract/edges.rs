@@ -1,4 +1,4 @@
-//! Cases: errors, nothing and empty, binary, large.
+//! Cases: errors, missing and empty values, binary and large values.
 
 use super::cases;
 use brisk::{Bytes, Client, Code, Kind, Result, Value};
@@ -13,7 +13,7 @@ pub(crate) const CASES: &[super::Case] = cases! {
     replies_of_another_type_are_an_error_and_shift_nothing
 };
 
-/// The server's own error; any other ends the case.
+/// The code of the server's error reply. Any other error ends the case.
 fn refused<T: std::fmt::Debug>(reply: Result<T>) -> Result<Code> {
     match reply {
         Err(error) => error.code().ok_or(error),

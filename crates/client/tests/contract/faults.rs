@@ -9,13 +9,15 @@ use futures_util::future::join_all;
 use std::future::Future;
 use std::time::Duration;
 
-/// Connections are cut behind this many bytes of a direction, and so on up to the end of what a case sends.
+/// In the first round, connections are cut after this many bytes in one direction. Later rounds cut them later, up to
+/// the end of what a case sends.
 const CUTS_FROM: u64 = 1;
-/// The next cut comes so much later, in percent and bytes: the beginning, with the login, is looked at closely.
+/// How much later the next round cuts, in percent and in bytes. The cuts are close together at the beginning, during
+/// the login.
 const CUT_LATER_PERCENT: u64 = 50;
 const CUT_LATER_BYTES: u64 = 37;
 const CUT_MAX: u64 = 30_000;
-/// After this number of attempts to connect, a silent peer replies again: more than the cases themselves make.
+/// After this number of attempts to connect, a silent peer replies again. The cases themselves make fewer attempts.
 const SILENT_ATTEMPTS: u64 = 14;
 
 fn builder(link: &Proxy, protocol: u8) -> Builder {
@@ -23,7 +25,7 @@ fn builder(link: &Proxy, protocol: u8) -> Builder {
     Client::builder(&url).protocol(protocol).lanes(Lanes::Count(1)).timeout(Duration::from_secs(20))
 }
 
-/// Servers of each kind with a bad network before them, and both protocols.
+/// Calls `body` for a server of each kind behind a bad network, and for both protocols.
 fn each(body: impl Fn(&Server, &Proxy, u8) + Sync) {
     ways::each_kind(|_, server| {
         for protocol in [3, 2] {
@@ -34,7 +36,7 @@ fn each(body: impl Fn(&Server, &Proxy, u8) + Sync) {
     });
 }
 
-/// What an error over a bad network may be.
+/// Reports whether an error is allowed over a bad network.
 fn is_allowed(error: &Error) -> bool {
     matches!(error.kind(), Kind::Disconnected | Kind::Timeout(_))
 }
@@ -47,7 +49,7 @@ fn ended(case: &Case, what: &str, ended: Result<(), Error>) -> bool {
     ended.is_ok()
 }
 
-/// All cases at the same time.
+/// Runs all cases at the same time.
 async fn run_all(db: &Client, run: &str) -> Vec<(&'static Case, Result<(), Error>)> {
     join_all(all().map(|case| async move { (case, case.run(db, run).await) })).await
 }
@@ -92,7 +94,7 @@ fn a_connection_that_ends_behind_any_byte_gives_no_wrong_reply() {
             while after < CUT_MAX {
                 let how = if after.is_multiple_of(2) { Cut::Reset } else { Cut::End };
                 for (at, case) in all().enumerate() {
-                    // Every other one the other way, and the next time the other way round.
+                    // The cases alternate between the two directions, and so do the rounds of each case.
                     let direction = Direction::BOTH[(at + step) % 2];
                     link.cut_next_after(direction, after, how);
                     let what = format!("{how:?} behind {after} bytes {direction:?}");
@@ -148,7 +150,7 @@ fn connections_that_are_cut_while_all_cases_run_give_no_wrong_reply() {
 #[test]
 fn a_peer_that_falls_silent_is_an_error_in_time_and_no_wrong_reply() {
     each(|_, link, protocol| {
-        // One way with either protocol.
+        // Each protocol tests one direction.
         let direction = Direction::BOTH[usize::from(protocol) % 2];
         block_on(async {
             let time = Duration::from_millis(150);

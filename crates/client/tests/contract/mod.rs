@@ -1,12 +1,12 @@
-//! The contract: what a program may rely on, whatever the server, the protocol and the way to it. One list of cases,
-//! run over each way; and once more over a bad network, where a case may end with an error of a certain kind, but
-//! never with a wrong reply.
+//! The contract: what a program may rely on, whatever the server, the protocol and the way to reach it. One list of
+//! cases runs over each way. The same cases also run over a bad network, where a case may end with an error of certain
+//! kinds, but never with a wrong reply.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | [`ways`] | servers, protocols, and ways to reach them: one more way is one more row |
 //! | [`values`] | cases: commands of each type |
-//! | [`edges`] | cases: errors, nothing and empty, binary, large |
+//! | [`edges`] | cases: errors, missing and empty values, binary and large values |
 //! | [`shapes`] | cases: batches, transactions, scripts, sessions, listeners |
 //! | [`faults`] | the same cases over a bad network |
 
@@ -20,14 +20,13 @@ use brisk::{Client, Result};
 use futures_util::future::{LocalBoxFuture, join_all};
 use std::future::Future;
 
-/// A case: it has its own keys, all with one hash tag, and ends at the first error. It panics if an expectation is not
-/// met.
+/// A case has its own keys, all with one hash tag, and ends at the first error. It panics if an expectation is not met.
 struct Case {
     name: &'static str,
     run: fn(Client, String) -> LocalBoxFuture<'static, Result<()>>,
 }
 
-/// A list of cases out of functions.
+/// A list of cases, one per function.
 macro_rules! cases {
     ($($name:ident)*) => {
         &[$(crate::contract::Case {
@@ -43,7 +42,7 @@ fn all() -> impl Iterator<Item = &'static Case> {
 }
 
 impl Case {
-    /// Runs it with keys that no other run uses.
+    /// Runs the case with keys that no other run uses.
     fn run(&self, db: &Client, run: &str) -> LocalBoxFuture<'static, Result<()>> {
         (self.run)(db.clone(), format!("{{{}:{run}}}", self.name))
     }

@@ -1,4 +1,4 @@
-//! Cases: commands of each type, with the values that they have to give.
+//! Cases: commands of each type, with the expected replies.
 
 use super::cases;
 use brisk::commands::types::Place;

@@ -11,7 +11,8 @@ use std::time::Duration;
 /// Values that must live as long as the way is used.
 type Kept = Vec<Box<dyn std::any::Any>>;
 
-/// A server that was started and how a client comes to it. A way that needs more processes keeps them in `keeps`.
+/// A server that was started, and how a client reaches it. If that way needs more processes, `_keeps` keeps them
+/// running.
 pub(crate) struct Reached {
     way: &'static str,
     kind: Kind,
@@ -27,7 +28,7 @@ impl fmt::Display for Reached {
 }
 
 impl Reached {
-    /// A client's builder for it.
+    /// A builder for a client of this server.
     pub(crate) fn builder(&self) -> Builder {
         Client::builder(&self.url).protocol(self.protocol).timeout(Duration::from_secs(30))
     }
@@ -36,7 +37,7 @@ impl Reached {
 /// A way to reach a server.
 struct Way {
     name: &'static str,
-    /// The URL, and what is to be kept so that it stays good.
+    /// Returns the URL, and the values that must be kept so that the URL stays valid.
     reach: fn(&Server) -> (String, Kept),
 }
 
@@ -64,12 +65,12 @@ const WAYS: &[Way] = &[
     },
 ];
 
-/// Those that can be started on this machine.
+/// The kinds of server that can be started on this machine.
 fn kinds() -> impl Iterator<Item = Kind> {
     [Kind::Redis, Kind::Brisk, Kind::Valkey].into_iter().filter(|kind| kind.is_there())
 }
 
-/// Does something with a server of each kind, with all at the same time.
+/// Calls `body` with a server of each kind, for all kinds at the same time.
 pub(crate) fn each_kind(body: impl Fn(Kind, &Server) + Sync) {
     std::thread::scope(|scope| {
         for kind in kinds() {
@@ -84,7 +85,7 @@ pub(crate) fn each(body: impl Fn(&Reached) + Sync) {
     each_kind(|kind, server| {
         for protocol in [3, 2] {
             for way in WAYS {
-                // Each with an empty keyspace.
+                // Each combination begins with an empty keyspace.
                 server.connect().cmd("FLUSHALL");
                 let (url, keeps) = (way.reach)(server);
                 body(&Reached { way: way.name, kind, protocol, url, _keeps: keeps });

@@ -1,4 +1,4 @@
-//! TLS: what holds over plain connections holds over it, and who is not who he should be is found out.
+//! TLS: the guarantees of plain connections also apply to TLS connections, and a wrong identity is detected.
 
 mod site;
 
@@ -20,7 +20,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// The real one and ours, each with a site of its own.
+/// A Redis server and a Brisk server, each with its own site.
 fn sites() -> [(Site, Server); 2] {
     [Launch::redis(), Launch::subject()].map(|launch| {
         let site = Site::new();
@@ -29,7 +29,7 @@ fn sites() -> [(Site, Server); 2] {
     })
 }
 
-/// Why there is no connection.
+/// Connects, which must fail, and returns the text of the error.
 fn refusal(builder: Builder) -> String {
     let error = run(builder.connect()).expect_err("it must not be let in");
     let may_be = [Kind::Tls, Kind::Disconnected, Kind::Invalid];
@@ -150,7 +150,7 @@ fn large_values_go_both_ways_at_once() {
                         db.set(&key, value).await.unwrap();
                         let read: Bytes = db.get(&key).required().await.unwrap();
                         assert!(read == *value);
-                        // A reply that is on its way while a request is.
+                        // A reply and a request are on their way at the same time.
                         let (again, ()) = tokio::join!(
                             async { db.get::<Bytes>(&key).required().await.unwrap() },
                             async {
@@ -166,7 +166,7 @@ fn large_values_go_both_ways_at_once() {
     }
 }
 
-/// Reading goes on though nothing can be written: else both would wait for each other.
+/// Reading continues even if nothing can be written. Otherwise, client and server would wait for each other.
 #[test]
 fn replies_are_read_while_requests_cannot_be_written() {
     let site = Site::new();
@@ -198,7 +198,7 @@ fn replies_are_read_while_requests_cannot_be_written() {
         let mut reads = reads.into_iter();
         assert!(reads.next().expect("three").await.unwrap().unwrap() == value);
         assert!(!write.is_finished());
-        // The others may not have been sent when the direction was stalled.
+        // The other reads may not have been sent when the direction was stalled.
         link.stall(Direction::ToServer, false);
         for read in reads {
             assert!(read.await.unwrap().unwrap() == value);
@@ -246,7 +246,8 @@ fn dropped_calls_give_no_wrong_reply() {
     });
 }
 
-/// Counts until it is over: the acknowledged increments, and those with an unknown outcome.
+/// Increments a counter until `over` is set. Returns the numbers of acknowledged increments and of those with an
+/// unknown outcome.
 async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> (u64, u64) {
     let (mut applied, mut unknown) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -312,13 +313,13 @@ fn a_cut_differs_from_an_end_and_a_late_reply_from_a_missing_one() {
             assert_eq!(late.unwrap_err().kind(), Kind::Timeout(Phase::Sent));
             link.stall(Direction::ToClient, false);
             db.set("k", 1).await.unwrap();
-            // The proxy ends the connection below the session.
+            // The proxy ends the TCP connection without ending the TLS session.
             let session = db.session().await.unwrap();
             link.cut(Cut::End);
             let error = session.get::<i64>("k").await.unwrap_err();
             assert_eq!(error.kind(), Kind::Disconnected);
             assert!(error.to_string().contains("ended without close_notify"), "{error}");
-            // The lanes have others by then.
+            // The lanes have new connections by then.
             assert_eq!(db.get("k").await.unwrap(), Some(1));
         });
         drop(server);
@@ -333,7 +334,7 @@ fn a_peer_with_the_wrong_identity_is_rejected() {
         let url = format!("rediss://{address}");
         let text = refusal(Client::builder(&url).tls(Tls::new().ca_pem(other.pem)));
         assert!(text.contains("UnknownIssuer") && text.contains(&address), "{text}");
-        // The system does not know it either.
+        // The operating system does not trust the authority either.
         let text = refusal(Client::builder(&url));
         assert!(text.contains("certificate") || text.contains("authorities"), "{text}");
         let text = refusal(site.client(&address).tls(site.tls().server_name("db.example.org")));
@@ -405,7 +406,7 @@ fn invalid_tls_files_are_an_error_before_anything_is_sent() {
 fn a_plain_server_is_no_tls_server_and_the_other_way_round() {
     for (site, server) in sites() {
         let short = Duration::from_millis(300);
-        // One waits for the rest of a line, the other says that this is no request.
+        // One server waits for the rest of a line. The other replies that this is not a request.
         let text = refusal(site.client(&server.address()).connect_timeout(short));
         assert!(text.contains("TLS") || text.contains("300ms"), "{text}");
         refusal(Client::builder(&site.address()).connect_timeout(short));

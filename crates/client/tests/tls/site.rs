@@ -1,4 +1,4 @@
-//! Certificates for one test, and servers that show them.
+//! Certificates for one test, and servers that present them.
 
 use brisk::{Builder, Client, Tls};
 use brisk_testkit::port::Port;
@@ -19,7 +19,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Its name is its own: a certificate says by name who has signed it.
+    /// Each authority has a name of its own, because a certificate names its issuer.
     pub(crate) fn new(name: &str) -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names are good names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -50,7 +50,7 @@ impl Site {
         Site::named(&["localhost", "127.0.0.1"])
     }
 
-    /// The server's certificate is for these names.
+    /// Creates a site whose server certificate is for these names.
     pub(crate) fn named(names: &[&str]) -> Site {
         let site =
             Site { authority: Authority::new("ours"), port: Port::claim(), dir: TempDir::new() };
@@ -61,7 +61,7 @@ impl Site {
         site
     }
 
-    /// Writes a file; where it is.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.dir.path(name);
         std::fs::write(&path, text).expect("a file");
@@ -82,7 +82,7 @@ impl Site {
         self.launch(launch).start()
     }
 
-    /// Where TLS is spoken.
+    /// The address for TLS connections.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port.number())
     }
@@ -91,7 +91,7 @@ impl Site {
         Tls::new().ca_pem(self.authority.pem.clone())
     }
 
-    /// A client of what is at this address, which trusts the authority.
+    /// A builder for a client of the server at this address. The client trusts the authority.
     pub(crate) fn client(&self, address: &str) -> Builder {
         Client::builder(&format!("rediss://{address}")).tls(self.tls())
     }

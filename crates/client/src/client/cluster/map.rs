@@ -9,15 +9,15 @@ use brisk_resp::slot::SLOTS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A slot without a known node.
+/// Marks a slot without a known node.
 const NOBODY: u16 = u16::MAX;
 
 /// A server in one role, and the lanes to it. If a server changes its role, it becomes a new member, and requests that
-/// wait for the old one go elsewhere.
+/// wait for the old member are sent elsewhere.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) address: Address,
-    /// Its connections send READONLY, since it is a replica that serves reads.
+    /// True for a replica that serves reads. Its connections send READONLY.
     pub(crate) reads: bool,
     pub(crate) zone: Option<String>,
     /// Created when first needed.
@@ -31,14 +31,14 @@ impl Member {
         Member { address, reads, zone, node: OnceLock::new(), is_retired: AtomicBool::new(false) }
     }
 
-    /// Returns its lanes, which `make` creates on first use.
+    /// Returns the member's lanes, which `make` creates on first use.
     ///
     /// # Errors
-    /// The member was retired: it takes no more requests.
+    /// The member has been retired and accepts no more requests.
     pub(crate) fn node(&self, make: impl FnOnce() -> Node) -> Result<&Node> {
         let node = self.node.get_or_init(make);
-        // After creating the lanes: either this check sees that the member is retired, or the retiring thread sees the
-        // lanes.
+        // The check comes after the lanes are created, so either this check sees that the member is retired, or the
+        // retiring thread sees the lanes.
         if self.is_retired.load(Ordering::SeqCst) {
             node.retire();
             return Err(elsewhere());
@@ -46,12 +46,12 @@ impl Member {
         Ok(node)
     }
 
-    /// Its lanes, if they were created.
+    /// The member's lanes, if they have been created.
     pub(crate) fn known_node(&self) -> Option<&Node> {
         self.node.get()
     }
 
-    /// Takes no more requests; replies to sent requests are still delivered.
+    /// Retires the member. It accepts no more requests; replies to sent requests are still delivered.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::SeqCst);
         self.node.get().into_iter().for_each(Node::retire);
@@ -133,8 +133,8 @@ impl Map {
         self.shards.get(self.place(slot))
     }
 
-    /// The index of the primary at an address. An unknown address becomes a shard of its own; `None` if there are too
-    /// many.
+    /// The index of the primary at an address. An unknown address becomes a new shard. `None` if there are too many
+    /// shards.
     pub(crate) fn primary_at(&mut self, address: &Address) -> Option<usize> {
         let is_there = |shard: &Shard| shard.primary.address == *address;
         if let Some(at) = self.shards.iter().position(is_there) {

@@ -6,14 +6,14 @@
 //! | [`topology`] | parses a node's description of the cluster |
 //! | [`map`] | the nodes of the slots, and the lanes to them |
 //! | [`read_from`] | the choice between a primary and its replicas for reads |
-//! | [`redirect`] | replies that send a command to another node |
+//! | [`redirect`] | replies that redirect a command to another node |
 //! | [`split`] | commands with keys of several slots |
-//! | [`spread`] | requests that go to several nodes at once |
+//! | [`spread`] | requests that go to several nodes in parallel |
 //! | [`refresh`] | the task that keeps the map up to date |
 //!
-//! The lanes of a node are made when the node is first needed, and connect in the background, so a command waits only
-//! for nodes that it needs. If a node leaves the cluster or changes its role, the requests that wait for it go where
-//! the new map says.
+//! The lanes of a node are created when the node is first needed, and they connect in the background, so a command
+//! waits only for nodes that it needs. If a node leaves the cluster or changes its role, requests that are waiting for
+//! it are sent to the node that the new map names.
 
 pub(crate) mod map;
 pub(crate) mod read_from;
@@ -55,7 +55,7 @@ use topology::{AddressMap, Topology};
 
 /// The maximum number of nodes of a cluster. The specification recommends up to 1,000.
 pub(crate) const NODES_MAX: usize = 1024;
-/// The lanes to a node that left the cluster are closed when all replies have arrived, or after this time.
+/// The lanes to a node that has left the cluster are closed when all replies have arrived, or after this time.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -117,7 +117,7 @@ impl Paused {
 /// Reads the map from the seeds.
 ///
 /// # Errors
-/// None of them replies, or they know no slots.
+/// None of the seeds replies, or none of them knows any slots.
 pub(super) async fn find(setup: &Arc<Setup>, wanted: &Wanted) -> Result<Found> {
     if let Source::Sentinels(_) = wanted.source {
         // The primary must be reachable, and must accept the login.
@@ -231,7 +231,7 @@ impl Cluster {
         })
     }
 
-    /// The member that requests of a slot go to.
+    /// The member to which requests for a slot are sent.
     fn member(&self, slot: Option<u16>, way: &Way<'_>, trip: &Trip) -> Result<Arc<Member>> {
         let map = read(&self.map);
         if slot.is_some_and(|slot| !map.serves(slot)) {
@@ -254,7 +254,7 @@ impl Cluster {
         chosen.map(Arc::clone).ok_or_else(nobody)
     }
 
-    /// Returns whether a reply redirects the requests, and when. If not, the reply is for the caller.
+    /// If a reply redirects the requests, returns when they are sent again. Otherwise the reply is for the caller.
     #[inline]
     pub(crate) fn onward(
         &self,
@@ -286,7 +286,7 @@ impl Cluster {
         trip.hop(false)
     }
 
-    /// A node has rejected a command: returns where and when it is sent again; `None` after too many attempts.
+    /// Decides where and when a command that a node has rejected is sent again. `None` after too many attempts.
     #[cold]
     pub(crate) fn sent_on(&self, text: &[u8], trip: &mut Trip) -> Option<Onward> {
         let code = Code::of(text);
@@ -309,14 +309,14 @@ impl Cluster {
         }
         trip.by_map();
         if was_replica && self.read_from != ReadFrom::Replica {
-            // The primary accepts it.
+            // The primary will accept the command.
             trip.to_primary = true;
             return Some(Onward::Now);
         }
         Some(onward)
     }
 
-    /// A slot has moved to another node. The map records it before the whole map is read again.
+    /// Records in the map that a slot has moved to another node, before the whole map is read again.
     fn moved(&self, slot: u16, address: &Address) -> Option<Arc<Member>> {
         self.signal.hint();
         let mut map = write(&self.map);
@@ -400,7 +400,7 @@ impl Cluster {
         self.outlook.setup_at(&member.address, member.reads)
     }
 
-    /// As [`Cluster::submit`], to one node regardless of the slots.
+    /// Like [`Cluster::submit`], but to one node, regardless of the slots.
     pub(super) fn submit_to(
         &self,
         member: &Member,
@@ -422,7 +422,7 @@ impl Cluster {
         self.outlook.source.is_sharded()
     }
 
-    /// Reports whether each new connection finds the current primary by itself.
+    /// Reports whether each new connection finds the current primary on its own.
     pub(crate) fn finds_primaries(&self) -> bool {
         matches!(self.outlook.source, Source::Sentinels(_))
     }
@@ -444,7 +444,7 @@ impl Cluster {
         nodes.map(super::node::Node::pending).sum()
     }
 
-    /// Reports whether a node cannot be reached.
+    /// Reports whether any node cannot be reached.
     fn is_in_trouble(&self) -> bool {
         read(&self.map).members().any(|member| member.is_down())
     }
@@ -465,7 +465,7 @@ impl Cluster {
         addresses.filter(|address| known.insert(*address)).cloned().collect()
     }
 
-    /// Takes over a topology. Returns whether it is new.
+    /// Applies a topology. Returns whether it differs from the previous one.
     fn take(&self, topology: Topology) -> bool {
         let (before, has_changed) = {
             let mut map = write(&self.map);
@@ -496,8 +496,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Reports whether a request has a cursor. A cursor is valid only on the server that returned it: alternating replicas
-/// would skip elements. O(1).
+/// Reports whether a request has a cursor. A cursor is valid only on the server that returned it, so an iteration over
+/// alternating replicas would skip elements. O(1).
 fn has_cursor(request: &Request) -> bool {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -532,7 +532,7 @@ fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
     Ok(all)
 }
 
-/// The requests with ASKING before them, which applies to one command or one transaction.
+/// The requests, preceded by ASKING, which applies to one command or one transaction.
 fn asking(way: &Way<'_>) -> Vec<Request> {
     let mut requests = vec![Request::new("ASKING", Traits::default())];
     requests.extend(way.requests.iter().cloned());

@@ -15,7 +15,7 @@ pub enum ReadFrom {
     Primary,
     /// The replicas in turn; the primary if no replica is reachable.
     PreferReplica,
-    /// The replicas in turn, never the primary: without a reachable replica, commands fail.
+    /// The replicas in turn, never the primary. If no replica is reachable, commands fail.
     Replica,
     /// Replicas in the client's [zone](crate::Builder::zone), then the primary if it is in that zone, then as
     /// [`ReadFrom::PreferReplica`]. Zones are known only if the nodes report them in CLUSTER SLOTS

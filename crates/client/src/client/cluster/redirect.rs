@@ -1,4 +1,5 @@
-//! Replies that mean "not here" or "not now": the command was not executed. It is sent to another node, or again later.
+//! Replies that mean "not here" or "not now": the command was not executed, and is sent to another node, or again
+//! later.
 
 use super::map::Member;
 use crate::command::{Unity, Way};
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// A command is redirected at most this number of times. With the pauses, that takes longer than a failover.
 pub(crate) const HOPS_MAX: u8 = 64;
-/// The number of redirections without a pause. Two nodes that redirect to each other cause no tight loop.
+/// The number of redirections without a pause. The limit prevents a tight loop between two nodes that redirect to each
+/// other.
 const HOPS_AT_ONCE: u8 = 4;
 /// The first and the longest pause before a command is sent again.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -19,22 +21,22 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(500);
 /// The state of a command that may be redirected.
 #[derive(Debug, Default)]
 pub(crate) struct Trip {
-    /// How often it was sent again because its connection was lost.
+    /// How many times the command was sent again because its connection was lost.
     pub(crate) replays: u8,
-    /// How often it was redirected.
+    /// How many times the command was redirected.
     pub(crate) hops: u8,
     pauses: u8,
-    /// The target was set by a redirection and overrides the map.
+    /// True if a redirection has set the target, which overrides the map.
     pub(crate) is_aimed: bool,
-    /// ASKING must be sent before it.
+    /// True if ASKING must be sent before the command.
     pub(crate) asks: bool,
-    /// It must not go to a replica.
+    /// True if the command must not go to a replica.
     pub(crate) to_primary: bool,
-    /// When it began, if there are several nodes.
+    /// When the command began, if there are several nodes.
     pub(crate) began: Option<Instant>,
-    /// The node that it goes to, or went to.
+    /// The node to which the command is being sent, or was sent.
     pub(crate) at: Option<Arc<Member>>,
-    /// The last error that redirected it.
+    /// The last error that redirected the command.
     pub(crate) refusal: Option<Error>,
 }
 
@@ -55,12 +57,12 @@ impl Trip {
         self.hops == 0 && self.replays == 0
     }
 
-    /// Routes it by the map again.
+    /// Routes the command by the map again.
     pub(crate) fn by_map(&mut self) {
         (self.is_aimed, self.asks, self.at) = (false, false, None);
     }
 
-    /// Sends it to this node.
+    /// Sends the command to this node.
     pub(crate) fn aim(&mut self, member: Arc<Member>, asks: bool) {
         (self.is_aimed, self.asks, self.at) = (true, asks, Some(member));
     }
@@ -97,8 +99,8 @@ fn behind_first(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The error by which a node rejected the requests without executing any. `None` if it may have executed one, or if
-/// each of several commands has its own result. O(1) for replies that are not errors.
+/// The error with which a node rejected the requests without executing any. `None` if the node may have executed one,
+/// or if each of several commands has its own result. O(1) for replies that are not errors.
 pub(crate) fn refusal<'a>(reply: &'a Reply, way: &Way<'_>, asks: bool) -> Option<&'a [u8]> {
     let bytes = reply.as_bytes();
     let bytes = if asks { behind_first(bytes) } else { bytes };
@@ -132,7 +134,7 @@ fn sends_on(code: Code) -> bool {
     )
 }
 
-/// The first rejection in a batch, if none of it was executed, or if all of it may be executed again.
+/// The first rejection in a batch, if no command was executed, or if all commands may be executed again.
 fn of_batch<'a>(replies: &'a [u8], way: &Way<'_>) -> Option<&'a [u8]> {
     let only_reads = way.requests.iter().all(|request| request.traits().reads_only);
     if !only_reads && error(replies).is_none() {
@@ -146,7 +148,7 @@ fn of_batch<'a>(replies: &'a [u8], way: &Way<'_>) -> Option<&'a [u8]> {
     replies.into_iter().find_map(error)
 }
 
-/// The first rejection in a transaction, if none of it was executed.
+/// The first rejection in a transaction, if no command was executed.
 fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     let replies = super::split::cut(replies)?;
     let text = |reply: &&[u8]| match ReplyReader::new(reply).part() {
@@ -155,7 +157,7 @@ fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     };
     let (multi, exec) = (replies.first()?, replies.last()?);
     let is_executed = match text(multi) {
-        // MULTI succeeded, so EXEC decides about the whole transaction.
+        // MULTI succeeded, so the reply to EXEC applies to the whole transaction.
         None => !text(exec).is_some_and(|code| code == Code::ExecAbort || sends_on(code)),
         // Without MULTI, each command was executed separately.
         Some(_) => !replies.iter().all(|reply| error(reply).is_some()),

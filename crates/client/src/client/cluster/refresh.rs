@@ -1,6 +1,6 @@
-//! Keeps the map up to date: one task reads the slots from a node periodically, and soon after a sign of a change.
-//! Without a cluster it queries the primary or the sentinels. The task has its own connection, so that it and the
-//! commands do not wait for each other.
+//! Keeps the map up to date: one task reads the slots from a node periodically, and soon after a hint that something
+//! has changed. Without a cluster, the task queries the primary or the sentinels. The task has its own connection, so
+//! that it and the commands do not wait for each other.
 
 use super::Cluster;
 use super::source::{Role, Source, by_roles, by_sentinels};
@@ -31,7 +31,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Signal(Notify);
 
 impl Signal {
-    /// Cheap; several calls have the effect of one.
+    /// Requests a refresh. This is cheap, and several calls have the effect of one.
     pub(crate) fn hint(&self) {
         self.0.notify_one();
     }
@@ -41,7 +41,7 @@ impl Signal {
 #[derive(Debug)]
 pub(super) struct NodeWatch {
     pub(super) signal: Arc<Signal>,
-    /// Requests that wait for this node may go to another one at once.
+    /// True if requests that wait for this node may be sent to another node immediately.
     pub(super) has_others: bool,
 }
 
@@ -93,10 +93,11 @@ impl Outlook {
     }
 
     /// Queries the nodes one after the other, without waiting long for any. Returns the first reply that is not older
-    /// than the known map. If all are older, returns the newest: the cluster may have been created again.
+    /// than the known map. If all replies are older, returns the newest one, because the cluster may have been
+    /// recreated.
     ///
     /// # Errors
-    /// No node has replied: the error of the first one.
+    /// If no node replies, the error of the first one.
     pub(super) async fn discover(
         self: &Arc<Outlook>,
         candidates: Vec<Address>,
@@ -158,7 +159,7 @@ impl Scout {
         replies.try_into().map_err(other)
     }
 
-    /// The role of the node; queried where there is no cluster.
+    /// The role of the node, which is queried only without a cluster.
     pub(super) async fn role(&mut self, outlook: &Outlook) -> Result<Role> {
         let [role] = self.replies(["ROLE"]).await?;
         Role::read(&role, &outlook.told(&self.address))
@@ -194,7 +195,7 @@ pub(super) async fn keep_up(
     let mut turn = 0;
     loop {
         let Some(open) = cluster.upgrade().filter(|cluster| !cluster.is_closed()) else { return };
-        // If a node that is down is replaced, no hint arrives.
+        // No hint arrives when a node that is down is replaced, so look more often.
         let rest = if open.is_in_trouble() { pause } else { outlook.source.each() };
         drop(open);
         let has_hint = tokio::select! {
@@ -220,7 +221,7 @@ pub(super) async fn keep_up(
         }
         pause = (pause * 2).min(PAUSE_LONGEST);
         if has_hint || open.is_in_trouble() {
-            // Another node may know more: this one may be cut off from the others.
+            // Another node may know more, because this one may be cut off from the others.
             scout = None;
             turn += 1;
         }

@@ -1,7 +1,7 @@
 //! The source of the map: the nodes of a cluster, a primary, or sentinels.
 //!
-//! A primary with its replicas, without a cluster, is treated as a cluster of one shard that has all slots. The
-//! differences are in this file: how the nodes are discovered and connected, and that a command may use any keys.
+//! A primary with its replicas, without a cluster, is treated as a cluster of one shard that has all slots. This file
+//! contains the differences: how the nodes are discovered and connected, and that a command may use any keys.
 
 use super::NODES_MAX;
 use super::refresh::{Found, Outlook, Scout};
@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the map is read without a hint. Cluster nodes redirect commands; without a cluster, only a refresh finds
-/// new replicas, so the next constant is shorter.
+/// The interval at which the map is read without a hint. Cluster nodes redirect commands; without a cluster, only a
+/// refresh finds new replicas, so the next constant is shorter.
 const EACH: Duration = Duration::from_secs(30);
 const EACH_UNTOLD: Duration = Duration::from_secs(5);
 /// A replica may replicate from another replica. ROLE is followed for at most this number of steps.
@@ -41,7 +41,7 @@ impl Source {
         matches!(self, Source::Slots)
     }
 
-    /// How often the map is read without a hint.
+    /// The interval at which the map is read without a hint.
     pub(super) fn each(&self) -> Duration {
         match self {
             Source::Slots => EACH,
@@ -99,7 +99,7 @@ pub(super) async fn by_sentinels(outlook: &Outlook, sentinels: &Sentinels) -> Re
     Ok(Topology::of_one(outlook.setup.address.clone(), replicas.collect()))
 }
 
-/// Queries a node, and follows it to its primary.
+/// Queries a node, and follows the replication chain to its primary.
 ///
 /// # Errors
 /// A node does not reply, or the replication chain is too long or circular.

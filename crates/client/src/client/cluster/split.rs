@@ -13,7 +13,7 @@ pub(crate) enum Merge {
     Only,
     /// Integers are added.
     Sum,
-    /// Each value comes from one part, at one index of it.
+    /// Each value comes from a part, at an index within that part.
     Values(Vec<(u32, u32)>),
     /// All parts have the same reply.
     First,
@@ -26,11 +26,11 @@ enum SplitKind {
     First,
 }
 
-/// How a request can be split, and the range of its key arguments.
+/// How a request can be split, and the number of arguments per key.
 fn splits(request: &Request) -> Option<(SplitKind, usize)> {
     let name = request.verb();
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    // Compare the length first: most commands are none of these.
+    // Compare the length first, because most commands are none of these.
     match name.len() {
         3 if is("DEL") => Some((SplitKind::Sum, 1)),
         4 if is("MGET") => Some((SplitKind::Values, 1)),
@@ -108,7 +108,7 @@ fn split(request: &Request, how: SplitKind, step: usize) -> (Merge, Vec<(u16, Re
 }
 
 impl Merge {
-    /// Appends the combined reply to `out`; if a part failed, the reply is its error. If other parts have changed
+    /// Appends the combined reply to `out`. If a part failed, its error becomes the reply. If other parts have changed
     /// data, the error says so. O(bytes).
     pub(crate) fn write(&self, parts: &[&[u8]], reads_only: bool, out: &mut Vec<u8>) {
         let is_error = |part: &&&[u8]| matches!(part.first(), Some(b'-' | b'!'));
@@ -122,7 +122,7 @@ impl Merge {
                 }
                 _ => return out.extend_from_slice(error),
             };
-            // With a length prefix, since some error texts contain newlines.
+            // The error has a length prefix, since some error texts contain newlines.
             let head = format!("!{}\r\n", text.len() + IN_PART.len());
             let parts = [head.as_bytes(), text, IN_PART.as_bytes(), b"\r\n"];
             return parts.iter().for_each(|part| out.extend_from_slice(part));

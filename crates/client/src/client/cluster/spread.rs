@@ -1,7 +1,7 @@
 //! Requests that go to several nodes: a batch, or a command with keys of several slots.
 //!
-//! Each request becomes one *leaf*, or one leaf for each slot of its keys. The leaves of one node are sent in one piece
-//! (a *part*); all parts are in progress at the same time. A leaf that is redirected continues alone. When all leaves
+//! Each request becomes one *leaf*, or one leaf for each slot of its keys. The leaves of one node are sent together, as
+//! a *part*. All parts are in progress at the same time. A leaf that is redirected continues alone. When all leaves
 //! have their replies, the replies are combined in the order of the requests.
 
 use super::Cluster;
@@ -35,7 +35,7 @@ struct Whole {
     reads_only: bool,
 }
 
-/// The leaves that go to one node in one piece.
+/// The leaves that are sent together to one node.
 #[derive(Debug)]
 struct Part {
     /// The index of their shard in the map at the time of grouping.
@@ -48,7 +48,7 @@ struct Part {
 impl Spread {
     /// Groups requests by the nodes that serve them.
     pub(super) fn new(cluster: &Cluster, way: &Way<'_>, trip: &Trip) -> Spread {
-        // In a batch with writes, reads go to the primary too, to see these writes.
+        // In a batch with writes, reads also go to the primary, to see these writes.
         let to_primary = !way.requests.iter().all(|request| request.traits().reads_only);
         let mut spread = Spread {
             parts: Vec::new(),
@@ -95,7 +95,7 @@ impl Spread {
         self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
     }
 
-    /// Advances all parts; returns the reply when all have theirs.
+    /// Advances all parts. Returns the reply once all parts have their replies.
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
@@ -122,7 +122,7 @@ impl Spread {
         Poll::Ready(self.assemble())
     }
 
-    /// A part has completed: its leaves get their replies, or continue alone.
+    /// Handles a part that has completed. Its leaves get their replies, or continue alone.
     fn settle(&mut self, cluster: Option<&Cluster>, at: usize, answer: Result<Reply>) {
         let Some(part) = self.parts.get_mut(at) else { return };
         let place = part.place;
@@ -155,7 +155,7 @@ impl Spread {
         let is_alone = leaves.len() == 1;
         for ((request, leaf), reply) in requests.into_iter().zip(leaves).zip(replies) {
             let mut trip = Trip::begun(self.began, self.to_primary);
-            // A leaf that was alone has already been redirected as often as possible.
+            // A leaf that was alone has already been redirected as many times as allowed.
             let refused = if is_alone { None } else { redirect::error(reply.as_bytes()) };
             let onward = refused.zip(cluster).and_then(|(text, cluster)| {
                 trip.at = cluster.primary(place);
@@ -166,14 +166,14 @@ impl Spread {
                 continue;
             };
             let state = State::onward(cluster, onward, trip);
-            // An index of its own, so that no other leaf joins it.
+            // A separate index, so that no other leaf joins this one.
             let place = usize::MAX;
             self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
         }
     }
 
-    /// Combines the replies. The first error becomes the error of the whole, and records which other
-    /// commands were executed.
+    /// Combines the replies. The first error becomes the error of all commands, and records which other commands were
+    /// executed.
     fn assemble(&mut self) -> Result<Reply> {
         let outcomes: Vec<Result<Reply>> = self.outcomes.drain(..).flatten().collect();
         if let Some(Err(error)) = outcomes.iter().find(|outcome| outcome.is_err()) {

@@ -25,7 +25,7 @@ impl fmt::Debug for AddressMap {
 /// How to interpret addresses in a node's reply.
 #[derive(Debug)]
 pub(crate) struct Told<'a> {
-    /// The queried node. It is meant where the reply has no host.
+    /// The queried node. If an address in the reply has no host, it refers to this node.
     pub(crate) by: &'a Address,
     pub(crate) tls: bool,
     pub(crate) map: Option<&'a AddressMap>,

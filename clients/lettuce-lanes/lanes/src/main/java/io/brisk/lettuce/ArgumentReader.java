@@ -22,7 +22,8 @@ final class ArgumentReader {
         try {
             args.encode(encoded);
         } catch (RuntimeException e) {
-            // The caller's codec failed. It will fail again when the command is sent, and the command with it.
+            // The caller's codec failed. The codec will fail again when the command is sent, and then the command
+            // fails.
             encoded.clear();
         }
     }

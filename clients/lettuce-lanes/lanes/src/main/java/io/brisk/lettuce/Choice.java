@@ -72,7 +72,7 @@ final class Choice<K, V> {
         return (int) (mixed * lanes.length >>> 32);
     }
 
-    // Its replacement exists since Java 19.
+    // The replacement of getId() exists only in Java 19 and later.
     @SuppressWarnings("deprecation")
     private static long threadId() {
         return Thread.currentThread().getId();

@@ -6,11 +6,12 @@ import io.netty.bootstrap.Bootstrap;
 import io.netty.channel.Channel;
 
 /**
- * Joins the writes of concurrent commands into few system calls, for sharded connections and for any other Lettuce connection.
+ * Joins the writes of concurrent commands into a few system calls, for sharded connections and for any other Lettuce
+ * connection.
  * <p>
  * Lettuce flushes after each command, so 200 threads on one connection cause one system call per command. With joined
  * writes, a flush waits until the event loop has processed the commands that other threads have already submitted, at
- * most {@code limit} of them. A single command is flushed at once. No timer is involved.
+ * most {@code limit} of them. A single command is flushed immediately. No timer is involved.
  *
  * <pre>{@code
  * ClientResources resources = FlushCoalescing.resources(64);

@@ -6,7 +6,8 @@ import io.netty.handler.flush.FlushConsolidationHandler;
 import io.netty.util.concurrent.SingleThreadEventExecutor;
 
 /**
- * Netty's flush consolidation, with one exception: a flush without pending tasks after it is executed at once.
+ * Netty's flush consolidation, with one exception: if no tasks are pending after a flush, the flush is executed
+ * immediately.
  * <p>
  * Without that exception, a single command would be delayed by one iteration of the event loop.
  */
@@ -21,7 +22,7 @@ final class FlushCoalescingHandler extends FlushConsolidationHandler {
     @Override
     public void flush(ChannelHandlerContext ctx) throws Exception {
         if (!reading && isLast(ctx.channel().eventLoop())) {
-            // Earlier writes go out with it; the consolidated flush that follows has nothing to do.
+            // Earlier writes are sent with this flush; the consolidated flush that follows has nothing to do.
             ctx.flush();
         } else {
             super.flush(ctx);

@@ -11,16 +11,16 @@ public enum Lane {
     /**
      * Commands with the same first key are sent on the same lane, in the order in which they were submitted.
      * <p>
-     * Keys with a hash tag, such as <code>{user:7}:name</code> and <code>{user:7}:mail</code>, share a lane,
-     * just as they share a slot in a cluster. A command with several keys is ordered with the commands of its first key
-     * only; give the keys one hash tag if that is not enough. Commands without a key are routed by thread.
+     * Keys with a hash tag, such as <code>{user:7}:name</code> and <code>{user:7}:mail</code>, share a lane, just as
+     * they share a slot in a cluster. A command with several keys is ordered only with the commands of its first key;
+     * give the keys one hash tag if that is not enough. Commands without a key are routed by thread.
      */
     KEY,
 
     /** All commands of one thread are sent on the same lane, in the order in which the thread submitted them. */
     THREAD,
 
-    /** A command is sent on the lane with the fewest commands without a reply. No order is guaranteed. */
+    /** A command is sent on the lane with the fewest pending commands. No order is guaranteed. */
     LEAST_PENDING,
 
     /** A command is sent on a random lane. No order is guaranteed. */

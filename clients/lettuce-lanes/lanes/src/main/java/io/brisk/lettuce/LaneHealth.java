@@ -20,7 +20,7 @@ public interface LaneHealth {
     boolean isConnected();
 
     /**
-     * Returns how often the lane has reconnected.
+     * Returns how many times the lane has reconnected.
      *
      * @return the count since the lanes were created
      */

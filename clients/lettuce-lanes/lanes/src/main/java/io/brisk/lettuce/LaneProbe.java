@@ -48,7 +48,7 @@ final class LaneProbe<K, V> {
         }
     }
 
-    /** Sends one PING per lane. The next round begins when all had time to reply, so they cannot pile up. */
+    /** Sends one PING per lane. The next round begins after all lanes had time to reply, so PINGs cannot pile up. */
     private void ask() {
         // Shutting the client down closes the lanes, but does not stop the probe.
         if (stopped || lanes.stream().allMatch(RealLane::isClosed)) {
@@ -81,14 +81,14 @@ final class LaneProbe<K, V> {
         }
         Throwable error = errorOf(answer);
         if (error == null || error instanceof RedisCommandExecutionException) {
-            // An error reply is a sign of life, too.
+            // An error reply also shows that the server is alive.
             lane.unwatch();
             return false;
         }
         if (error instanceof RedisCommandTimeoutException) {
             return true;
         }
-        // The PING was not sent, because the lane's queue is full. A live server replies to other commands meanwhile.
+        // The PING was not sent, because the lane's queue is full. A live server still replies to other commands.
         boolean dead = lane.isWatched() && !lane.isLifeSeen();
         if (dead) {
             lane.unwatch();

@@ -80,8 +80,9 @@ public final class Lanes {
     }
 
     /**
-     * Sets the number of connections. Default: the number of event loops of the client, which Lettuce sets to the number
-     * of processors, but at least 2. Then each lane has its own event loop, and more lanes add nothing.
+     * Sets the number of connections. Default: the number of event loops of the client, which Lettuce sets to the
+     * number of processors, but at least 2. With this number, each lane has its own event loop, and more lanes bring no
+     * benefit.
      *
      * @param count from 1 to {@link #COUNT_MAX}
      * @return this
@@ -118,8 +119,8 @@ public final class Lanes {
     }
 
     /**
-     * Sets whether pending commands and busy time are counted, for {@link LaneHealth} and {@link LanesMetrics}. It costs
-     * one callback per command. {@link Lane#LEAST_PENDING} always counts. Default: false.
+     * Sets whether pending commands and busy time are counted, for {@link LaneHealth} and {@link LanesMetrics}.
+     * Counting costs one callback per command. {@link Lane#LEAST_PENDING} always counts. Default: false.
      *
      * @param counting whether to count
      * @return this
@@ -184,7 +185,7 @@ public final class Lanes {
      * Opens all lanes, with UTF-8 strings as keys and values.
      *
      * @return the connection
-     * @throws LanesException if a lane could not be opened; the others are closed then
+     * @throws LanesException if a lane could not be opened; the others are then closed
      */
     public LanesConnection<String, String> connect() {
         return connect(StringCodec.UTF8);
@@ -197,7 +198,7 @@ public final class Lanes {
      * @param <K> type of keys
      * @param <V> type of values
      * @return the connection
-     * @throws LanesException if a lane could not be opened; the others are closed then
+     * @throws LanesException if a lane could not be opened; the others are then closed
      */
     public <K, V> LanesConnection<K, V> connect(RedisCodec<K, V> codec) {
         Objects.requireNonNull(codec, "codec");
@@ -221,7 +222,7 @@ public final class Lanes {
         return connection;
     }
 
-    /** Opens all at the same time, so that many lanes over a slow network take no longer than one. */
+    /** Opens all lanes at the same time, so that many lanes over a slow network take no longer than one. */
     private <K, V> List<StatefulRedisConnection<K, V>> connectAll(LeasePool<K, V> leases) {
         List<CompletableFuture<StatefulRedisConnection<K, V>>> attempts = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {

@@ -19,16 +19,16 @@ import java.util.concurrent.TimeUnit;
  * A Lettuce connection over several real ones, for any number of threads.
  * <p>
  * {@link Lanes} creates it. Use it like any other {@link io.lettuce.core.api.StatefulRedisConnection}: share it, do not
- * pool it, and close it once. Commands that cannot be shared, for example MULTI, SELECT or BLPOP, fail at once with a
- * {@link LanesException} that names the alternative; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT SETNAME,
- * SETINFO, NO-EVICT, NO-TOUCH, CAPA and IMPORT-SOURCE are sent on all lanes, but not on leases.
+ * pool it, and close it once. Commands that cannot be shared, for example MULTI, SELECT or BLPOP, fail immediately with
+ * a {@link LanesException} that names the alternative; see {@link #lease()}. AUTH, READONLY, READWRITE and CLIENT
+ * SETNAME, SETINFO, NO-EVICT, NO-TOUCH, CAPA and IMPORT-SOURCE are sent on all lanes, but not on leases.
  *
  * @param <K> type of keys
  * @param <V> type of values
  */
 public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, V> {
 
-    /** How long a lease may stay blocked after its publisher was cancelled. */
+    /** How long a lease may stay blocked after its publisher was canceled. */
     private static final long LOOK_FOR_CANCELLED_MS = 100;
 
     private final List<RealLane<K, V>> lanes;
@@ -96,7 +96,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         return apart(guard, command);
     }
 
-    /** {@inheritDoc} If one of them is part of a transaction, none is sent. */
+    /** {@inheritDoc} If one of the commands is part of a transaction, none of them is sent. */
     @Override
     public Collection<RedisCommand<K, V, ?>> dispatch(Collection<? extends RedisCommand<K, V, ?>> commands) {
         List<RedisCommand<K, V, ?>> all = new ArrayList<>(commands);
@@ -196,7 +196,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
     @Override
     public void setTimeout(Duration timeout) {
         super.setTimeout(timeout);
-        // The superclass constructor calls this before the lanes are set; they have this timeout already.
+        // The superclass constructor calls this before the lanes are set; the lanes already have this timeout.
         if (lanes != null) {
             lanes.forEach(lane -> lane.connection().setTimeout(timeout));
         }
@@ -213,7 +213,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         lanes.forEach(lane -> lane.connection().removeListener(listener));
     }
 
-    /** Returns whether the connection was not closed and at least one lane is connected. */
+    /** Returns whether the connection has not been closed and at least one lane is connected. */
     @Override
     public boolean isOpen() {
         return !isClosed() && lanes.stream().anyMatch(RealLane::isConnected);

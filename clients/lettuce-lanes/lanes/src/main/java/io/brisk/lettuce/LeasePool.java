@@ -33,8 +33,9 @@ import java.util.function.Supplier;
  * }
  * }</pre>
  *
- * The most recently returned connection is leased first, so connections that are not needed stay idle. A connection that
- * lost its socket is not leased; a new one is opened instead, which fails with the reason if the server cannot be reached.
+ * The most recently returned connection is leased first, so connections that are not needed stay idle. A connection
+ * that lost its socket is not leased; a new one is opened instead. If the server cannot be reached, the attempt fails
+ * with the reason.
  *
  * @param <K> type of keys
  * @param <V> type of values
@@ -90,9 +91,9 @@ public final class LeasePool<K, V> implements AutoCloseable {
      * @return an empty pool; connections are opened when they are needed
      */
     public static <K, V> LeasePool<K, V> of(RedisClient client, RedisCodec<K, V> codec, int max) {
-        // Lettuce's non-blocking connect needs an explicit address, which only the client knows. So each attempt has a
-        // separate thread, at most one per connection. On the client's few threads it would delay the other attempts and
-        // all reconnects.
+        // Lettuce's non-blocking connect needs an explicit address, which only the client knows. Each attempt therefore
+        // runs on a separate thread, at most one per connection. On one of the client's few threads, an attempt would
+        // delay the other attempts and all reconnects.
         Executor executor = attempt -> {
             Thread thread = new Thread(attempt, "lettuce-lanes-connect");
             thread.setDaemon(true);
@@ -220,7 +221,7 @@ public final class LeasePool<K, V> implements AutoCloseable {
     void giveBack(LeasedConnection<K, V> lease, boolean reusable) {
         if (reusable && !closed) {
             idle.addFirst(lease);
-            // A concurrent close may have missed it.
+            // A concurrent close may have missed this connection.
             if (closed && idle.remove(lease)) {
                 retire(lease);
             }

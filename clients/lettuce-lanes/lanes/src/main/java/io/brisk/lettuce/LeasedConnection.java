@@ -26,7 +26,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * <p>
  * Changes to the connection's state do not reach the next caller. An open WATCH is undone. A connection with an open
  * transaction, another database, a blocking command, listeners or other remaining state is closed and not leased again.
- * A lease rejects every command after it was returned, until it is leased again.
+ * A lease that has been returned rejects every command until it is leased again.
  *
  * @param <K> type of keys
  * @param <V> type of values
@@ -138,11 +138,11 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
     private <T> RedisCommand<K, V, T> notedTransaction(RedisCommand<K, V, T> command) {
         String name = Guard.nameOf(command.getType());
         if (name.equals("MULTI")) {
-            // Even if its caller gave up: Lettuce then assumes that the MULTI was not sent.
+            // This is set even if the caller gave up. Lettuce then assumes that the MULTI was not sent.
             transaction = true;
             return command;
         }
-        // All of the others end a WATCH.
+        // All other commands of a transaction end a WATCH.
         watching = name.equals("WATCH");
         if (!name.equals("EXEC") && !name.equals("DISCARD")) {
             return command;

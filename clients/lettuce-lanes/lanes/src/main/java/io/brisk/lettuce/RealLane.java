@@ -44,7 +44,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
     /** Commands are not flushed automatically, so a PING would get no reply. */
     private volatile boolean heldBack;
 
-    /** Whether completed commands are checked for a sign of life, and whether there was one. */
+    /** True while the lane watches for a reply to a new command. The next field is true if one has arrived. */
     private volatile boolean watched;
 
     private volatile boolean lifeSeen;
@@ -115,7 +115,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         reconnects.incrementAndGet();
     }
 
-    /** Counts a command as pending until it completes, fails or is cancelled. Must be called before it is written. */
+    /** Counts a command as pending until it completes, fails or is canceled. Must be called before it is written. */
     void count(RedisCommand<?, ?, ?> command) {
         // The completion of other commands cannot be observed, so they are not counted.
         if (!counting && !watched || !(command instanceof CompleteableCommand)) {
@@ -139,8 +139,9 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
     }
 
     /**
-     * Must be called after the lane became busy or idle. Threads may arrive in another order than that of their changes,
-     * so only the current count matters: the thread of the last change arrives last, or finds the state already correct.
+     * Must be called after the lane has become busy or idle. Threads may arrive in a different order than their
+     * changes, so only the current count matters: the thread of the last change arrives last, or finds the state
+     * already correct.
      */
     void noteBusyOrIdle() {
         synchronized (busyLock) {
@@ -187,7 +188,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
         return lifeSeen;
     }
 
-    /** Closes the socket, so that Lettuce reconnects. Lettuce's options decide about sent and queued commands. */
+    /** Closes the socket, so that Lettuce reconnects. Lettuce's options decide the fate of sent and queued commands. */
     void dropSocket() {
         RedisChannelWriter inner = writer;
         while (true) {

@@ -43,7 +43,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import reactor.core.Disposable;
 
 /**
- * Commands that cannot be sent on shared lanes are rejected at once with a helpful message, sent on all lanes, or leased.
+ * Commands that cannot be sent on shared lanes are rejected immediately with a helpful message, sent on all lanes, or
+ * leased.
  */
 class GuardTest extends ServerCase {
 
@@ -182,7 +183,7 @@ class GuardTest extends ServerCase {
                 assertTrue(refusal.getMessage().contains(word), words + ": " + refusal.getMessage());
             }
         });
-        // None of them reached a lane.
+        // None of the commands reached a lane.
         assertEquals("OK", lanes.sync().set("k", "v"));
         assertEquals("v", lanes.sync().get("k"));
     }
@@ -238,7 +239,7 @@ class GuardTest extends ServerCase {
         Exception error = assertThrows(Exception.class, () -> lanes.async().blpop(0, "out").get(20, TimeUnit.SECONDS));
         assertTrue(error.getCause().getMessage().startsWith("All 2 connections are leased"), error.getCause()::getMessage);
 
-        // The connection of a cancelled command is not leased again while the server still blocks it.
+        // The connection of a canceled command is not leased again while the server still blocks it.
         first.cancel(true);
         lanes.sync().rpush("queue2", "b");
         assertEquals("b", second.get(20, TimeUnit.SECONDS).getValue());

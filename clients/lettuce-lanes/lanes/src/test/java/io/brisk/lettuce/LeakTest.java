@@ -40,7 +40,7 @@ import org.junit.jupiter.api.Test;
 class LeakTest extends ServerCase {
 
     private static long connected(Server server, RedisClient observer) {
-        // One of them belongs to the observer.
+        // One of the connections belongs to the observer.
         return observer.connect().sync().clientList().lines().count();
     }
 
@@ -123,7 +123,7 @@ class LeakTest extends ServerCase {
         Lanes.of(client).count(2).probe(Duration.ofMillis(10), Duration.ofMillis(10)).connect();
         assertTrue(timer.pendingTimeouts() > 0);
         client.shutdown();
-        // Between two probes none is scheduled for a moment.
+        // Between two probes, no timeout is scheduled for a moment, so look several times.
         int[] looks = { 0 };
         Await.until("no timeout is left", () -> (looks[0] = timer.pendingTimeouts() == 0 ? looks[0] + 1 : 0) == 100);
     }
@@ -158,7 +158,7 @@ class LeakTest extends ServerCase {
         }
     }
 
-    /** Its resources stay alive, so nothing else would stop work that is started then. */
+    /** The client's resources stay alive, so nothing else would stop work that is started after the shutdown. */
     @Test
     void nothing_is_leased_after_the_end_of_the_client() {
         ClientResources resources = ClientResources.create();

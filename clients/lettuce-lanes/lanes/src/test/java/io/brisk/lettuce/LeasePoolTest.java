@@ -90,7 +90,7 @@ class LeasePoolTest extends ServerCase {
         proxy.links().get(0).cut();
         Await.until("the connection is lost", () -> !first.isOpen());
         proxy.refuse(false);
-        // It may have reconnected in the meantime; either way the lease works.
+        // The connection may have been restored in the meantime; either way the lease works.
         try (LeasedConnection<String, String> second = pool.borrow(SOON)) {
             assertEquals("PONG", second.sync().ping());
             assertEquals(1, pool.size());
@@ -110,7 +110,7 @@ class LeasePoolTest extends ServerCase {
             own.sync().set("watched", "changed");
             own.sync().multi();
             own.sync().set("done", "yes");
-            // With the WATCH of the previous caller it would be discarded.
+            // If the WATCH of the previous caller were still active, the transaction would be discarded.
             assertEquals(1, own.sync().exec().size());
             own.async().blpop(0, "never");
         }

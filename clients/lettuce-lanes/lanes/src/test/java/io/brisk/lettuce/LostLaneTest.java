@@ -61,7 +61,7 @@ class LostLaneTest extends ServerCase {
         return String.valueOf(10_000_000 + i).substring(1);
     }
 
-    /** All lanes are down until the proxy accepts connections again. */
+    /** Cuts one lane, which stays down until the proxy accepts connections again. */
     private static void cutOne(FaultProxy proxy, LanesConnection<?, ?> lanes) {
         proxy.refuse(true);
         proxy.links().get(0).cut();
@@ -95,7 +95,7 @@ class LostLaneTest extends ServerCase {
         for (String key : KEYS) {
             assertEquals(expected.toString(), lanes.sync().get(key));
         }
-        // On a busy machine, Lettuce may connect it twice.
+        // On a busy machine, Lettuce may reconnect the lane twice.
         assertTrue(lanes.lanes().stream().mapToLong(LaneHealth::reconnects).sum() >= 1);
     }
 
@@ -213,7 +213,7 @@ class LostLaneTest extends ServerCase {
             last = lanes.async().get("full");
         } while (!last.toCompletableFuture().isCompletedExceptionally());
         Await.until("the lane was replaced", () -> lanes.lanes().get(0).reconnects() == 1);
-        // At first its queue is full of commands that were sent again.
+        // At first, the queue of the lane is full of commands that were sent again.
         Await.until("it answers", () -> {
             try {
                 return "PONG".equals(lanes.sync().ping());
@@ -246,7 +246,7 @@ class LostLaneTest extends ServerCase {
         AtomicBoolean enough = new AtomicBoolean();
         Thread caller = new Thread(() -> {
             while (!enough.get()) {
-                // The room is used at once.
+                // Any room in the queue is used immediately.
                 lanes.async().get("busy").whenComplete((value, error) -> (error == null ? answered : refused).incrementAndGet());
             }
         });
@@ -265,7 +265,7 @@ class LostLaneTest extends ServerCase {
         assertEquals(0, lanes.lanes().get(0).reconnects());
     }
 
-    /** The PING would not be flushed either, and would not show the state of the lane. */
+    /** A PING would not be flushed either, so it would not show the state of the lane. */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_lane_whose_commands_are_held_back_is_left_alone(Server.Kind kind) throws Exception {

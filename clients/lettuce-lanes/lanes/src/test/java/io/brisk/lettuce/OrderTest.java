@@ -58,7 +58,7 @@ class OrderTest extends ServerCase {
         assertNull(failure.get());
     }
 
-    /** Like {@link #append}, but submits many commands at once, which uses another method of the connection. */
+    /** Like {@link #append}, but submits many commands in one call, which uses another method of the connection. */
     private static void appendBatches(LanesConnection<String, String> lanes, int appends, String key)
             throws InterruptedException {
         Semaphore unanswered = new Semaphore(UNANSWERED_MAX);
@@ -188,7 +188,7 @@ class OrderTest extends ServerCase {
     @MethodSource("kinds")
     void one_thread_keeps_its_order_over_all_keys_by_thread(Server.Kind kind) throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(4).by(Lane.THREAD).connect();
-        // Renaming from one key to the next chains all keys: each step fails if it overtakes the one before.
+        // Renaming from one key to the next chains all keys: each step fails if it overtakes the previous one.
         lanes.sync().flushall();
         lanes.async().set("chain0", "value");
         for (int i = 0; i < 50_000; i++) {

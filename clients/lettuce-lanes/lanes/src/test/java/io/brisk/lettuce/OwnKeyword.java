@@ -4,7 +4,7 @@ import io.lettuce.core.protocol.ProtocolKeyword;
 import java.nio.charset.StandardCharsets;
 
 /**
- * A keyword that is defined by its bytes only, as users define commands that Lettuce does not know.
+ * A keyword that is defined only by its bytes, as users define commands that Lettuce does not know.
  */
 final class OwnKeyword implements ProtocolKeyword {
 

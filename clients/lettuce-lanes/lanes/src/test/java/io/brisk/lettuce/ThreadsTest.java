@@ -83,7 +83,7 @@ class ThreadsTest extends ServerCase {
         Assumptions.assumeTrue(Runtime.version().feature() >= 21, "virtual threads exist since Java 21");
         LanesConnection<String, String> lanes = Lanes.of(coalescingClient(port(kind))).count(4).connect();
         lanes.sync().del("virtual");
-        // Compiled for Java 17, so the method is called by reflection.
+        // The test is compiled for Java 17, so the method is called by reflection.
         ExecutorService threads = (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
         List<Future<?>> tasks = new ArrayList<>();
         for (int t = 0; t < 1000; t++) {

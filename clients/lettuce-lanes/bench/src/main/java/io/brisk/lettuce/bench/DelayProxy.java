@@ -16,8 +16,8 @@ import io.netty.channel.socket.nio.NioSocketChannel;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A proxy that delays every byte by half a round-trip time in each direction, and keeps their order. Bandwidth is not
- * limited. {@code DelayProxy PORT TARGET RTT_MS}
+ * A proxy that delays every byte by half a round-trip time in each direction, and keeps the bytes in order. Bandwidth
+ * is not limited. {@code DelayProxy PORT TARGET RTT_MS}
  */
 public final class DelayProxy {
 

@@ -15,7 +15,8 @@ import java.util.regex.Pattern;
 
 /**
  * Prints JMH results as one Markdown table: {@code Table RESULT.json...}. A file's name consists of server, round trip,
- * threads and round, as in {@code run.sh}: {@code brisk-12ms-200t-1.json}. Of several rounds the median is printed.
+ * threads and round, as in {@code run.sh}: {@code brisk-12ms-200t-1.json}. If there are several rounds, the median is
+ * printed.
  */
 public final class Table {
 

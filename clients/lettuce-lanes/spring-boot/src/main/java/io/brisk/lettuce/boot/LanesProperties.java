@@ -5,7 +5,8 @@ import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.core.env.Environment;
 
 /**
- * The properties, read when the first bean is created. Their meaning is in {@code spring-configuration-metadata.json}.
+ * The properties, which are read when the first bean is created. {@code spring-configuration-metadata.json} describes
+ * them.
  */
 record LanesProperties(int lanes, Lane by, boolean coalescing) {
 

@@ -73,7 +73,7 @@ class LanesAutoConfigurationTest {
             assertEquals("app", factory.lanes().sync().clientGetname() == null ? null
                     : new String(factory.lanes().sync().clientGetname()));
         }
-        // The shutdown of the application closes them.
+        // The shutdown of the application closes the lanes.
         try (ConfigurableApplicationContext context = application()) {
             StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
             Await.until("all lanes are closed", () -> sockets(template) == 1);
@@ -95,7 +95,7 @@ class LanesAutoConfigurationTest {
             LanesLettuceConnectionFactory factory = context.getBean(LanesLettuceConnectionFactory.class);
             StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
             template.opsForValue().set("k", "v");
-            // Only that rule counts pending commands.
+            // Without other settings, only the rule LEAST_PENDING counts pending commands.
             assertEquals(0, factory.lanes().lanes().get(0).pending());
             ClientResources resources = context.getBean(ClientResources.class);
             assertInstanceOf(DefaultClientResources.class, resources);

@@ -34,8 +34,8 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
  * connections for transactions, blocking commands, pipelines, subscriptions and other databases. The imperative and the
  * reactive API have separate lanes, opened on first use.
  * <p>
- * It supports a standalone server and the master that Sentinel names. Clusters and reads from replicas already use
- * several connections; they are rejected when the factory is initialized.
+ * The factory supports a standalone server and the master that Sentinel names. Clusters and reads from replicas already
+ * use several connections; they are rejected when the factory is initialized.
  */
 public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
 
@@ -103,8 +103,9 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     }
 
     /**
-     * Returns whether a factory uses its standalone configuration. A factory with another kind of configuration also has
-     * one, for localhost. The difference: a change of the configuration in use is visible through the factory.
+     * Returns whether a factory uses its standalone configuration. A factory with another kind of configuration also
+     * has one, for localhost. The difference is that a change to the configuration in use is visible through the
+     * factory.
      */
     private static boolean hasStandaloneConfiguration(LettuceConnectionFactory plain) {
         RedisStandaloneConfiguration standalone = plain.getStandaloneConfiguration();

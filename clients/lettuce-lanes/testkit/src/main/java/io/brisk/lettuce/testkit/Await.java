@@ -25,7 +25,7 @@ public final class Await {
         }
     }
 
-    /** As {@link #until(String, long, BooleanSupplier)}, with 20 s. */
+    /** Like {@link #until(String, long, BooleanSupplier)}, with 20 s. */
     public static void until(String what, BooleanSupplier condition) {
         until(what, 20_000, condition);
     }

@@ -50,7 +50,7 @@ public final class FaultProxy implements AutoCloseable {
         return accepted.get();
     }
 
-    /** Sets whether new connections are closed at once or served. */
+    /** Sets whether new connections are closed immediately or served. */
     public void refuse(boolean refuse) {
         refusing = refuse;
     }
