@@ -30,7 +30,7 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaite
     loop {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
-        // A key that has expired meanwhile serves no client. The next access removes it.
+        // A key that has expired in the meantime serves no client. The next access removes it.
         if Keys::unlocked(keyspace, env, db).has_expired(&key) {
             continue;
         }
@@ -76,7 +76,7 @@ enum WaiterRun {
 }
 
 /// Runs the waiter's command. All its slots are held from before the claim until after it is
-/// settled. A second thread that wants to serve this waiter, or one after it, waits for the slots.
+/// settled. A second thread that wants to serve this waiter, or a later one, waits for the slots.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,

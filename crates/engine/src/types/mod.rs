@@ -76,9 +76,10 @@ impl Value {
         }
     }
 
-    /// Reports whether two values are clones of one value, and unchanged since. Large values are
-    /// compared by the parts that they share, so equal values may count as different. O(1), except
-    /// for compact values and for some thousand parts. Hashes and streams are never the same.
+    /// Reports whether two values are clones of the same value and have not changed since. Large
+    /// values are compared by the parts that they share, so equal values may count as different.
+    /// O(1), except for compact values and for values with thousands of parts. Hashes and streams
+    /// are never the same.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => {
@@ -227,7 +228,7 @@ pub(crate) fn encoding_of(entry: &Entry) -> Encoding {
     Encoding::ALL[(entry.kind() >> 4) as usize]
 }
 
-/// A type as which commands open entries.
+/// A type that commands expect when they open an entry.
 pub trait Type {
     const KIND: ValueKind;
     /// The value, read-only.

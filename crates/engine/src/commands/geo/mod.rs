@@ -28,7 +28,7 @@ const UNIT: Arg = Arg::one_of(
     &[Arg::token("m", "M"), Arg::token("km", "KM"), Arg::token("ft", "FT"), Arg::token("mi", "MI")],
 );
 
-/// Metres in a unit.
+/// Meters in a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Unit(f64);
 

@@ -75,7 +75,7 @@ fn rpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     pop(ctx, args, End::Back)
 }
 
-/// Takes a number of at least one. Anything else is the error `otherwise`.
+/// Takes a number that is at least one. For anything else, returns the error `otherwise`.
 fn positive(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
     let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
     number.filter(|number| *number > 0).ok_or_else(|| CommandError::text(otherwise))

@@ -23,7 +23,7 @@ pub(super) enum End {
 pub(super) enum PopFormat {
     Flat,
     Pairs,
-    /// Member and score are elements of an array that was begun before.
+    /// Member and score are elements of an array that has already been begun.
     Inside,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct ReadOptions<'a> {
     ids_at: usize,
 }
 
-/// The start of reading in a stream.
+/// The position at which reading a stream starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadFrom {
     /// The entries after an ID.
@@ -94,7 +94,7 @@ pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
     };
 }
 
-/// Begins one stream with its key.
+/// Begins the part of a stream with its key.
 pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
     if reply.protocol() == Protocol::Resp2 {
         reply.array(2);
@@ -109,8 +109,8 @@ pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
     reply.null_array();
 }
 
-/// There is nothing to read: the client waits if it has requested that. `id` returns the ID of each
-/// stream for the repeated request.
+/// Called if there is nothing to read. The client waits if it has requested that. `id` returns the
+/// ID of each stream for the repeated request.
 pub(super) fn wait(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,

@@ -1,6 +1,6 @@
-//! Streams compared with replies, effects and events recorded from a real server. Where 7.2 differs
-//! from the recording (consumers are created at their first read, an error names the command), the
-//! transcript contains the behavior of 7.2.
+//! Compares replies, effects and events of stream commands with those recorded from a real server.
+//! Where 7.2 differs from the recording (consumers are created when they first read, and one error
+//! names the command), the transcript contains the behavior of 7.2.
 
 use crate::testing::Db;
 

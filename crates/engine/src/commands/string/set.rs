@@ -67,7 +67,7 @@ fn set_with_options<'a>(
         Ttl::Given(unit, number) => Overwrite::ExpireAt(unit.deadline(ctx, number)?),
     };
     if get {
-        // The reply is the old value, whether the condition holds or not.
+        // The reply is the old value, whether or not the condition holds.
         match ctx.keys.open::<Str>(key)? {
             Some(old) => ctx.reply.string(&old),
             None => ctx.reply.null(),

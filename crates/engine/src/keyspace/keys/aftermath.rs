@@ -47,7 +47,7 @@ impl<'a> Keys<'a> {
         self.notify_event(key, class, event);
     }
 
-    /// Publishes a keyspace event for a further key that a change concerns. The change is counted
+    /// Publishes a keyspace event for another key that a change affects. The change is counted
     /// elsewhere.
     #[inline]
     pub(crate) fn notify_event(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
@@ -56,7 +56,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Counts a change that no single key stands for, such as FLUSHDB.
+    /// Counts changes that do not belong to a single key, such as those of FLUSHDB.
     pub fn changed_all(&mut self, count: u64) {
         self.dirty += count;
     }
@@ -66,8 +66,8 @@ impl<'a> Keys<'a> {
         notify(self.env, self.db, key, class, name);
     }
 
-    /// Sets what to propagate instead of the command as it was sent. Something is propagated then
-    /// even if nothing changed here. May be called several times. `words` runs only if effects are
+    /// Sets what to propagate instead of the command as it was sent. It is propagated even if
+    /// nothing changed here. May be called several times. `words` runs only if effects are
     /// collected.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
@@ -145,7 +145,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Records the last transaction that the command may have seen: the last one in each of its
-    /// slots, or the latest of all if it holds none.
+    /// slots, or the latest one overall if it holds no slot.
     #[inline]
     pub(crate) fn note_shown(&self) {
         if !self.env.hooks.get().contains(Hooks::PROPAGATE) {

@@ -40,7 +40,7 @@ pub(in crate::keyspace) fn detach(
 }
 
 /// Seals the effects of removing keys from a slot that no command holds, as a transaction of its
-/// own. Within a unit they become part of the unit.
+/// own. Within a unit, these effects become part of the unit.
 pub(in crate::keyspace) fn seal_slot(
     keyspace: &Keyspace,
     env: &Env,
@@ -58,7 +58,7 @@ pub(in crate::keyspace) fn seal_slot(
     }
 }
 
-/// Clients that wait in a consumer group of a stream are notified when the stream is deleted.
+/// Notifies clients that wait in a consumer group of a stream that the stream was deleted.
 pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
     if crate::types::kind_of(entry) == ValueKind::Stream {
         env.note_ready(db, entry.key());
@@ -107,14 +107,14 @@ pub(in crate::keyspace) fn notify(
     }
 }
 
-/// Frees an entry: at once if that is quick, in another thread if its value is large.
+/// Frees an entry: immediately if that is quick, in another thread if its value is large.
 pub(crate) fn discard(env: &Env, mut entry: Entry) {
     if entry.object_mut().is_some_and(|value| !value.is_light()) {
         env.garbage.borrow_mut().push(Garbage::Entry(entry));
     }
 }
 
-/// Like [`discard`] for a value that was in no entry.
+/// Like [`discard`], for a value that belongs to no entry.
 pub(crate) fn discard_value(env: &Env, value: Value) {
     if !value.is_light() {
         env.garbage.borrow_mut().push(Garbage::Value(value));

@@ -78,7 +78,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Reports whether a key exists and has not expired. The key's slot is not held. An expired key
-    /// stays, as for all commands that only iterate over the keys.
+    /// is not removed, as in all commands that only iterate over keys.
     pub fn is_alive(&self, key: &Key<'_>) -> bool {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
@@ -99,7 +99,7 @@ impl<'a> Keys<'a> {
             && guard.table().find(key.hash, key.bytes).is_some_and(due)
     }
 
-    /// As [`Keys::scan`], and removes the expired keys for which `concerns` returns true.
+    /// Like [`Keys::scan`], but also removes the expired keys for which `concerns` returns true.
     pub fn scan_and_expire(
         &mut self,
         cursor: u64,
@@ -234,7 +234,8 @@ impl<'a> Keys<'a> {
             second.note_occupied(id, &mut there);
             self.wrote_slot(a, id);
             self.wrote_slot(b, id);
-            // A client waits for a key in the database with that number.
+            // Clients wait for keys of a database number, so the swap may have made their keys
+            // ready.
             for (db, guard) in [(a, &here), (b, &there)] {
                 if guard.marks() & WAITED_FOR != 0 {
                     self.signal_all(db, id);
@@ -249,7 +250,7 @@ impl<'a> Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Replaces all contents by those of another keyspace with the same number of databases.
+    /// Replaces all contents with those of another keyspace with the same number of databases.
     /// Another thread frees the old contents. Only during quiescence, while no snapshot emits
     /// entries and the caller is the only user of the other keyspace. O(slots with keys).
     pub fn adopt(&mut self, other: &Keyspace) {

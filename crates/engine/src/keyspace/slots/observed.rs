@@ -39,7 +39,7 @@ impl Observed {
         &counts[slot.index()]
     }
 
-    /// Counts a change of a slot that is held and marked.
+    /// Counts a change to a slot that is held and marked.
     pub(in crate::keyspace) fn raise(&self, place: DbSlot) {
         // The slot's lock orders this.
         self.count(place).fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Keyspace {
         look(&guard, self.observed.count(place).load(Ordering::Relaxed))
     }
 
-    /// The contents of a held slot are about to be replaced.
+    /// Called when the contents of a held slot are about to be replaced.
     pub(in crate::keyspace) fn note_other_contents(&self, place: DbSlot, guard: &SlotGuard<'_>) {
         if guard.marks() & OBSERVED != 0 {
             self.observed.raise(place);

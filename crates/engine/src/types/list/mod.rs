@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 
 pub use brisk_structures::quicklist::{End, NodeRef};
 
-/// Maximum number of quicklist nodes that are freed at once. More are handed to another thread.
+/// Maximum number of quicklist nodes that are freed immediately. Lists with more nodes are handed
+/// to another thread.
 const LIGHT_NODES_MAX: usize = 32;
 
 /// A list in one of its encodings.
@@ -72,7 +73,7 @@ pub enum LoadedNode {
     Packed(ListPack),
     /// One element in a node of its own.
     Plain(Vec<u8>),
-    /// One element that is added as by a push.
+    /// One element, which is added as a push would add it.
     Element(Vec<u8>),
 }
 
@@ -86,7 +87,7 @@ fn options(limits: &EncodingLimits) -> Options {
 
 #[expect(clippy::len_without_is_empty, reason = "it is the one of `Collection`")]
 impl List {
-    /// As `Value::is_same`.
+    /// Like `Value::is_same`.
     pub(super) fn is_same(&self, other: &List) -> bool {
         match (self, other) {
             (List::ListPack(a), List::ListPack(b)) => a.as_bytes() == b.as_bytes(),

@@ -23,7 +23,7 @@ impl SortOrder {
         start..end
     }
 
-    /// The part of a list or sorted set with `len` elements to read.
+    /// The part to read of a list or sorted set with `len` elements.
     fn stretch(&self, len: usize) -> Range<usize> {
         let window = self.window(len);
         match (self.as_is, self.descending) {
@@ -72,7 +72,7 @@ impl Texts {
     }
 }
 
-/// The texts that other keys have for elements, by number; `None` where there is none.
+/// The texts that other keys have for elements, by the element's number; `None` if there is none.
 #[derive(Debug)]
 pub(super) struct LookedUp {
     bytes: Vec<u8>,

@@ -2,9 +2,8 @@
 //! keys for them.
 //!
 //! The elements are copied first, because lookups of the keys of BY and GET change which slots are
-//! held. All these slots stay locked to the end, so the reply shows one moment. Another thread does
-//! long sorts, see `gather`.
-//! elsewhere, see `gather`.
+//! held. All these slots stay locked until the command ends, so the reply shows a single point in
+//! time. Another thread does long sorts; see `gather`.
 
 mod elements;
 mod gather;
@@ -155,9 +154,9 @@ impl<'a> Options<'a> {
 /// Lookups of keys whose names contain elements, as BY and GET request them.
 #[derive(Clone, Copy)]
 struct Lookups {
-    /// The user may not read all keys, and these may be any keys.
+    /// True if the user may not read all keys, because any keys may be looked up.
     are_denied: bool,
-    /// In cluster mode other nodes may have them.
+    /// True in cluster mode, where other nodes may have the keys.
     in_cluster: bool,
 }
 
@@ -226,7 +225,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// A sort that needs no other keys than the one with the elements.
+/// A sort that needs no keys other than the one with the elements.
 fn sort_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -254,8 +253,8 @@ fn sort_elsewhere(
     }
 }
 
-/// A sort that needs the keys that the elements name. `None` if they have changed too often faster
-/// than they could be read.
+/// A sort that needs the keys that the elements name. `None` if these keys have repeatedly changed
+/// faster than they could be read.
 fn sort_with_others(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
