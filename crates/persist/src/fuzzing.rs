@@ -25,7 +25,7 @@ pub fn fuzz_dump(data: &[u8]) {
 }
 
 /// Reads a whole file without comparing its checksum: reading by blocks must give the same as
-/// reading in one pass. O(as [`fuzz_dump`]).
+/// reading in one pass. O(input and content of its LZF blocks).
 pub fn fuzz_file(data: &[u8]) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let (whole, split) = (by_events(data, &mut one), by_blocks(data, &mut other));

@@ -1,4 +1,4 @@
-//! The RDB format: snapshots of whole keyspaces, and single values in DUMP payloads.
+//! The RDB format: snapshots of whole keyspaces, and individual values in DUMP payloads.
 //!
 //! ```text
 //!  file:  "REDIS" 4 digits (or "VALKEY" 3 digits)   opcodes and entries   255  checksum: u64 LE
@@ -18,8 +18,8 @@
 //!  110000ww 1, 2 or 4 bytes     the string that is the decimal form of a little-endian integer
 //!  11000011 length length ...   the string compressed by LZF: bytes here, bytes of the content
 //! ```
-//! All other strings are a length and that many bytes. Millisecond times and binary doubles are
-//! little-endian.
+//! All other strings consist of a length and that many bytes. Millisecond times and binary doubles
+//! are little-endian.
 //!
 //! The decoder checks structure and meaning: no duplicates, no incomplete pairs, scores that are
 //! numbers and in order, ascending stream ids, exact counts, exactly one owner for each pending
