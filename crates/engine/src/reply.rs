@@ -15,7 +15,7 @@ use brisk_structures::listpack::Item;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The state in which a handler ends.
+/// How a handler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The reply is in the buffer.

@@ -150,9 +150,9 @@ struct Open {
 }
 
 enum Items {
-    /// Elements from `next` on, up to the first that is nil if their number is unknown. For a list
-    /// that is written immediately, from `begin` on, the number of elements is known only at the
-    /// end. Inserting the number moves the written bytes. With deep nesting that would take
+    /// Elements starting at `next`, up to the first that is nil if their number is unknown. For a
+    /// list that is written immediately, starting at `begin`, the number of elements is known only
+    /// at the end. Inserting the number moves the written bytes. With deep nesting that would take
     /// quadratic time, so the elements are counted first in that case.
     List { table: Table, next: usize, len: Option<usize>, begin: usize },
     /// Keys, or keys and values; `value` is that of the previous key.

@@ -13,7 +13,7 @@ pub use crate::base::place::PreparedKey;
 /// the subcommand's name). Arguments are slices of the connection's input; nothing is copied.
 #[derive(Clone)]
 pub struct Args<'a> {
-    /// The connection's input from this request's first byte on.
+    /// The connection's input, starting at this request's first byte.
     input: &'a [u8],
     spans: &'a Spans,
     /// This request's part of `spans`.

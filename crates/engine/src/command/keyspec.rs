@@ -1,9 +1,9 @@
 //! Finding the keys among a command's arguments.
 //!
 //! The key specifications of the command's row find them. If keys come after options, the row's finder
-//! does ([`crate::command::Finder`]), which is the option parser of the handler. Slot locks, access
-//! control and COMMAND GETKEYS all use the keys found here, so the keys that are locked and checked are
-//! those that the handler uses.
+//! ([`crate::command::Finder`]) finds them. It is the option parser of the handler. Slot locks, access control and
+//! COMMAND GETKEYS all use the keys found here, so the keys that are locked and checked are those that the handler
+//! uses.
 
 use crate::command::{Begin, Find, KeyFlags, KeySpec, Spec};
 use smallvec::SmallVec;

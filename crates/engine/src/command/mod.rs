@@ -118,7 +118,7 @@ impl Spec {
         }
     }
 
-    /// All ACL categories: the listed ones, and those implied by group and flags.
+    /// All ACL categories: the listed ones, and those that the group and the flags imply.
     pub const fn all_categories(&self) -> Categories {
         let flags = self.flags;
         // A container has no flags, and the category of its group applies only to its subcommands.
@@ -169,7 +169,7 @@ pub enum Channels {
     None,
     /// Argument 1.
     First,
-    /// All arguments from 1 on.
+    /// All arguments, starting with argument 1.
     Names,
     /// Like `Names`, but the arguments are channel patterns.
     Patterns,
@@ -183,15 +183,15 @@ pub enum Scope {
     /// The slots of its keys, and others that only the running command can determine and that it
     /// then locks ([`crate::keyspace::Keys::lock_also`]): MOVE, SORT with patterns.
     MoreKeys,
-    /// One slot after the other: the handler locks each slot while it reads the slot. The command
-    /// runs with no slot held: KEYS, SCAN.
+    /// One slot after the other. The handler locks each slot while it reads the slot, and the
+    /// command itself holds no slot: KEYS, SCAN.
     EachSlot,
     /// The whole keyspace. The command runs while all workers are quiesced between two commands:
     /// FLUSHALL, SWAPDB.
     Quiescent,
 }
 
-/// The treatment of a command between MULTI and EXEC.
+/// How a command is treated between MULTI and EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InMulti {
     /// Queued, and run by EXEC.
@@ -203,7 +203,7 @@ pub enum InMulti {
     Refuses,
     /// Run immediately; ends the transaction: DISCARD, RESET, QUIT.
     Ends,
-    /// Runs the queued commands: EXEC. Checks of queued commands apply to it too.
+    /// Runs the queued commands: EXEC. The checks that apply to queued commands apply to EXEC too.
     Executes,
 }
 
@@ -480,8 +480,8 @@ impl KeySpec {
         KeySpec::range(index, 0, 1)
     }
 
-    /// Keys from `index` on. `last` counts from `index`, or from the end if it is negative (-1 is
-    /// the last argument). Every `step`-th argument is a key.
+    /// Keys starting at argument `index`. `last` counts from `index`, or from the end if it is
+    /// negative (-1 is the last argument). Every `step`-th argument is a key.
     pub const fn range(index: u16, last: i16, step: u16) -> KeySpec {
         KeySpec {
             flags: KeyFlags::empty(),

@@ -274,9 +274,9 @@ fn key_plan(spec: &Spec) -> KeyPlan {
     }
 }
 
-/// The letters of a name in lower case: the whole name up to eight letters, else its first eight.
-/// It uses overlapping loads of a fixed size, because a copy of variable length would be a function
-/// call.
+/// The letters of a name in lower case: the whole name if it has at most eight letters, otherwise
+/// its first eight. It uses overlapping loads of a fixed size, because a copy of variable length
+/// would be a function call.
 #[inline]
 fn fold(name: &[u8]) -> u64 {
     let letters = if let Some(first) = name.first_chunk() {

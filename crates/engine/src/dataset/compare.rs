@@ -34,8 +34,8 @@ const SLOT_STEPS_MAX: usize = 64 << 10;
 /// Maximum number of keys of a slot, or fields of a hash, that are searched for expired ones. If
 /// there are more, all of them count, because the search would take too long.
 const COUNTED_MAX: usize = 2 * SLOT_STEPS_MAX;
-/// Bytes that count as one step, in addition to one step per element. Hashing them takes about as
-/// long.
+/// Bytes that count as one step, in addition to one step per element. Hashing these bytes takes
+/// about as long as a step.
 const BYTES_PER_STEP: usize = 128;
 
 /// The parameters of a digest: the same on both sides.
@@ -87,8 +87,9 @@ impl DigestContext {
 }
 
 /// Computes digests of slots of a database. Calls `report` with the results while all of the slots
-/// are still held; a slot with too many steps has `None`. Returns `None` if writes are postponed,
-/// because the data may be in the middle of a change. For a thread that holds no slot.
+/// are still held; the result of a slot with too many steps is `None`. Returns `None` if writes are
+/// postponed, because the data may be in the middle of a change. The calling thread must hold no
+/// slot.
 pub fn digest_slots<R>(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
@@ -114,7 +115,7 @@ fn digest_slot(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Option
 }
 
 /// Number of keys of a slot that have not expired. If expired keys counted, a server that has not
-/// removed them yet would choose a different case from the other server's.
+/// removed them yet would choose a different case than the other server.
 fn count(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> usize {
     let all = keys.entry_count(slot);
     if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, context.now) {
@@ -323,7 +324,7 @@ fn words(parts: &[u64]) -> smallvec::SmallVec<[u8; 48]> {
 /// Appends the contents of a slot to the stream: a RESTORE for each key, as one transaction,
 /// followed by the request that `rest` makes from the keys' ids, so that replicas can remove other
 /// keys. Returns false if writes are postponed, because the data may be in the middle of a change.
-/// O(slot), while the slot is held. For a thread that holds no slot.
+/// O(slot), while the slot is held. The calling thread must hold no slot.
 pub fn emit_slot(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
@@ -354,7 +355,7 @@ pub fn emit_slot(
 }
 
 /// Removes the keys of a slot that have none of these ids, as one transaction. Returns their
-/// number. O(slot). For a thread that holds no slot.
+/// number. O(slot). The calling thread must hold no slot.
 pub fn keep_only(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,

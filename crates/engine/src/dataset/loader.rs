@@ -97,7 +97,7 @@ impl<'a> Loader<'a> {
 
     /// Sets the expected number of keys that the database of the next blocks will have. A table is
     /// allocated for its share, with some spare room, when it gets its first key. A number that is
-    /// too large costs memory, one that is too small costs time.
+    /// too large costs memory, and a number that is too small costs time.
     pub fn expect(&mut self, keys: u64) {
         let of_slot = keys / SLOTS as u64;
         // Keys do not spread evenly, and growing once costs more than a little spare room.
@@ -214,7 +214,7 @@ impl<'a> Loader<'a> {
         let Built { key, slot, hash, entry } = built;
         let key = Key { bytes: &key, slot, hash };
         let mut keys = Keys::unlocked(self.keyspace, self.env, db);
-        // Other threads hold a slot for one key.
+        // Other threads hold a slot only for one key.
         while keys.lock_also(db, &key).is_err() {
             std::thread::yield_now();
         }

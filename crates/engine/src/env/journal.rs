@@ -32,8 +32,8 @@ pub struct Journal {
     is_relayed: AtomicBool,
 }
 
-/// Read by all threads with every reply, and written with every transaction, so it has a cache line
-/// of its own.
+/// Read by all threads with every reply, and written with every transaction, so it has its own
+/// cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct StreamEnd {
@@ -137,7 +137,7 @@ impl Journal {
         })
     }
 
-    /// Sets whether the stream belongs to another server. Only during quiescence.
+    /// Sets whether the stream belongs to another server. Call it only during quiescence.
     pub fn set_relayed(&self, is_relayed: bool) {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed.store(is_relayed, Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Journal {
         Ticket(self.place.end.load(Ordering::Acquire))
     }
 
-    /// Reports whether there are bytes that were not taken.
+    /// Reports whether there are bytes that have not been taken.
     #[inline]
     pub fn has_untaken(&self) -> bool {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
@@ -196,8 +196,8 @@ impl Journal {
         Ticket(from)
     }
 
-    /// From now on, copies each transaction that changes one of `slots` for a separate reader, which may lag behind the
-    /// writers by at most `bytes_max` bytes. The stream of another server is not copied. O(1).
+    /// From now on, copies each transaction that changes one of `slots` for a separate reader. At most `bytes_max`
+    /// bytes may wait for the reader. The stream of another server is not copied. O(1).
     pub fn begin_tap(&self, slots: SlotSet, bytes_max: usize) -> TapId {
         self.state.lock().even_poisoned().taps.begin(slots, bytes_max)
     }

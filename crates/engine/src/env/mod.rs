@@ -44,8 +44,8 @@ pub struct Env {
     pub settings: Settings,
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
-    /// Additional work that commands do. Empty in a server without replicas, listeners and clients
-    /// that cache.
+    /// Additional work that commands do. Empty in a server that has no replicas, no listeners to
+    /// events, and no clients that cache.
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
@@ -74,7 +74,7 @@ pub struct Env {
     pub reader: Cell<Option<TrackingClient>>,
     /// True if a script runs the commands.
     pub in_script: Cell<bool>,
-    /// True if expired keys must not be removed but hidden from commands.
+    /// True if expired keys must be hidden from commands instead of removed.
     pub keeps_expired: Cell<bool>,
     /// The keys that are hidden from the running command.
     pub(crate) hidden: RefCell<Vec<(DbIndex, Entry)>>,
@@ -202,7 +202,7 @@ impl Env {
         }
     }
 
-    /// Advances the time. During a replay, still nothing expires.
+    /// Advances the time. During a replay, nothing expires even then.
     pub fn advance(&self, now: UnixMs) {
         let is_replay = self.is_replay();
         self.set_now(now);

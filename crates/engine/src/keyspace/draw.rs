@@ -11,7 +11,7 @@ use crate::env::Env;
 /// Number of expired keys drawn before the search switches to a scan.
 const EXPIRED_MAX: u32 = 100;
 
-/// Draws between two counts. A count visits every slot with keys, which costs as much as some
+/// Draws between two counts. A count visits every slot with keys, which costs as much as a few
 /// hundred draws.
 const DRAWS_PER_COUNT: u32 = 4096;
 

@@ -38,9 +38,9 @@ impl<'k> EntryRef<'k> {
     }
     /// The reference count of the value as Redis shows it: one, or `i32::MAX` for a shared value.
     ///
-    /// A shared value has no access clock of its own, so policies that need one forbid sharing if
-    /// there is a memory limit. (Redis returns 1 for an integer created by COPY. This server does
-    /// not record how an integer was created.)
+    /// A shared value does not have its own access clock, so policies that need one forbid sharing
+    /// if there is a memory limit. (Redis returns 1 for an integer created by COPY. This server
+    /// does not record how an integer was created.)
     pub fn reference_count(&self, settings: &Settings) -> i64 {
         let small = matches!(self.string(), Some(StrRef::Int(n)) if SHARED_INTEGERS.contains(&n));
         let policy = settings.eviction;

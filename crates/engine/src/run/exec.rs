@@ -17,7 +17,7 @@ pub struct Executed {
     pub outcome: Outcome,
     /// Number of changes.
     pub dirty: u64,
-    /// Set if its effects have to be propagated.
+    /// `Some` if the command's effects have to be propagated.
     pub ticket: Option<Ticket>,
 }
 

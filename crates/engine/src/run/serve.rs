@@ -1,7 +1,7 @@
 //! Serving blocked clients: their commands are run again, in order of arrival.
 //!
 //! The thread that made a key ready does this right after its command or transaction. Each waiter's
-//! command is a unit of its own, with its own locks and effects. A waiter is claimed while its
+//! command is a separate unit, with its own locks and effects. A waiter is claimed while its
 //! command runs, so that no timeout can end the same wait.
 
 use crate::base::error::{CommandError, Result};
@@ -68,7 +68,7 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaite
 
 /// The outcome of running a waiter's command.
 enum WaiterRun {
-    /// The wait had ended before.
+    /// The wait had already ended.
     Over,
     /// Writes are postponed.
     Later,

@@ -17,8 +17,8 @@ pub struct EncodingLimits {
     pub list_max_listpack_size: i64,
     /// List nodes at each end that stay uncompressed; 0 compresses none.
     pub list_compress_depth: usize,
-    /// List elements of at least this size have nodes of their own (DEBUG
-    /// QUICKLIST-PACKED-THRESHOLD); 0 means that the size of nodes decides.
+    /// List elements of at least this size have their own nodes (DEBUG QUICKLIST-PACKED-THRESHOLD);
+    /// 0 means that the size of nodes decides.
     pub list_plain_min: usize,
     pub set_max_intset_entries: usize,
     pub set_max_listpack_entries: usize,

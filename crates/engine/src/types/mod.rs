@@ -20,8 +20,8 @@ use hash::Hash;
 use set::Set;
 
 /// A value that is neither bytes nor an integer in its entry; its data is outside the entry.
-/// Cloning is cheap for every size: small compact values are copied, large values share their parts
-/// until one side changes them.
+/// Cloning is cheap for every size: small compact values are copied, and large values share their
+/// parts until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one). Its
@@ -63,7 +63,8 @@ impl Value {
         }
     }
 
-    /// A lower bound of the expiry times inside the value. The element that set it may be gone.
+    /// A lower bound of the expiry times inside the value. The element that determined the bound
+    /// may be gone.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         match self {
@@ -122,8 +123,8 @@ pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
     entry.allocated_bytes() + outside
 }
 
-/// The value of a key at one moment; `None` if the key did not exist. It shares all parts with the
-/// original.
+/// The value of a key at one point in time; `None` if the key did not exist. It shares all parts
+/// with the original.
 pub type View = Option<Value>;
 
 /// The type of a value, as TYPE names it.

@@ -85,7 +85,7 @@ impl<'a> StrRef<'a> {
         bits::bit(piece, offset - start as u64 * 8)
     }
 
-    /// The `width` bits (1 to 64) from `offset` on as an integer. Bits after the end are 0.
+    /// The `width` bits (1 to 64) starting at `offset`, as an integer. Bits after the end are 0.
     pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
         match *self {
             StrRef::Bytes(bytes) => bits::read_bits(bytes, offset, width),
@@ -135,7 +135,7 @@ impl<'a> StrRef<'a> {
     }
 }
 
-/// The bytes that contain `width` bits from `offset` on.
+/// The bytes that contain the `width` bits starting at `offset`.
 fn window(offset: u64, width: u32) -> Range<usize> {
     (offset / 8) as usize..(offset + u64::from(width)).div_ceil(8) as usize
 }
@@ -193,7 +193,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// Writes the low `width` bits (1 to 64) of `value` from `offset` on. The bits must exist.
+    /// Writes the low `width` bits (1 to 64) of `value`, starting at `offset`. The bits must exist.
     #[inline]
     pub fn write_bits(&mut self, offset: u64, width: u32, value: u64) {
         match self {
@@ -208,7 +208,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// Overwrites the bytes from `at` on. The bytes must exist.
+    /// Overwrites the bytes starting at `at`. The bytes must exist.
     #[inline]
     pub fn write_at(self, at: usize, part: &[u8]) {
         match self {

@@ -1,5 +1,5 @@
 //! Listpacks that are stored in strings of a file. They are validated in one pass, in the input or
-//! in the decompression buffer. Only valid listpacks are copied into memory of their own.
+//! in the decompression buffer. Only valid listpacks are copied into separate memory.
 //!
 //! Elements that must be distinct go into a small table of their offsets, with a part of each hash
 //! but not the texts. For many elements, [`super::unique`] is used instead: its hash has to
@@ -32,7 +32,7 @@ pub(super) struct DistinctRule {
 #[derive(Default)]
 pub(super) struct DistinctTable {
     /// A power of two of slots. A slot holds the offset of an element and the upper half of its
-    /// hash. Zero means free, since no element begins at byte 0.
+    /// hash. Zero means free, because no element begins at byte 0.
     slots: Vec<u64>,
     mask: usize,
     /// Number of elements that the table can still take.

@@ -1,8 +1,7 @@
 //! Encodes values and their parts as Redis 7.0 does.
 //!
-//! [`Encoder::value`] writes whole values. A keyspace with structures of its own calls the methods
-//! for the parts, in the order that the type ([`kind`]) requires. Nothing has to be collected
-//! first:
+//! [`Encoder::value`] writes whole values. A keyspace with its own structures calls the methods for
+//! the parts, in the order that the type ([`kind`]) requires. Nothing has to be collected first:
 //!
 //! - string: [`Encoder::string`] or [`Encoder::int`].
 //! - `HASH_LISTPACK`, `ZSET_LISTPACK`, `SET_INTSET`: [`Encoder::string`] of the compact bytes.

@@ -6,7 +6,7 @@
 //!  dump:  type: u8   value         version: u16 LE   checksum: u64 LE of all before it
 //! ```
 //! Files have a checksum since version 5; zero means that the writer computed none. An opcode is a
-//! byte of 243 or more ([`opcode`]) with arguments of its own. Expiry time, idle time and access
+//! byte of 243 or more ([`opcode`]) that has its own arguments. Expiry time, idle time and access
 //! frequency precede the entry that they belong to.
 //!
 //! Lengths and strings
@@ -64,7 +64,8 @@ pub const VERSION: u32 = 10;
 pub const VERSION_FIELD_TTL: u32 = 12;
 /// The newest Redis version of the format that can be read.
 pub const VERSION_MAX: u32 = 12;
-/// The Valkey version of the format that can be read. It has one value type of its own.
+/// The Valkey version of the format that can be read. It has one value type that Redis does not
+/// have.
 pub const VERSION_VALKEY: u32 = 80;
 
 /// Returns true if a file or payload of `version` can be read.

@@ -155,7 +155,7 @@ struct Normal {
 
 /// `significand * 2^-bits` in units of 10^-17, to the nearest integer, ties to even.
 fn scaled_fraction(significand: u64, bits: u32) -> u128 {
-    // 64 bits and 57 bits make 121 at most.
+    // The product of 64 bits and 57 bits has at most 121 bits.
     let scaled = u128::from(significand) * 10u128.pow(FRACTION_DIGITS as u32);
     let whole = scaled.checked_shr(bits).unwrap_or(0);
     let rest = scaled - whole.checked_shl(bits).unwrap_or(0);

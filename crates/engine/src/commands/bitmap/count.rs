@@ -11,7 +11,7 @@ use crate::types::string::{Str, StrRef};
 use brisk_structures::bits;
 use brisk_structures::chunked::ChunkedBytes;
 
-/// The unit of a range's numbers.
+/// The unit in which a range is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,

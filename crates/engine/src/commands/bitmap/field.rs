@@ -81,7 +81,7 @@ enum Action {
     IncrBy(i64, Overflow),
 }
 
-/// One step of a call.
+/// One step of a command.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     field: FieldType,
@@ -109,7 +109,7 @@ impl Step {
             Action::Set(value, overflow) if self.field.signed => {
                 (self.field.fit(i128::from(value), overflow), true)
             }
-            // For an unsigned field a negative number is a very large one.
+            // For an unsigned field, a negative number is a very large number.
             Action::Set(value, overflow) => {
                 (self.field.fit(i128::from(value as u64), overflow), true)
             }

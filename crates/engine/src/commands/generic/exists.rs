@@ -1,4 +1,4 @@
-//! EXISTS, TOUCH, TYPE: check whether keys exist, and of which type they are.
+//! EXISTS, TOUCH, TYPE: check whether keys exist, and what type they are.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

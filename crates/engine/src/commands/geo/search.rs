@@ -241,7 +241,7 @@ fn next_option<'w>(
     option.ok_or(CommandError::Syntax)
 }
 
-/// Index of the key under which GEORADIUS stores its result. Its options begin at `from`. The last
+/// Index of the key under which GEORADIUS stores its result. The options begin at `from`. The last
 /// STORE or STOREDIST counts. The range is empty if there is neither, or if the last one is not the
 /// kind that `with_distances` selects.
 pub(super) fn find_store_key(

@@ -163,7 +163,7 @@ pub(super) struct FieldEffect<'a> {
 }
 
 impl FieldEffect<'_> {
-    /// The change for the counters, with its event. A removal takes precedence over other changes.
+    /// The change to count, with its event. A removal takes precedence over other changes.
     pub(super) fn edit(&self, event: &'static str) -> Edit<()> {
         let count = (self.changed.len() + self.removed.len()) as u64;
         Edit::new((), count, if self.removed.is_empty() { event } else { "hdel" })

@@ -42,7 +42,7 @@ fn lrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes `count` elements from `first` on, or about `budget` bytes of them, and advances past
+/// Writes `count` elements starting at `first`, or about `budget` bytes of them, and advances past
 /// them. Returns false if none is left.
 fn write_some(
     reply: &mut Reply<'_>,
@@ -71,7 +71,7 @@ fn write_some(
 
 /// The options of LPOS.
 struct Search {
-    /// The number of the first match that counts, from the back if `end` is the back.
+    /// The rank of the first match to return, counted from the back if `end` is the back.
     rank: u64,
     end: End,
     /// Number of matches to return, 0 for all; `None`: one, and not in an array.

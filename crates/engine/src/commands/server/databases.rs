@@ -49,7 +49,8 @@ fn flush(
         ctx.keys.changed_all(removed);
     }
     ctx.keys.invalidate_all();
-    // Propagated even if there was nothing to remove here: a replica may have kept keys.
+    // This is propagated even if there was nothing to remove here, because a replica may have kept
+    // keys.
     ctx.keys.propagate(|| args.arguments().map(<[u8]>::to_vec).collect());
     if !lazy {
         let env = ctx.keys.env();

@@ -25,7 +25,7 @@ fn zincrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 struct Tally {
     new: u64,
     changed: u64,
-    /// The last member's score, unless the change was not allowed.
+    /// The score of the last member; `None` if the change was not allowed.
     score: Option<f64>,
 }
 

@@ -101,11 +101,12 @@ pub struct Watches {
 }
 
 /// Ended watches that are still in the queues of their keys. If each new watch removes one
-/// leftover, there are never more leftovers than the largest number of watches in force at one
-/// time.
+/// leftover, there are never more leftovers than the largest number of watches that were active at
+/// the same time.
 #[derive(Debug, Default)]
 pub struct EndedWatches {
-    /// Each set has the watches that one session ended, in the order in which they ended.
+    /// Each set has the watches that one session ended together. The sets are in the order in which
+    /// they ended.
     sets: VecDeque<BTreeMap<DbSlot, SlotKeys>>,
 }
 

@@ -68,12 +68,12 @@ const WRITER_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Cuts {
     stamp: Stamp,
     active: Mutex<Vec<Arc<Cut>>>,
-    /// Number of times that all databases were flushed at once.
+    /// Number of times that all databases were flushed together.
     flushes: AtomicU64,
 }
 
 /// Slots with this stamp owe nothing. It is read with every change and written once per snapshot,
-/// so it has a cache line of its own.
+/// so it has its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct Stamp {
@@ -84,17 +84,17 @@ struct Stamp {
 impl Cuts {
     #[inline(always)]
     fn stamp(&self) -> u32 {
-        // Written only during quiescence, which orders it.
+        // The stamp is written only during quiescence, which orders the accesses.
         self.stamp.stamp.load(Ordering::Relaxed)
     }
 
-    /// The cut that this slot owes its entries to. `env` is that of the thread.
+    /// The cut that this slot owes its entries to. `env` is the thread's own.
     fn owed(&self, env: &Env, slot: SlotId, guard: &SlotGuard<'_>) -> Option<Arc<Cut>> {
         let cut = self.covering(env, slot)?;
         cut.is_owed_by(guard).then_some(cut)
     }
 
-    /// The cut that covers this slot and is being emitted. `env` is that of the thread.
+    /// The cut that covers this slot and is being emitted. `env` is the thread's own.
     fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Cut>> {
         let mut buffers = env.cut_buffers.borrow_mut();
         buffers.follow(self);
@@ -207,7 +207,7 @@ impl Keyspace {
         self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
     }
 
-    /// Number of times that all databases were flushed at once. A snapshot that began before a
+    /// Number of times that all databases were flushed together. A snapshot that began before a
     /// flush is useless.
     pub fn flushes(&self) -> u64 {
         self.cuts.flushes.load(Ordering::Relaxed)
@@ -314,7 +314,7 @@ impl Cut {
         self.queue.peak().max(self.progresses.bytes())
     }
 
-    /// Gives the cut up. The first reason counts.
+    /// Gives up the cut. The first reason counts.
     pub fn give_up(&self, reason: &str) {
         self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();

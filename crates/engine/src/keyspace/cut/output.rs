@@ -17,8 +17,8 @@ use std::time::Duration;
 const ENCODED_BYTES_MAX: usize = 16 << 10;
 /// Encoded entries are handed to the writer when they reach this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// Bytes that a shared value counts as in the queue, whatever its size. Its parts belong to the
-/// dataset until a command changes them.
+/// Number of bytes that a shared value counts as in the queue, whatever its size. Its parts belong
+/// to the dataset until a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
 /// The sizes of values with more elements are estimated, so that their slot is held only briefly.
 const ELEMENTS_COUNTED_MAX: usize = 10_000;
@@ -154,7 +154,7 @@ impl CutQueue {
         std::mem::take(&mut *waited.even_poisoned().0)
     }
 
-    /// The writer has finished a piece of this weight.
+    /// Called when the writer has finished a piece of this weight.
     pub(super) fn forget(&self, weight: &PieceWeight) {
         self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
         if let Some(kept) = weight.kept {
@@ -169,8 +169,8 @@ impl CutQueue {
         if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// Like [`CutQueue::bytes`], with all shared values. Unchanged values belong to the dataset,
-    /// but evicting them would free nothing.
+    /// Like [`CutQueue::bytes`], plus the sizes of all shared values. Unchanged values belong to
+    /// the dataset, but evicting them would free nothing.
     pub(super) fn bytes_held(&self) -> u64 {
         self.bytes() + self.shared_bytes.load(Ordering::Relaxed)
     }

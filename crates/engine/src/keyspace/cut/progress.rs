@@ -36,7 +36,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// A slot, or its table, that was accessed since the cut.
+/// The progress of a slot, or of its table, that has been accessed since the cut.
 pub(super) struct SlotProgress {
     /// The slot's database at the cut.
     pub(super) origin: DbIndex,

@@ -38,9 +38,9 @@ pub(super) struct WalkOrder {
     next_slot: usize,
     /// Number of slots handed out and not given back.
     out: usize,
-    /// This pass met a slot that owes entries.
+    /// True if this pass has met a slot that owes entries.
     met_owing: bool,
-    /// A whole pass met no slot that owes entries.
+    /// True if a whole pass has met no slot that owes entries.
     is_clean: bool,
 }
 

@@ -66,9 +66,9 @@ impl<'a> Keys<'a> {
         notify(self.env, self.db, key, class, name);
     }
 
-    /// Sets what to propagate instead of the command as it was sent. It is propagated even if
-    /// nothing changed here. May be called several times. `words` runs only if effects are
-    /// collected.
+    /// Sets what to propagate instead of the command as it was sent. The replacement is propagated
+    /// even if nothing changed here. This method may be called several times. `words` runs only if
+    /// effects are collected.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
@@ -87,7 +87,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Ends changes without effects: replicas do not see them.
+    /// Ends the changes without recording effects, so replicas do not see them.
     pub fn close_without_effects(mut self) {
         self.propagate_nothing();
         let ticket = self.close(std::iter::empty());
@@ -171,7 +171,7 @@ impl<'a> Keys<'a> {
 
 impl Keyspace {
     /// Propagates a command that changes no key, such as PUBLISH: as part of the running
-    /// transaction, or as a transaction of its own.
+    /// transaction, or as a separate transaction.
     pub fn propagate_without_keys(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
         if !env.hooks.get().contains(Hooks::PROPAGATE) {
             return;

@@ -39,8 +39,8 @@ pub(in crate::keyspace) fn detach(
     Some(entry)
 }
 
-/// Seals the effects of removing keys from a slot that no command holds, as a transaction of its
-/// own. Within a unit, these effects become part of the unit.
+/// Seals the effects of removing keys from a slot that no command holds, as a separate transaction.
+/// Within a unit, these effects become part of the unit.
 pub(in crate::keyspace) fn seal_slot(
     keyspace: &Keyspace,
     env: &Env,
@@ -65,7 +65,7 @@ pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
     }
 }
 
-/// Notifications for a key that was removed because it had expired.
+/// Sends the notifications for a key that was removed because it had expired.
 pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
     note_gone(env, db, &entry);
@@ -77,7 +77,7 @@ pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     discard(env, entry);
 }
 
-/// Notifications for a key that was evicted.
+/// Sends the notifications for a key that was evicted.
 pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
     note_gone(env, db, entry);
     if !env.hooks.get().is_empty() {

@@ -90,7 +90,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// O(1) for most slots of a long list, O(slots) for slots of several databases.
+    /// Adds a slot. O(1) for most slots of a long list, O(slots) for slots of several databases.
     fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
         let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
         match &mut self.index {

@@ -545,7 +545,8 @@ impl<'a> Keys<'a> {
         guard.set_marks(marks);
     }
 
-    /// A key was changed: breaks watches of it, and invalidates it for clients that cache it.
+    /// Called when a key was changed. Breaks its watches, and invalidates the key for clients that
+    /// cache it.
     #[inline]
     fn notify_change(&self, key: &Key<'_>) {
         let marks = match &self.held {

@@ -68,9 +68,9 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Visits at least `count` keys, in whole buckets, from `cursor` on, and returns the next cursor: 0 at the end.
-    /// Keys that exist throughout a full iteration are visited exactly once, even if tables grow or shrink during it.
-    /// Expired keys are not visited.
+    /// Visits at least `count` keys, in whole buckets, starting at `cursor`. Returns the next cursor, which is 0 at the
+    /// end. Keys that exist throughout a full iteration are visited exactly once, even if tables grow or shrink during
+    /// it. Expired keys are not visited.
     ///
     /// A cursor is `slot * 2^24 + position`, where a position is a point in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
@@ -167,8 +167,8 @@ impl<'a> Keys<'a> {
         (0, removed)
     }
 
-    /// Removes all keys of a database and returns their number. Only during quiescence. O(slots
-    /// with keys): another thread frees the memory.
+    /// Removes all keys of a database and returns their number. Call it only during quiescence.
+    /// O(slots with keys): another thread frees the memory.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
@@ -193,7 +193,7 @@ impl<'a> Keys<'a> {
         was.keys
     }
 
-    /// Exchanges two databases. Only during quiescence. O(slots with keys).
+    /// Exchanges two databases. Call it only during quiescence. O(slots with keys).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
         self.assert_holds_nothing();
         // Exchanging a database with itself counts as a change too, although nothing moves.
@@ -251,8 +251,8 @@ impl<'a> Keys<'a> {
 
 impl Keys<'_> {
     /// Replaces all contents with those of another keyspace with the same number of databases.
-    /// Another thread frees the old contents. Only during quiescence, while no snapshot emits
-    /// entries and the caller is the only user of the other keyspace. O(slots with keys).
+    /// Another thread frees the old contents. Call it only during quiescence, while no snapshot
+    /// emits entries and the caller is the only user of the other keyspace. O(slots with keys).
     pub fn adopt(&mut self, other: &Keyspace) {
         self.assert_holds_nothing();
         self.keyspace.clocks.start_again();
@@ -301,8 +301,8 @@ impl Keys<'_> {
 
 impl Keyspace {
     /// Calls `visit` with all keys of a database that have not expired, slot by slot. Each step
-    /// locks its slot separately. Keys that exist throughout are visited exactly once. For threads
-    /// that hold no slot. O(keys + slots with keys).
+    /// locks its slot separately. Keys that exist throughout are visited exactly once. The calling
+    /// thread must hold no slot. O(keys + slots with keys).
     pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
         let Some(database) = self.database_if_used(db) else { return };
         for id in database.occupied_from(0) {

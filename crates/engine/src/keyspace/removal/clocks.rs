@@ -5,10 +5,9 @@
 //!                 └──────── all keys count as new ────────┘
 //! ```
 //!
-//! LRU and LFU give the clock bits different meanings. If the low bits of a time in seconds were read as
-//! a counter, keys would be evicted first, or never. So the restart sets each key to new (LFU) or just
-//! used (LRU). A walk sets the clocks in short steps between commands. No clock is read until the walk
-//! is complete.
+//! LRU and LFU give the clock bits different meanings. If the low bits of a time in seconds were read as a counter,
+//! keys would be evicted first, or never. The restart therefore makes each key count as new (LFU) or as just used
+//! (LRU). A walk sets the clocks in short steps between commands. No clock is read until the walk is complete.
 
 use crate::env::Env;
 use crate::keyspace::evict::{new_frequency_clock, recency_clock};
@@ -51,7 +50,7 @@ impl ClockRestart {
 
 impl Keyspace {
     /// Begins to restart the access clocks of all keys, because the policy changed between LRU and
-    /// LFU. A [`ClockWalker`] does the work. Only during quiescence. O(1).
+    /// LFU. A [`ClockWalker`] does the work. Call it only during quiescence. O(1).
     pub fn restart_clocks(&self, is_lfu: bool) {
         self.clocks.is_lfu.store(is_lfu, Ordering::Relaxed);
         self.clocks.begin();

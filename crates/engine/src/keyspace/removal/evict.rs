@@ -23,7 +23,7 @@ const LFU_NEW: u32 = 5;
 const POOL_MAX: usize = 16;
 /// Larger key buffers are not kept.
 const SPARE_KEY_BYTES_MAX: usize = 256;
-/// Number of random slots to try before walking all slots from a random one on.
+/// Number of random slots to try before walking all slots, starting at a random one.
 const RANDOM_SLOTS_MAX: usize = 64;
 /// Number of keys to check in a random slot for a key that may be evicted.
 const SAMPLED_MAX: usize = 256;
@@ -247,7 +247,7 @@ impl Evictor {
     }
 
     /// Offers some keys of a database to the pool: keys of random slots or, with `whole`, of all
-    /// slots from a random one on until there are enough.
+    /// slots, starting at a random one, until there are enough.
     fn sample(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex, whole: bool) {
         let Some(database) = keyspace.database_if_used(db) else { return };
         if whole {

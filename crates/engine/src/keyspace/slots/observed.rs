@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 /// All counters, and the number of observers that rely on them.
 pub(in crate::keyspace) struct Observed {
-    /// Number of changes of each slot while it was observed. Modified under the slot's lock.
+    /// Number of changes to each slot while it was observed. Modified under the slot's lock.
     counts: Box<[OnceLock<Box<[AtomicU32]>>]>,
     observers: Arc<AtomicUsize>,
 }
@@ -54,7 +54,7 @@ impl Keyspace {
     }
 
     /// Calls `look` with a locked slot and its change counter. From now on the slot's changes are
-    /// counted. For threads that hold no slot.
+    /// counted. The calling thread must hold no slot.
     pub(crate) fn observe<R>(
         &self,
         _observer: &Observer,

@@ -85,7 +85,7 @@ impl Database {
         }
     }
 
-    /// Clears the word bits of empty words. Only during quiescence. O(words that had bits).
+    /// Clears the word bits of empty words. Call it only during quiescence. O(words that had bits).
     pub(in crate::keyspace) fn forget_empty_words(&self) {
         let mut next = self.occupied.next_word(0);
         while next < WORDS {

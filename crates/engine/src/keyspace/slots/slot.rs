@@ -110,7 +110,7 @@ impl Slot {
 
 /// The lock of a slot, and the only access to the data that it protects.
 ///
-/// Every change of the table passes `Change::preserve` first, so that a snapshot in progress gets
+/// Every change to the table passes `Change::preserve` first, so that a snapshot in progress gets
 /// the value as it was when the snapshot began. No other path leads to a `&mut` of an entry, or
 /// into or out of the table. The two exceptions have names that say so (`SlotGuard::stash`).
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
@@ -178,7 +178,7 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().insert(hash, entry);
     }
 
-    /// As [`SlotGuard::insert`]. An empty table reserves room for `expected` entries.
+    /// Like [`SlotGuard::insert`]. An empty table reserves room for `expected` entries.
     #[inline(always)]
     pub(in crate::keyspace) fn insert_first_of(
         &mut self,
@@ -203,7 +203,7 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().remove(hash, key)
     }
 
-    /// As [`brisk_structures::table::TableMut::extract_at`].
+    /// Like [`brisk_structures::table::TableMut::extract_at`].
     pub(in crate::keyspace) fn extract_at(
         &mut self,
         change: Change<'_>,
@@ -222,7 +222,7 @@ impl<'a> SlotGuard<'a> {
     }
 
     /// Hides an entry until [`SlotGuard::unstash`]. The lock must be held throughout. This does not
-    /// count as a change of the data.
+    /// count as a change to the data.
     pub(in crate::keyspace) fn stash(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         self.0.table_mut().remove(hash, key)
     }

@@ -171,7 +171,7 @@ fn every_expired_or_evicted_key_is_a_separate_transaction() {
     };
     let fill = || {
         world.env.set_now(UnixMs(1000));
-        // Each in a slot of its own, except the last two.
+        // Each key is in a different slot, except the last two.
         ["a", "b", "c", "{c}d"].iter().for_each(|name| world.set(name, Some(2000)));
         world.env.set_now(UnixMs(3000));
     };

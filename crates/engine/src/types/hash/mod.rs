@@ -192,9 +192,9 @@ impl Hash {
         }
     }
 
-    /// Visits about `count` fields from `cursor` on, and returns the next cursor. 0 is the start and the end. Fields
-    /// that exist throughout an iteration are visited at least once, even if the hash changes during it, and exactly
-    /// once if the hash does not change. Compact encodings are visited as a whole.
+    /// Visits about `count` fields starting at `cursor`, and returns the next cursor. 0 is the start and the end.
+    /// Fields that exist throughout an iteration are visited at least once, even if the hash changes during it, and
+    /// exactly once if the hash does not change. Compact encodings are visited as a whole.
     pub fn scan(
         &self,
         mut cursor: u64,

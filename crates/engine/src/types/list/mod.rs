@@ -71,7 +71,7 @@ impl Collection for List {
 #[derive(Debug, Clone)]
 pub enum LoadedNode {
     Packed(ListPack),
-    /// One element in a node of its own.
+    /// A node that contains only one element.
     Plain(Vec<u8>),
     /// One element, which is added as a push would add it.
     Element(Vec<u8>),
@@ -228,8 +228,8 @@ impl List {
         }
     }
 
-    /// Calls `visit` with the elements from `index` on and their indexes, in the direction from
-    /// `end` to the other end, until it breaks.
+    /// Calls `visit` with the elements starting at `index`, and their indexes, in the direction
+    /// from `end` to the other end, until `visit` breaks.
     pub fn walk<B>(
         &self,
         index: usize,
@@ -331,7 +331,7 @@ impl List {
         }
     }
 
-    /// Removes `count` elements from `index` on, or as many as there are.
+    /// Removes `count` elements starting at `index`, or as many as there are.
     pub fn remove_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
         match self {
             List::ListPack(list) => {
@@ -346,7 +346,7 @@ impl List {
         }
     }
 
-    /// Keeps `count` elements from `index` on and removes all others.
+    /// Keeps `count` elements starting at `index` and removes all others.
     pub fn keep_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
         let behind = index + count;
         self.remove_ends(index, behind);

@@ -51,7 +51,7 @@ pub fn count_common(
     (!over).then_some(count)
 }
 
-/// Visits the members of the smallest of `sets`, and whether all sets contain them.
+/// Visits each member of the smallest of `sets`, along with whether all sets contain it.
 fn each_of_smallest<'a>(
     sets: &mut [&'a Set],
     limits: &EncodingLimits,
@@ -127,8 +127,7 @@ pub fn each_of_any<'a>(
     }
 }
 
-/// The members of all of `sets`. O(members of all sets), not counting those of a large set that is
-/// copied.
+/// The union of `sets`. O(members of all sets), not counting those of a large set that is copied.
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let shared = sets.iter().filter(|set| set.stays_table(limits)).max_by_key(|set| set.len());
     let mut all = shared.map_or_else(Set::of_ints, |set| Set::clone(set));

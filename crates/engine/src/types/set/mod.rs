@@ -3,7 +3,7 @@
 //! | encoding | when |
 //! |---|---|
 //! | `intset` | integers only, up to `set-max-intset-entries` |
-//! | `listpack` | at most `set-max-listpack-entries` members of `set-max-listpack-value` bytes |
+//! | `listpack` | at most `set-max-listpack-entries` members of at most `set-max-listpack-value` bytes |
 //! | `hashtable` | otherwise |
 //!
 //! A set starts with the encoding that suits its first member and the number of members added with it. It changes the
@@ -139,7 +139,7 @@ impl Set {
         }
     }
 
-    /// Adds `member`. Returns false if it exists. O(1) in a table, else O(n).
+    /// Adds `member`. Returns false if it already exists. O(1) in a table, else O(n).
     #[inline]
     pub fn add(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
         match &mut self.0 {
@@ -191,7 +191,7 @@ impl Set {
         }
     }
 
-    /// Adds a member of another set. Returns false if it exists.
+    /// Adds a member of another set. Returns false if it already exists.
     #[inline]
     pub fn add_member(&mut self, member: Member<'_>, limits: &EncodingLimits) -> bool {
         match member {
@@ -344,9 +344,9 @@ impl Set {
         }
     }
 
-    /// One step of an iteration: visits about `count` members from `cursor` on and returns the next cursor, 0 at the
-    /// end. Compact sets are visited as a whole. Members that exist throughout an iteration are visited at least once,
-    /// whatever is added and removed during it.
+    /// One step of an iteration: visits about `count` members starting at `cursor`, and returns the next cursor, which
+    /// is 0 at the end. Compact sets are visited as a whole. Members that exist throughout an iteration are visited at
+    /// least once, whatever is added and removed during it.
     pub fn scan<'a>(&'a self, cursor: u64, count: u64, mut visit: impl FnMut(Member<'a>)) -> u64 {
         let Members::Table(table) = &self.0 else {
             self.each(visit);

@@ -359,8 +359,8 @@ impl SortedSet {
         ControlFlow::Continue(())
     }
 
-    /// Visits members with the texts of their scores, for ZSCAN: about `count` from `cursor` on, or
-    /// all of a listpack. Returns the next cursor.
+    /// Visits members with the texts of their scores, for ZSCAN: about `count` members starting at
+    /// `cursor`, or all members of a listpack. Returns the next cursor.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'_>, &[u8])) -> u64 {
         match self {
             SortedSet::ListPack(list) => {

@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 const CONTAINER_PLAIN: u64 = 1;
 const CONTAINER_PACKED: u64 = 2;
 
-/// A plain list node shorter than this is stored together with others. A node of its own would take
+/// A plain list node shorter than this is stored together with others. A separate node would take
 /// several times its size in the file.
 const PLAIN_BYTES_MIN: usize = 64;
 

@@ -11,8 +11,8 @@ use mlua::{Lua, MultiValue, Table, Value};
 const SLOTS_AT_START: usize = 1;
 const TABLE_SLOTS: usize = 2;
 
-/// Unpacks `limit` values from `offset` on. Returns the next offset (-1 at the end), followed by
-/// the values. If both are 0, returns all values without an offset.
+/// Unpacks `limit` values starting at `offset`. Returns the next offset (-1 at the end), followed
+/// by the values. If both are 0, returns all values without an offset.
 pub(super) fn unpack(lua: &Lua, bytes: &[u8], limit: i64, offset: i64) -> Outcome {
     let len = bytes.len();
     let (Ok(limit), Ok(offset)) = (usize::try_from(limit), usize::try_from(offset)) else {

@@ -161,7 +161,7 @@ fn ttls_of_fields_are_restored() {
         db.check("OBJECT ENCODING copy", &format!("\"{encoding}\""));
         db.check("HPEXPIRETIME copy FIELDS 3 a b c", want);
         assert_eq!(digest(&db, "copy"), digest(&db, "h"));
-        // Next, the encoding is a table.
+        // In the next round, the encoding is a table.
         db.settings().limits.hash_max_listpack_entries = 2;
         assert_eq!(restore(&mut db, "h", &payload), "OK");
     }

@@ -42,15 +42,15 @@ struct Options<'a> {
 #[derive(Clone, Copy)]
 struct SortOrder {
     descending: bool,
-    /// By text, not by number.
+    /// True to sort by text, not by number.
     alpha: bool,
-    /// Keep the order that the elements have: BY had no `*`.
+    /// True to keep the order that the elements have, because BY has no `*`.
     as_is: bool,
     offset: i64,
     /// Negative for all.
     count: i64,
     stored: bool,
-    /// The result must not depend on the order of a hash table.
+    /// True if the result must not depend on the order of a hash table.
     reproducible: bool,
 }
 
@@ -194,7 +194,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         if by.is_none() && get.is_empty() {
             return sort_elsewhere(ctx, args, &key, order, destination);
         }
-        // Events for missing keys are published by the thread that holds the slots.
+        // The thread that holds the slots publishes the events for missing keys.
         if !ctx.keys.notifies_misses() {
             let request = SortRequest {
                 order,

@@ -16,7 +16,7 @@ use crate::types::stream::{Stream, StreamId};
 fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
-    // Redis looks the stream up as for a read.
+    // As in Redis, the stream is looked up as if it were only read.
     ctx.keys.peek(&key);
     let acknowledged = ctx.keys.update::<Stream, _>(&key, |stream, _| {
         if stream.group(name).is_none() {

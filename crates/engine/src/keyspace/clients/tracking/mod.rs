@@ -65,7 +65,7 @@ impl TrackingShard {
 #[derive(Debug)]
 pub struct Tracking {
     shards: Box<[TrackingShard]>,
-    /// Number of tracked keys by slot and [`part_of`] their hash, so that a write to a key without
+    /// Number of tracked keys in each part (see [`part_of`]), so that a write to a key without
     /// readers usually needs no access to a shard. Each counter is one byte, which keeps the array
     /// small. A counter that has reached [`PART_FULL`] stays there until a flush. This field and
     /// the two below are changed under the lock of the shard that has changed. The exception is
@@ -335,7 +335,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Called when whole databases were flushed: all cached values are invalid. Call it only during
+    /// Makes all cached values invalid, because whole databases were flushed. Call it only during
     /// quiescence.
     pub fn invalidate_all(&self) {
         let (env, tracking) = (self.env(), &self.keyspace().tracking);

@@ -137,8 +137,8 @@ pub(super) struct ReaderChange {
 }
 
 /// A key that readers may have cached. It takes one cache line, unless the name is long or there
-/// are many readers. The name comes first, because names are compared with loads of 32 bytes. A
-/// load across the end of the line would wait for the next line (80 ns).
+/// are many readers. The name comes first, because names are compared with 32-byte loads. A load
+/// across the end of the line would wait for the next line (80 ns).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tracked {

@@ -92,7 +92,7 @@ impl Gathered {
         }
     }
 
-    /// Looks up the keys that may have changed again, and computes the result.
+    /// Looks up again those keys that may have changed, and computes the result.
     pub(super) fn again(mut self, keyspace: &Keyspace) -> Prepared {
         self.reread_changed(keyspace);
         self.complete(keyspace)
@@ -193,7 +193,7 @@ impl Gathered {
     }
 }
 
-/// The state that looking up keys on another thread needs.
+/// The state that is needed to look up keys on another thread.
 pub(super) struct LookupContext {
     observer: Observer,
     db: DbIndex,
@@ -297,7 +297,7 @@ impl Lookups {
                         if only_changed && group.changes == changes {
                             return false;
                         }
-                        // Changes between the steps are detected by this counter.
+                        // This counter detects changes between the steps.
                         group.changes = changes;
                     }
                     for number in step {
