@@ -380,6 +380,6 @@ fn key_rule(rule: &[u8]) -> Result<(Access, &[u8]), RuleError> {
         }
         access = Access(access.0 | more.0);
     }
-    // As in Redis, `%R` alone concerns the key with an empty name.
+    // As in Redis, `%R` without a pattern applies to the key with an empty name.
     if access == Access::NONE { Err(RuleError::Syntax) } else { Ok((access, b"")) }
 }

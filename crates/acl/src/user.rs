@@ -187,7 +187,7 @@ impl User {
         Ok(())
     }
 
-    /// Returns the words for the state, as ACL GETUSER lists them.
+    /// Returns the flags of the user's state, as ACL GETUSER lists them.
     pub fn flags(&self) -> Vec<&'static str> {
         let mut flags = vec![if self.enabled { "on" } else { "off" }];
         if self.nopass {

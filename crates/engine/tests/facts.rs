@@ -1,4 +1,4 @@
-//! Every row of the command table compared with data from a real server of version 7.0.15.
+//! Compares every row of the command table with data from a real server of version 7.0.15.
 //!
 //! `data/commands.json` has the output of COMMAND INFO and COMMAND DOCS, without prose: of each
 //! history only the versions, of each complexity only the formula, and of a key specification's

@@ -104,7 +104,7 @@ fn gap(outer: u64, inner: u64) -> (f64, i64) {
     (outer as f64 / inner.max(1) as f64, outer as i64 - inner as i64)
 }
 
-/// Huge pages are worthwhile from this many allocated bytes on.
+/// Huge pages are worthwhile if at least this many bytes are allocated.
 const HUGE_PAGES_FROM_BYTES: u64 = 24 << 20;
 
 /// True while the process does without huge pages.

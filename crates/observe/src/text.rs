@@ -54,7 +54,8 @@ impl Text {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
 
-    /// Appends a fraction within a line, with two digits after the point, the most common number.
+    /// Appends a fraction within a line, with two digits after the point, which is the usual
+    /// precision.
     fn push_hundredths(&mut self, number: f64) {
         if number == 0.0 {
             self.0.push_str("0.00");

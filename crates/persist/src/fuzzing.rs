@@ -97,7 +97,7 @@ fn is_transaction(args: &Args) -> bool {
     args[0].eq_ignore_ascii_case(b"multi") || args[0].eq_ignore_ascii_case(b"exec")
 }
 
-/// Parses a manifest: formatting it and parsing it again must give the same manifest, also after
+/// Parses a manifest: formatting it and parsing it again must give the same manifest, even after
 /// files were replaced. O(text).
 pub fn fuzz_manifest(data: &[u8]) {
     let Ok(mut manifest) = Manifest::parse(data) else {

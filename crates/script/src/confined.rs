@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// The arguments of a command that are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyArgs {
-    /// This number of arguments, from the first on.
+    /// This number of arguments, starting with the first.
     Leading(usize),
     All,
     /// The keys are unknown, or the command accesses more than its keys.

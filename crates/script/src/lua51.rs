@@ -16,8 +16,8 @@
 use crate::libraries::strtod;
 use std::borrow::Cow;
 
-/// The function that creates the table `arg`. The prelude looks it up under this name, which no table
-/// has.
+/// The function that creates the table `arg`. No table contains it under this name: the `__index`
+/// functions of the globals return it, see the prelude.
 pub(crate) const ARG_TABLE: &str = "__lua51_arg";
 /// Number of digits of the largest hexadecimal number that Luau reads.
 const HEX_DIGITS_MAX: usize = 16;

@@ -73,7 +73,8 @@ pub trait Collection: Clone + 'static {
     fn encoding(&self) -> Encoding;
 
     /// A fingerprint for clients that wait for the value to change: they are served if a change has
-    /// altered it. It is constant for values that serve clients when they are created.
+    /// altered it. It is constant for types whose waiting clients are served when a value is
+    /// created.
     #[inline]
     fn wait_fingerprint(&self) -> (u128, usize) {
         (0, 0)

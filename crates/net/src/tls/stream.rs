@@ -93,8 +93,8 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts `bytes` and appends them to `output`. Drops them if the connection has ended. It
-    /// must not be called before the handshake is complete.
+    /// Encrypts `bytes` and appends them to `output`. Drops them if the connection has ended. Must
+    /// not be called before the handshake is complete.
     pub fn send(&mut self, bytes: &[u8], output: &mut Output) {
         if self.closed {
             return;

@@ -432,7 +432,7 @@ fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
     Ok(ManifestFile { name: name.to_vec(), seq, kind })
 }
 
-/// Parses a text that consists of decimal digits only.
+/// Parses a text that consists only of decimal digits.
 fn decimal(text: &[u8]) -> Option<i64> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()

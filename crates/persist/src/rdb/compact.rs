@@ -31,8 +31,9 @@ pub(super) struct DistinctRule {
 /// A hash table of listpack elements. Kept from value to value to reuse its memory.
 #[derive(Default)]
 pub(super) struct DistinctTable {
-    /// A power of two of slots. A slot holds the offset of an element and the upper half of its
-    /// hash. Zero means free, because no element begins at byte 0.
+    /// The slots of the table, whose number is a power of two. A slot holds the offset of an
+    /// element and the upper half of its hash. Zero means free, because no element begins at byte
+    /// 0.
     slots: Vec<u64>,
     mask: usize,
     /// Number of elements that the table can still take.

@@ -17,7 +17,7 @@ pub(super) enum SkipEnd {
     Enough,
     /// An item other than an entry follows.
     Section,
-    /// The next entry cannot be skipped, or not with the available bytes.
+    /// The next entry cannot be skipped, or too few bytes are available for it.
     Failed(LoadError),
 }
 

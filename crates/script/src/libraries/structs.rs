@@ -70,7 +70,7 @@ impl<'a> Format<'a> {
         Ok(Some(Field { letter, size }))
     }
 
-    /// Parses the number that follows, which must be an `int` of C.
+    /// Parses the number that follows, which must fit into an `int` of C.
     fn count(&mut self, default: usize) -> Result<usize, Failure> {
         let len = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if len == 0 {

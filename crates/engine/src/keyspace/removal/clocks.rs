@@ -25,12 +25,12 @@ pub(in crate::keyspace) struct ClockRestart {
     begun: AtomicU64,
     /// The restart that was completed last. Equal to `begun` if no restart is in progress.
     completed: AtomicU64,
-    /// The meaning of the clocks from now on: uses (LFU) or times (LRU).
+    /// True if the clocks now count uses (LFU), false if they are times (LRU).
     is_lfu: AtomicBool,
 }
 
 impl ClockRestart {
-    /// Reports whether clocks may still have the meaning of the former policy.
+    /// Reports whether clocks may still have the format of the previous policy.
     #[inline]
     pub(crate) fn is_in_progress(&self) -> bool {
         self.completed.load(Ordering::Acquire) != self.begun.load(Ordering::Acquire)
@@ -40,7 +40,7 @@ impl ClockRestart {
         self.begun.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Keys have moved between slots: a walk in progress starts again.
+    /// Called when keys have moved between slots. A walk in progress starts again.
     pub(in crate::keyspace) fn start_again(&self) {
         if self.is_in_progress() {
             self.begin();

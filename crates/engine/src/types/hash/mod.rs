@@ -3,7 +3,7 @@
 //! | encoding | when |
 //! |---|---|
 //! | `listpack` | within `hash-max-listpack-entries`; each text within `hash-max-listpack-value` |
-//! | `listpackex` | the same, after a field has got a TTL |
+//! | `listpackex` | the same, once a field has had a TTL |
 //! | `hashtable` | otherwise |
 //!
 //! A hash never returns to an earlier encoding, as in Redis.

@@ -1,4 +1,4 @@
-//! Sets compared with `BTreeSet`, with limits so low that all encodings and conversions occur.
+//! Compares sets with `BTreeSet`. The limits are so low that all encodings and conversions occur.
 
 use super::*;
 use crate::base::random::Random;

@@ -153,7 +153,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads a string from its opening quote on.
+    /// Reads a string that starts with the opening quote.
     fn string(&mut self) -> Kind {
         self.at += 1;
         let start = self.at;
