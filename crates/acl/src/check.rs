@@ -1,4 +1,4 @@
-//! Checks if a user may run a command: the command itself, each key with its access, and each
+//! Checks whether a user may run a command: the command itself, each key with its access, and each
 //! channel.
 
 use super::selector::{Access, Selector};
@@ -52,7 +52,7 @@ impl Denied {
         [b"User ", user, b" has no permissions to ", verb, b" the '", object, what].concat()
     }
 
-    /// Returns the text for EXEC if a queued command may not run any more.
+    /// Returns the text for EXEC if a queued command may no longer run.
     pub const fn text_in_exec(&self) -> &'static str {
         match self.reason {
             Reason::Command | Reason::Auth => "no permission to execute the command or subcommand",
@@ -62,10 +62,12 @@ impl Denied {
     }
 }
 
-/// Checks if `user` may run this command. `word(i)` returns argument `i` of `argc`, the name first.
+/// Checks whether `user` may run this command. `word(i)` returns argument `i` of `argc`, the name
+/// first.
 ///
-/// One selector must allow all of it. If none does, the error names the last key or channel that no
-/// selector allows, or the command if no selector allows that. O(selectors x (keys x patterns)).
+/// A single selector must allow the command with all its keys and channels. If none does, the error
+/// names the last key or channel that no selector allows, or the command if no selector allows
+/// that. O(selectors x (keys x patterns)).
 pub fn check<'w>(
     user: &User,
     row: &Row,
@@ -77,7 +79,7 @@ pub fn check<'w>(
     }
     let mut keys = None;
     let mut blamed = Denied { reason: Reason::Command, word: 0 };
-    // The position that remains from the previous selector if this one rejects the command itself.
+    // A selector that rejects the command itself leaves the position of the previous selector.
     let mut at = 0;
     for selector in user.selectors() {
         let Err(denied) = check_selector(selector, row, argc, word, &mut keys) else {
@@ -93,8 +95,8 @@ pub fn check<'w>(
     Err(blamed)
 }
 
-/// Checks if `user` may run this command and also read every key, which SORT BY and GET require for
-/// keys that are built from values.
+/// Checks whether `user` may run this command and also read every key, which SORT BY and GET
+/// require for keys that are built from values.
 pub fn reads_every_key<'w>(
     user: &User,
     row: &Row,

@@ -13,7 +13,7 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Parses the users of an ACL file. `name` is the file's name, for messages.
 ///
 /// # Errors
-/// Returns all faults in one line; no users are returned then.
+/// If there are faults, returns all of them in one line, and no users.
 pub fn parse(name: &[u8], text: &[u8], vocabulary: Vocabulary<'_>) -> Result<Users, Vec<u8>> {
     let mut users = Users::new();
     let mut errors = Vec::new();

@@ -12,13 +12,13 @@
 //! | `user` | a user: state, passwords, selectors; the rules that change it |
 //! | `rule` | the context in which rules are parsed; why a rule is rejected |
 //! | `selector` | one set of permissions: commands, keys, channels |
-//! | `check` | checks if a user may run a command |
+//! | `check` | checks whether a user may run a command |
 //! | `file` | converts the text of an ACL file to users and back |
 //! | `journal` | the content of ACL LOG |
 //!
-//! Nothing here knows sessions. The server keeps the accounts and the sessions that use each. **All
-//! code that runs a command for a session calls the server's function `permit`**, which also logs a
-//! rejection.
+//! Nothing in this crate knows about sessions. The server keeps the accounts and the sessions that
+//! use each. **All code that runs a command for a session calls the server's function `permit`**,
+//! which also logs a rejection.
 #![forbid(unsafe_code)]
 
 mod check;

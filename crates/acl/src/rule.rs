@@ -4,7 +4,7 @@ use brisk_config::choice::PubsubDefault;
 use brisk_config::is_blank;
 use brisk_engine::table::CommandTable;
 
-/// The user of a connection that has not authenticated as another one.
+/// The user of a connection that has not authenticated as another user.
 pub const DEFAULT_USER: &str = "default";
 
 /// The context for parsing rules.

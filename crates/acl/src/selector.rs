@@ -1,5 +1,5 @@
-//! A selector: one set of permissions. A command may run if one selector of its user allows all of
-//! it.
+//! A selector: one set of permissions. A command may run if one selector of its user allows the
+//! command with all its keys and channels.
 
 use super::rule::{RuleError, Vocabulary, has_spaces};
 use brisk_config::choice::PubsubDefault;
@@ -113,7 +113,7 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Applies one rule. On an error nothing has changed.
+    /// Applies one rule. If it returns an error, nothing has changed.
     pub fn apply(&mut self, rule: &[u8], vocabulary: Vocabulary<'_>) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         if is("allkeys") || is("~*") {
@@ -380,6 +380,6 @@ fn key_rule(rule: &[u8]) -> Result<(Access, &[u8]), RuleError> {
         }
         access = Access(access.0 | more.0);
     }
-    // As in Redis, `%R` alone concerns the key with an empty name.
+    // As in Redis, `%R` without a pattern applies to the key with an empty name.
     if access == Access::NONE { Err(RuleError::Syntax) } else { Ok((access, b"")) }
 }

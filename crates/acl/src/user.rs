@@ -48,7 +48,7 @@ pub enum SetError {
 }
 
 impl User {
-    /// Creates a user, who cannot even log in yet.
+    /// Creates a user that cannot even log in yet.
     pub fn new(channels: PubsubDefault) -> User {
         User {
             enabled: false,
@@ -107,7 +107,7 @@ impl User {
             return self.enabled;
         }
         let given = hash_of(password);
-        // Each hash is compared, whichever matches.
+        // Every hash is compared, even after one has matched.
         self.passwords.iter().fold(false, |any, known| any | is_same_hash(known, &given))
     }
 
@@ -131,7 +131,7 @@ impl User {
         Ok(user)
     }
 
-    /// Applies one rule; `(…)` is one rule. On an error nothing has changed.
+    /// Applies one rule; `(…)` is one rule. If it returns an error, nothing has changed.
     pub fn apply(&mut self, rule: &[u8], vocabulary: Vocabulary<'_>) -> Result<(), RuleError> {
         self.apply_inner(rule, vocabulary)?;
         self.unrestricted = self.selectors.iter().any(Selector::is_unrestricted);
@@ -187,7 +187,7 @@ impl User {
         Ok(())
     }
 
-    /// Returns the words for the state, as ACL GETUSER lists them.
+    /// Returns the flags of the user's state, as ACL GETUSER lists them.
     pub fn flags(&self) -> Vec<&'static str> {
         let mut flags = vec![if self.enabled { "on" } else { "off" }];
         if self.nopass {

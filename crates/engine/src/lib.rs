@@ -3,7 +3,7 @@
 //! The crate is deterministic: the same calls with the same times and the same random seed give the
 //! same replies. It does not wait, read a clock or use a socket.
 //!
-//! The layers, from the top down. `cargo xtask tidy` rejects an import of a higher layer:
+//! The layers, from the top down. `cargo xtask tidy` rejects an import from a higher layer:
 //!
 //! ```text
 //! commands    the data commands, by group, and the table of all commands
@@ -18,9 +18,9 @@
 //! base        numbers as text, patterns, randomness, errors, slots and times
 //! ```
 //!
-//! The three layers with a bracket depend on one another. A blocked client, and a client whose command
-//! takes long, is stored with its call. A call uses the keyspace on behalf of a thread. The keyspace
-//! records the side effects of a call in the thread's `env`.
+//! The three layers with a bracket depend on one another. Blocked clients, and clients whose commands take long, are
+//! stored with their calls. A call uses the keyspace on behalf of a thread. The keyspace records the side effects of a
+//! call in the thread's `env`.
 #![forbid(unsafe_code)]
 
 mod base;

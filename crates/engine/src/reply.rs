@@ -15,7 +15,7 @@ use brisk_structures::listpack::Item;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The state in which a handler ends.
+/// How a handler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The reply is in the buffer.
@@ -163,8 +163,8 @@ impl ReplyBuffer {
         self.shared.push(SharedPart { at: self.bytes.len(), data, range });
     }
 
-    /// Converts the contents into one shared part if they are large. They are not copied after
-    /// that.
+    /// Converts the contents into one shared part if they are large. After that, they are not
+    /// copied.
     pub fn share(&mut self) {
         if self.shared.is_empty() && self.bytes.len() >= SHARED_MIN {
             let data = Arc::new(std::mem::take(&mut self.bytes));
@@ -178,7 +178,7 @@ impl ReplyBuffer {
         &self.bytes
     }
 
-    /// For replies that are not written by a handler.
+    /// The bytes, mutable, for replies that are not written by a handler.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -203,7 +203,7 @@ impl ReplyBuffer {
         self.clear();
     }
 
-    /// Empties the buffer and frees the memory that one large reply has needed.
+    /// Empties the buffer and frees the memory that a large reply needed.
     pub fn clear(&mut self) {
         const KEPT_BYTES_MAX: usize = 256 * 1024;
         self.shared.clear();
@@ -250,9 +250,9 @@ impl<'a> Reply<'a> {
     }
 
     /// Ends a large reply. `write` appends about the requested number of bytes whenever the client
-    /// has read the previous ones, and returns false when nothing is left. It must own a view of
-    /// the value, to show the value as it was when the command ran. Nothing may be written after
-    /// it.
+    /// has read the previous ones, and returns false when nothing is left. `write` must own a view
+    /// of the value, so that the reply shows the value as it was when the command ran. Nothing may
+    /// be written after this call.
     pub fn stream(
         &mut self,
         write: impl FnMut(&mut Reply<'_>, usize) -> bool + Send + 'static,
@@ -298,7 +298,7 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// An error by its text, code word included.
+    /// An error given as its text, including the error code.
     pub fn error_text(&mut self, text: &str) -> Outcome {
         encode::error(&mut self.buffer.bytes, text.as_bytes());
         Outcome::Replied

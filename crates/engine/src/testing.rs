@@ -214,8 +214,8 @@ impl Db {
         text_of(&self.wire(words))
     }
 
-    /// Runs a line and compares the effects to propagate, each as a line. Effects in another
-    /// database than the selected one start with `[db]`.
+    /// Runs a line and compares the effects to propagate, each as a line. Effects in a database
+    /// other than the selected one start with `[db]`.
     #[track_caller]
     pub fn effects(&mut self, line: &str, want: &[&str]) -> &mut Db {
         self.env.set_hooks(Hooks::PROPAGATE, true);
@@ -261,15 +261,15 @@ impl Db {
         assert!(got == want, "{line}\n got: {got:?}\nwant: {want:?}\nreply: {reply}");
     }
 
-    /// Runs a line and compares the keyspace events, each as `event key`. Events in another
-    /// database than the selected one start with `[db]`. All classes except `keymiss` and `new` are
+    /// Runs a line and compares the keyspace events, each as `event key`. Events in a database
+    /// other than the selected one start with `[db]`. All classes except `keymiss` and `new` are
     /// enabled, as in `notify-keyspace-events KEA`.
     #[track_caller]
     pub fn events(&mut self, line: &str, want: &[&str]) -> &mut Db {
         self.events_of(EventClass::all() - EventClass::KEY_MISS - EventClass::NEW, line, want)
     }
 
-    /// Like [`Db::events`] for chosen classes.
+    /// Like [`Db::events`], for the given classes.
     #[track_caller]
     pub fn events_of(&mut self, classes: EventClass, line: &str, want: &[&str]) -> &mut Db {
         self.env.set_hooks(Hooks::NOTIFY, true);
@@ -444,7 +444,7 @@ fn find<W: AsRef<[u8]>>(words: &[W]) -> Result<(&'static Command, Option<&'stati
     }
 }
 
-/// Splits a line into arguments as an inline request.
+/// Splits a line into arguments, like an inline request.
 fn split(line: &str) -> Vec<Vec<u8>> {
     let input = format!("{line}\r\n").into_bytes();
     let limits = Limits { inline_bytes_max: usize::MAX, ..Limits::default() };

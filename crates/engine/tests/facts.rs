@@ -1,16 +1,16 @@
-//! Every row of the command table compared with data from a real server of version 7.0.15.
+//! Compares every row of the command table with data from a real server of version 7.0.15.
 //!
-//! `data/commands.json` has the output of COMMAND INFO and COMMAND DOCS, without prose: from a
-//! history only the versions, from a complexity only the formula, from a key specification's notes
-//! only that there are some. `data/keys.json` has the output of COMMAND GETKEYSANDFLAGS for example
-//! requests.
+//! `data/commands.json` has the output of COMMAND INFO and COMMAND DOCS, without prose: of each
+//! history only the versions, of each complexity only the formula, and of a key specification's
+//! notes only whether they exist. `data/keys.json` has the output of COMMAND GETKEYSANDFLAGS for
+//! example requests.
 
 use brisk_engine::command::{Arg, ArgKind, Begin, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Command, commands, keyspec};
 use serde_json::{Map, Value, json};
 
-/// Intended differences: command and field. The reference has whole sentences for a complexity
-/// where rows have a formula and our own text.
+/// Intended differences: command and field. For this complexity, the reference has whole sentences,
+/// and our row has a formula and our own text.
 const INTENDED: &[(&str, &str)] = &[("migrate", "complexity")];
 
 fn reference() -> Map<String, Value> {

@@ -1,4 +1,4 @@
-//! Where the server listens, and what lies between a socket and a session: TLS.
+//! Listening sockets, and TLS between a socket and its session.
 #![forbid(unsafe_code)]
 
 pub mod listeners;

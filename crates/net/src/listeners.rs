@@ -1,9 +1,9 @@
-//! The listening sockets: for each port and bind address one per worker (SO_REUSEPORT), and one
-//! Unix socket shared by all workers. Those of the admin lane belong to a worker of its own.
+//! The listening sockets: one per worker for each port and bind address (SO_REUSEPORT), and one
+//! Unix socket that all workers share. The listeners of the admin lane belong to its own worker.
 //!
-//! Obstacles are logged. At startup the process then exits with code 1, as Redis does. CONFIG SET of ports and
-//! addresses opens the new listeners first, so that a failure leaves everything as it was; each worker then takes over
-//! its own and drops the old ones.
+//! Failures are logged. A failure at startup ends the process with exit code 1, as in Redis. CONFIG SET of ports and
+//! addresses opens the new listeners first, so a failure changes nothing. Then each worker takes over its new listeners
+//! and drops the old ones.
 
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
@@ -15,26 +15,27 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Mutex;
 
-/// What listens on a listener's index.
+/// The purpose of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Tcp,
     Unix,
     Tls,
-    /// The admin lane by TCP.
+    /// The admin lane over TCP.
     AdminTcp,
-    /// The admin lane by a Unix socket.
+    /// The admin lane over a Unix socket.
     AdminUnix,
 }
 
 impl Purpose {
-    /// Reports whether it belongs to the admin lane, whose connections are counted separately.
+    /// Reports whether the listener belongs to the admin lane, whose connections are counted
+    /// separately.
     pub const fn is_admin(self) -> bool {
         matches!(self, Purpose::AdminTcp | Purpose::AdminUnix)
     }
 }
 
-/// The listeners of one worker, with what they are for.
+/// The listeners of one worker, with their purposes.
 pub type Listeners = Vec<(Purpose, Listener)>;
 
 /// The new listeners of one worker for one purpose.
@@ -48,30 +49,30 @@ pub struct Replacement {
 #[derive(Debug)]
 pub struct Reopened {
     pub purpose: Purpose,
-    /// Those of each worker, by its number.
+    /// The listeners of each worker, by the worker's number.
     pub each: Vec<Vec<Listener>>,
 }
 
-/// All listeners of the workers, to end them whatever the workers do.
+/// All listeners of the workers, so that they can be closed whatever the workers are doing.
 #[derive(Debug, Default)]
 pub struct OpenListeners(Mutex<Vec<ListenerStopper>>);
 
 impl OpenListeners {
-    /// Knows these from now on.
+    /// Adds these listeners, and removes those that are closed.
     pub fn note<'l>(&self, listeners: impl IntoIterator<Item = &'l Listener>) {
         let mut all = self.0.lock().even_poisoned();
         all.retain(|one| !one.is_closed());
         all.extend(listeners.into_iter().map(Listener::stopper));
     }
 
-    /// Closes the listeners: no client can connect any more, and another server can listen in this place.
+    /// Closes the listeners. No client can connect anymore, and another server can listen on the same addresses.
     pub fn stop(&self) {
         self.0.lock().even_poisoned().iter().for_each(ListenerStopper::stop);
     }
 }
 
-/// Opens everything the configuration names, for `workers` workers. `None` if the server cannot
-/// start; the log says why.
+/// Opens all listeners that the configuration names, for `workers` workers. `None` if the server
+/// cannot start; the log says why.
 pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>> {
     let network = &config.network;
     let mut each: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
@@ -109,8 +110,8 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
     Some(each)
 }
 
-/// The listeners of the admin lane. Its port is on the loopback addresses only: its traffic is not
-/// encrypted, and its requests are served before all others.
+/// Opens the listeners of the admin lane. Its port is open only on the loopback addresses, because
+/// its traffic is not encrypted and its requests are served before all others.
 fn open_admin_lane(config: &Config, log: &Log) -> Option<Listeners> {
     let network = &config.network;
     let mut lane = vec![Listeners::new()];
@@ -133,7 +134,7 @@ fn open_admin_lane(config: &Config, log: &Log) -> Option<Listeners> {
     lane.pop()
 }
 
-/// Opens what `http-port` and `http-bind` name. `None` if the server cannot start; the log says why.
+/// Opens the listeners of `http-port` and `http-bind`. `None` if the server cannot start; the log says why.
 pub fn open_http(config: &Config, log: &Log) -> Option<Vec<Listener>> {
     let network = &config.network;
     let port = u16::try_from(network.http_port).unwrap_or(0);
@@ -146,7 +147,7 @@ pub fn open_http(config: &Config, log: &Log) -> Option<Vec<Listener>> {
     }
 }
 
-/// The ports of a configuration, 0 for none: what for, number, and what it is called.
+/// The ports of a configuration: purpose, number (0 for none), and name.
 fn ports(config: &Config) -> [(Purpose, u16, &'static str); 2] {
     let number = |port: i64| u16::try_from(port).unwrap_or(0);
     [
@@ -155,15 +156,16 @@ fn ports(config: &Config) -> [(Purpose, u16, &'static str); 2] {
     ]
 }
 
-/// An address could not be had; the log says which and why.
+/// An address cannot be listened on; the log says which and why.
 #[derive(Debug)]
 pub struct NotListening;
 
-/// Opens what has to be replaced on the way from `old` to `new`: for each purpose concerned the
-/// listeners of each worker, none if `new` has no such port.
+/// Opens the listeners that differ between `old` and `new`: for each purpose that changes, those of
+/// each worker. There are none if `new` has no such port.
 ///
 /// # Errors
-/// An address cannot be listened on, for this purpose; what was opened is closed again.
+/// The purpose for which an address cannot be listened on. Listeners that were already opened are
+/// closed again.
 pub fn reopen(
     old: &Config,
     new: &Config,
@@ -173,7 +175,8 @@ pub fn reopen(
     let mut all = Vec::new();
     for ((purpose, before, _), (_, port, _)) in ports(old).into_iter().zip(ports(new)) {
         if before != port || old.network.bind != new.network.bind {
-            // On the port that is already this server's, its own listeners would answer a probe.
+            // There is no probe if the port stays the same, because this server's own listeners
+            // would answer it.
             let opened = open_port(new, &new.network.bind, port, before != port, workers, log);
             let opened = opened.map_err(|NotListening| purpose)?;
             if port > 0 && opened.iter().all(Vec::is_empty) && !new.network.bind.is_empty() {
@@ -185,11 +188,11 @@ pub fn reopen(
     Ok(all)
 }
 
-/// Listens on addresses as `bind` names them, for each worker; no listeners for port 0. With
-/// `probe` a foreign listener is noticed.
+/// Opens a listener for each worker on each of the addresses, which are in the notation of `bind`.
+/// Port 0 means no listeners. With `probe`, a listener of another process is detected.
 ///
 /// # Errors
-/// One cannot be had, and Redis would not go on without it either.
+/// An address cannot be listened on, and Redis would not continue without it either.
 fn open_port(
     config: &Config,
     addresses: &[String],
@@ -243,8 +246,8 @@ fn open_port(
     Ok(each)
 }
 
-/// Reports whether the server starts without an address: one marked as optional that this machine does not have, or any
-/// of a protocol that it does not have.
+/// Reports whether the server starts without this address: an optional address that this machine does not have, or any
+/// address of a protocol that the machine does not support.
 fn may_be_missing(cause: &io::Error, optional: bool) -> bool {
     let Some(number) = Errno::from_io_error(cause) else { return false };
     match number {
@@ -258,7 +261,8 @@ fn may_be_missing(cause: &io::Error, optional: bool) -> bool {
     }
 }
 
-/// Listens on a Unix socket with this mode (0: what the umask gives), for all workers in `each`.
+/// Listens on a Unix socket with this mode (0: the mode that results from the umask), for all
+/// workers in `each`.
 fn open_unix(
     config: &Config,
     (purpose, path, mode): (Purpose, &Text, u32),
@@ -273,7 +277,7 @@ fn open_unix(
     Ok(())
 }
 
-/// Gives a file to a group, named or by number; to none if `group` is empty.
+/// Changes the group of a file to `group`, a name or a number. Does nothing if `group` is empty.
 fn give_to_group(path: &Text, group: &Text) -> Result<(), String> {
     if group.is_empty() {
         return Ok(());
@@ -286,7 +290,7 @@ fn give_to_group(path: &Text, group: &Text) -> Result<(), String> {
         .map_err(|error| format!("giving it to group '{name}': {}", os_reason(&error)))
 }
 
-/// Where groups are looked up; those of a directory service are to be given by number.
+/// Where groups are looked up. Groups of a directory service must be given by number.
 const GROUP_FILE: &str = "/etc/group";
 
 /// The number of a group in lines of `name:password:number:members`.
@@ -297,19 +301,20 @@ fn group_id(groups: &str, name: &str) -> Option<u32> {
     })
 }
 
-/// Reports whether one socket would take the other's connections. Sockets that share their port would not notice.
+/// Reports whether one socket would receive connections that are meant for the other. Sockets that share a port do not
+/// detect this themselves.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (a, b) = (one.ip(), other.ip());
-    // An IPv6 socket takes IPv6 only.
+    // An IPv6 socket accepts only IPv6 connections.
     one.port() == other.port()
         && a.is_ipv4() == b.is_ipv4()
         && (a == b || a.is_unspecified() || b.is_unspecified())
 }
 
-/// The step of asking for a name, of which Redis says no more than what came of it.
+/// The step that resolves a name. As in Redis, the log does not name this step, only its error.
 const RESOLVE: &str = "resolve";
 
-/// The address that a word of `bind` stands for; names are resolved.
+/// The address that an argument of `bind` stands for. Names are resolved.
 fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
     match name {
         "*" => return Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),

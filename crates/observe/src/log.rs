@@ -57,7 +57,7 @@ enum Sink {
 }
 
 impl Log {
-    /// Creates a log to standard output, with role `Start`.
+    /// Creates a log that writes to standard output, with role `Start`.
     pub fn to_stdout(level: Level) -> Self {
         Self::new(level, Sink::Stdout)
     }
@@ -90,7 +90,7 @@ impl Log {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
-    /// Returns how many lines could not be written since the start.
+    /// Returns how many lines could not be written since startup.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

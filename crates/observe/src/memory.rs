@@ -7,7 +7,7 @@ use rustix::thread;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the allocated bytes, in size classes. O(threads).
+/// Returns the number of allocated bytes, counted by size class. O(threads).
 #[inline]
 pub fn used() -> u64 {
     alloc::allocated() as u64
@@ -61,7 +61,7 @@ pub fn resident() -> u64 {
     pages.unwrap_or(0) * brisk_reactor::page_bytes()
 }
 
-/// The memory held at each layer for the used memory, from the inside out.
+/// The memory that each layer holds for the used memory, from the innermost layer outward.
 #[derive(Debug, Clone, Copy)]
 pub struct Holding {
     pub allocated: u64,
@@ -69,14 +69,14 @@ pub struct Holding {
     pub active: u64,
     /// All pages of the allocator.
     pub held: u64,
-    /// The memory of the process according to the kernel. It can be less: untouched pages have no
-    /// memory yet.
+    /// The memory of the process according to the kernel. It can be less than `held`, because
+    /// untouched pages have no memory yet.
     pub resident: u64,
 }
 
 impl Holding {
     /// Queries the allocator, in addition to the given numbers. An allocator that does not report
-    /// counts as holding the whole memory of the process. O(arenas).
+    /// its pages counts as holding the whole memory of the process. O(arenas).
     pub fn ask(allocated: u64, resident: u64) -> Holding {
         let pages = alloc::held();
         let or_all = |bytes: Option<u64>| bytes.unwrap_or(resident);
@@ -84,8 +84,8 @@ impl Holding {
         Holding { allocated, active: or_all(active), held: or_all(held), resident }
     }
 
-    /// Returns three gaps as ratio and bytes: the allocator's used pages above their content, its
-    /// unused pages above those, and the process above the allocator.
+    /// Returns three gaps as ratio and bytes: between the allocator's used pages and their content,
+    /// between all of its pages and the used ones, and between the process and the allocator.
     pub fn gaps(&self) -> [(f64, i64); 3] {
         [
             gap(self.active, self.allocated),
@@ -94,7 +94,7 @@ impl Holding {
         ]
     }
 
-    /// Returns the gap of the process above the used memory.
+    /// Returns the gap between the memory of the process and the used memory.
     pub fn gap(&self) -> (f64, i64) {
         gap(self.resident, self.allocated)
     }
@@ -104,7 +104,7 @@ fn gap(outer: u64, inner: u64) -> (f64, i64) {
     (outer as f64 / inner.max(1) as f64, outer as i64 - inner as i64)
 }
 
-/// Huge pages are worthwhile from this many allocated bytes on.
+/// Huge pages are worthwhile if at least this many bytes are allocated.
 const HUGE_PAGES_FROM_BYTES: u64 = 24 << 20;
 
 /// True while the process does without huge pages.
@@ -119,8 +119,8 @@ pub fn spare_huge_pages() {
     HUGE_PAGES_SPARED.store(spared, Ordering::Relaxed);
 }
 
-/// Turns huge pages on from now on if there is enough data: with them the CPU translates addresses
-/// faster (see `brisk_structures::alloc`).
+/// Turns huge pages on if there is enough data, because the CPU translates addresses faster with
+/// them (see `brisk_structures::alloc`).
 pub fn take_huge_pages_if_worth(give_way: fn()) {
     if HUGE_PAGES_SPARED.load(Ordering::Relaxed) && used() >= HUGE_PAGES_FROM_BYTES {
         HUGE_PAGES_SPARED.store(false, Ordering::Relaxed);

@@ -13,7 +13,8 @@ pub struct ServerMetrics {
     pub ops_per_second: AtomicU64,
     pub input_bytes_per_second: AtomicU64,
     pub output_bytes_per_second: AtomicU64,
-    /// Rounds of an event loop per second, and microseconds per round; means of all workers.
+    /// Rounds of an event loop per second, and microseconds per round, both averaged over all
+    /// workers.
     pub rounds_per_second: AtomicU64,
     pub round_us: AtomicU64,
     /// Replicas that requested a full sync, those that continued with a partial sync, and those
@@ -34,7 +35,7 @@ pub struct ServerMetrics {
     pub denied_by_channel: AtomicU64,
     /// How often a worker had too many published messages to deliver.
     pub congestions: AtomicU64,
-    /// Topology documents of the coordinator that this node refused.
+    /// Topology documents of the coordinator that this node rejected.
     pub cluster_documents_refused: AtomicU64,
     /// Terms that this node began as the primary after a failover or a planned switch.
     pub cluster_failovers: AtomicU64,
@@ -55,7 +56,7 @@ pub struct ServerMetrics {
     pub cpu_first_worker: CpuFigures,
     /// Total time in ms that memory was above `maxmemory`, up to the last time it fell below.
     pub over_limit_ms: AtomicU64,
-    /// Since when memory is above the limit, in Unix ms; 0 if it is not.
+    /// Since when memory has been above the limit, in Unix ms; 0 if it is not.
     pub over_limit_since_ms: AtomicU64,
 }
 
@@ -92,7 +93,7 @@ impl ServerMetrics {
         self.held_memory.store(holding.held, Ordering::Relaxed);
     }
 
-    /// Records if memory is above its limit at `now_ms`.
+    /// Records whether memory is above its limit at `now_ms`.
     pub fn sample_limit(&self, over: bool, now_ms: u64) {
         let since = self.over_limit_since_ms.load(Ordering::Relaxed);
         if over && since == 0 {

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum number of arguments kept of a command. The last one says how many were left out.
+/// Maximum number of arguments of a command that are kept. If a command has more, the last one says
+/// how many were left out.
 const WORDS_MAX: usize = 32;
-/// Maximum number of bytes kept of an argument.
+/// Maximum number of bytes of an argument that are kept.
 const WORD_BYTES_MAX: usize = 128;
 
 /// One slow command.

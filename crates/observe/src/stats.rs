@@ -1,5 +1,5 @@
-//! The counters of a worker. Only their owner writes, any thread may read, and nothing is looked
-//! up.
+//! The counters of a worker. Only the worker writes them, any thread may read them, and no access
+//! needs a lookup.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -149,8 +149,8 @@ pub struct WorkerStats {
     pub batch_max: Count,
     /// Commands that were deferred because another worker held a slot.
     pub slot_conflicts: Count,
-    /// Requests for which all other workers were stopped, because they could not get their slots
-    /// for a long time.
+    /// Requests for which all other workers were stopped, because the requests could not get their
+    /// slots for a long time.
     pub starved_requests: Count,
     /// Connections that were stalled because their client did not read.
     pub output_stalls: Count,
@@ -208,7 +208,7 @@ impl WorkerStats {
     }
 
     /// Resets the counters. The owner must not be counting at the same time. Gauges
-    /// (`output_bytes`, the recent maxima) stay.
+    /// (`output_bytes`, the recent maxima) are kept.
     pub fn reset(&self) {
         for command in &self.commands {
             command.calls.set(0);

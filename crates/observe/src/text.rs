@@ -54,7 +54,8 @@ impl Text {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
 
-    /// Two digits after the point: the usual fraction.
+    /// Appends a fraction within a line, with two digits after the point, which is the usual
+    /// precision.
     fn push_hundredths(&mut self, number: f64) {
         if number == 0.0 {
             self.0.push_str("0.00");
@@ -85,15 +86,16 @@ impl Text {
     #[inline(always)]
     pub fn number(&mut self, name: &str, value: u64) {
         self.0.push_str(name);
-        // Most metrics of most servers have one digit: such a line takes two copies of constant
-        // length.
+        // Most metrics of most servers have one digit. A line with one digit needs two copies of
+        // constant length.
         match ONE_DIGIT.get(value as usize) {
             Some(rest) => self.0.push_str(rest),
             None => self.end_with_number(value),
         }
     }
 
-    /// The rest of a line after its name. (As a call of its own it costs 3 % of an INFO.)
+    /// Appends the rest of a line after its name. (If it were not inlined, it would take 3 % of the
+    /// time of an INFO.)
     #[inline(always)]
     fn end_with_number(&mut self, value: u64) {
         self.0.push(':');
@@ -127,7 +129,7 @@ impl Text {
         self.0.push_str("%\r\n");
     }
 
-    /// Appends bytes with a unit: `1.27M`.
+    /// Appends a number of bytes with a unit: `1.27M`.
     pub fn human(&mut self, name: &str, bytes: u64) {
         self.name(name);
         if bytes < 1024 {

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::io::Cursor;
 use std::time::Instant;
 
-/// Number of commands in the file, unless an argument sets another.
+/// Number of commands in the file, unless an argument sets a different number.
 const COMMANDS: u64 = 10_000_000;
 /// Size of a batch in bytes.
 const BATCH_BYTES: usize = 1 << 20;

@@ -23,7 +23,7 @@ pub enum LoadError {
     /// A rule of the format is broken, or a value makes no sense.
     #[error("{what} (before byte {offset})")]
     Malformed { offset: u64, what: &'static str },
-    /// Like `Malformed`, but within a value. `part` names the encoding of the value, in the words
+    /// Like `Malformed`, but within a value. `part` names the encoding of the value, in the terms
     /// that people search logs for.
     #[error("{part} integrity check failed: {what} (before byte {offset})")]
     Value { part: &'static str, offset: u64, what: &'static str },

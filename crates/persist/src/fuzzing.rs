@@ -25,7 +25,7 @@ pub fn fuzz_dump(data: &[u8]) {
 }
 
 /// Reads a whole file without comparing its checksum: reading by blocks must give the same as
-/// reading in one pass. O(as [`fuzz_dump`]).
+/// reading in one pass. O(input and content of its LZF blocks).
 pub fn fuzz_file(data: &[u8]) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let (whole, split) = (by_events(data, &mut one), by_blocks(data, &mut other));
@@ -97,7 +97,7 @@ fn is_transaction(args: &Args) -> bool {
     args[0].eq_ignore_ascii_case(b"multi") || args[0].eq_ignore_ascii_case(b"exec")
 }
 
-/// Parses a manifest: formatting it and parsing it again must give the same manifest, also after
+/// Parses a manifest: formatting it and parsing it again must give the same manifest, even after
 /// files were replaced. O(text).
 pub fn fuzz_manifest(data: &[u8]) {
     let Ok(mut manifest) = Manifest::parse(data) else {

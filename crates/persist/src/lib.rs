@@ -1,7 +1,7 @@
 //! File formats as streams of events: the files that a server writes and loads.
 //!
-//! - [`rdb`]: snapshots and DUMP payloads. Every version is read; what is written can be read since
-//!   Redis 7.0.
+//! - [`rdb`]: snapshots and DUMP payloads. Every version can be read. Redis since 7.0 can read
+//!   everything that this crate writes, except TTLs of hash fields.
 //! - [`aof`]: the append-only file: its manifest and its commands, for reading and writing.
 //! - [`crc64`]: the checksum of snapshots and payloads.
 //! - [`error`]: the errors of snapshots and payloads.

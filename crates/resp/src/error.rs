@@ -3,7 +3,7 @@
 
 /// Why a request cannot be parsed.
 ///
-/// `Display` is the text after `-ERR Protocol error: `, in the words of Redis 7.0.
+/// `Display` is the text after `-ERR Protocol error: `, as worded by Redis 7.0.
 /// [`encode`](Self::encode) writes the whole error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {

@@ -12,8 +12,8 @@ use crate::request::{Limits, RequestDecoder, Spans, Step};
 type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 type Replies = (Vec<Value>, Option<ReplyError>);
 
-/// Requests are the same in one piece, in pieces whose sizes come from the end of the input, and
-/// byte by byte.
+/// Requests are decoded in one piece, in pieces whose sizes come from the end of the input, and
+/// byte by byte. The results must be the same.
 pub fn request(data: &[u8]) {
     let limits = Limits {
         inline_bytes_max: 300,
@@ -25,9 +25,9 @@ pub fn request(data: &[u8]) {
     assert_eq!(requests(data, 1..data.len(), &limits), whole);
 }
 
-/// Replies are the same in one piece, in pieces whose sizes come from the end of the input, and
-/// byte by byte. Every reply can be displayed. Scanning for their ends and reading them in place
-/// give the same result.
+/// Replies are decoded in one piece, in pieces whose sizes come from the end of the input, and byte
+/// by byte. The results must be the same. It must be possible to display every reply. Scanning for
+/// the ends of replies and reading replies in place must give the same result.
 pub fn reply(data: &[u8]) {
     let whole = replies(data, [].into_iter());
     assert_eq!(replies(data, cuts(data)), whole);

@@ -1,7 +1,7 @@
 //! The hash slot of a key: its CRC16 (XMODEM: polynomial 0x1021, start 0, no reflection) modulo
 //! 16,384, as the cluster protocol defines it.
 //!
-//! Eight tables fold eight bytes per step: 3 to 4 ns for a key of 16 bytes.
+//! Eight tables fold eight bytes per step: 3 to 4 ns for a 16-byte key.
 
 /// The number of hash slots, fixed by the cluster protocol.
 pub const SLOTS: u16 = 16_384;

@@ -23,8 +23,7 @@ use std::rc::Rc;
 type Answer = (Value, Option<bool>);
 
 /// The result of a command, and its kind; no kind if the script gets the value unchanged. A string
-/// is passed to the VM without a handle. Passing the last part puts the memory limit in force
-/// again.
+/// is passed to the VM without a handle. Passing the last part restores the memory limit.
 type CallAnswer = (Either<String, Value>, Option<u8>, Bounded);
 
 /// The text of a status reply.
@@ -298,7 +297,7 @@ fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::Nil, None))
 }
 
-/// Every effect is propagated, whatever the script requests: an effect that it could leave out
+/// Every effect is propagated, whatever the script requests, because an effect that is left out
 /// would be missing on replicas. The argument is validated as in Redis.
 fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     const REPL_ALL: i64 = 3;
@@ -365,7 +364,7 @@ fn int_of(number: f64) -> i32 {
     libraries::truncated(number) as i32
 }
 
-/// Compiles source text; never bytecode, which is not verified.
+/// Compiles source text, but never bytecode, because bytecode is not verified.
 fn loadstring(
     lua: &Lua,
     (source, name): (mlua::LuaString, Option<mlua::LuaString>),

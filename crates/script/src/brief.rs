@@ -2,14 +2,14 @@
 //!
 //! A script of this kind ends long before it would have to suspend or stop, so it needs no
 //! interrupts. The result must not be true for any other script, so everything that is not listed
-//! here makes it false. A text without loops, functions of its own, and ways to pass functions to
-//! code that calls them often, has as many steps as calls.
+//! here makes it false. The number of steps is proportional to the number of calls if a text has no
+//! loops, no functions of its own, and no way to pass functions to code that calls them often.
 
 use crate::confined::{Token, tokens};
 use Token::{Mark, Name, Number, Text};
 
-/// The most calls in a text. Each makes a few steps; a `pcall` of a command that fails makes about
-/// twenty.
+/// Maximum number of calls in a text. Each call takes a few steps; a `pcall` of a command that
+/// fails takes about twenty.
 const CALLS_MAX: usize = 12;
 
 const WORDS: &[&[u8]] = &[
@@ -28,7 +28,7 @@ const LIBRARIES: &[&[u8]] = &[b"redis", b"server"];
 /// True if a run of this text takes less than about three hundred steps. `is_global` reports
 /// whether a name that the text does not declare is a global.
 pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool {
-    // Comments could end elsewhere than they seem to.
+    // A comment could end at a different place than it seems to.
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
     if !source.iter().all(is_plain) || source.windows(2).any(|two| two == b"--") {
         return false;
@@ -56,7 +56,7 @@ pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool
                 .iter()
                 .any(|list| list.contains(name)),
             Number => true,
-            // After a value it would be a call.
+            // After a value, this would be a call.
             Text(_) | Mark(b"{") => !behind_value,
             Mark(b"(") => {
                 calls += usize::from(behind_value);
@@ -116,7 +116,7 @@ fn locals<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
 
 #[cfg(test)]
 mod tests {
-    /// With the globals that could be used for long runs.
+    /// Calls `is_brief` with the globals that could be used for long runs.
     fn is_brief(source: &[u8]) -> bool {
         let globals: [&[u8]; 5] = [b"loadstring", b"string", b"table", b"coroutine", b"load"];
         super::is_brief(source, |name| globals.contains(&name))

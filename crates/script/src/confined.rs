@@ -6,14 +6,14 @@
 //!
 //! The result may be wrong for a text that was made to be misread. It decides only whether the
 //! script needs the right to use undeclared keys before it acts. A wrong result can let more than
-//! one script be in the way of others, and has no other effect; see docs/design/scripts.md.
+//! one script delay others, and has no other effect; see docs/design/scripts.md.
 
 use std::collections::HashMap;
 
 /// The arguments of a command that are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyArgs {
-    /// This number of arguments, from the first on.
+    /// This number of arguments, starting with the first.
     Leading(usize),
     All,
     /// The keys are unknown, or the command accesses more than its keys.
@@ -128,7 +128,7 @@ fn aliases<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
             Mark(b")" | b"]" | b"}") => depth = depth.saturating_sub(1),
             Name(b"local" | b"for") => {
                 let is_alias = is_alias(tokens, at);
-                // All names of the list.
+                // This visits all names of the list.
                 while let Some(Name(name)) = tokens.get(at + 1) {
                     let entry = declared.entry(name).or_default();
                     *entry = (entry.0 + 1, is_alias);
@@ -142,7 +142,7 @@ fn aliases<'s>(tokens: &[Token<'s>]) -> Vec<&'s [u8]> {
                 Some(Mark(mark)) if mark.ends_with(b"=") && !is_comparison(mark) => {
                     assigned.push(name);
                 }
-                // Perhaps one of several that are assigned to.
+                // This may be one of several targets of an assignment.
                 Some(Mark(b",")) if depth == 0 => assigned.push(name),
                 _ => {}
             },

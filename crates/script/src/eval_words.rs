@@ -1,18 +1,18 @@
 //! KEYS and ARGV of EVAL.
 //!
-//! Scripts cannot store references to these tables, so all runs reuse the same two, filled again
-//! for each. Changes that a script made to them are undone. After some runs the tables are
-//! replaced, which frees the memory that a script made them allocate.
+//! Scripts cannot store references to these tables, so all runs reuse the same two tables, which
+//! are filled again for each run. Changes that a script made to them are undone. After some runs
+//! the tables are replaced, which frees the memory that a script made them allocate.
 
 use mlua::{BString, Either, Function, Lua, Result, Table};
 
-/// Number of runs that share two tables. If one of them made the tables grow, the others pay for
-/// it.
+/// Number of runs that share two tables. If one run makes the tables grow, the following runs pay
+/// for that.
 const RUNS_MAX: u32 = 32;
 /// A table with more elements than this is not reused.
 const WORDS_KEPT_MAX: usize = 1024;
 
-/// An argument that is passed to a script. UTF-8 needs no handle.
+/// An argument that is passed to a script. A UTF-8 argument needs no handle.
 pub(crate) fn handed(word: &[u8]) -> Either<&str, BString> {
     match std::str::from_utf8(word) {
         Ok(text) => Either::Left(text),
@@ -35,15 +35,15 @@ pub(crate) fn may_assign(source: &[u8]) -> bool {
         let len = source[at..].iter().take_while(|byte| is_word(byte)).count();
         let (word, behind) = source[at..].split_at(len);
         if matches!(word, b"KEYS" | b"ARGV") {
-            // The blanks before a name follow the previous name, so each byte is checked twice at
-            // most.
+            // The blanks before a name follow the previous name, so each byte is checked at most
+            // twice.
             let before = trim_end(&source[..at]);
             let behind = trim_start(behind);
             let assigns = match behind {
                 [b'=', b'=', ..] => false,
                 [b',', ..] if matches!(before, [.., b'#' | b'(' | b'{']) => false,
-                // A comma is one of several targets; a comment may hide more; Luau has compound
-                // assignments.
+                // A comma may separate several targets, a comment may hide more of the assignment,
+                // and Luau has compound assignments.
                 [b'=' | b',', ..] | [b'-', b'-', ..] | [b'.', b'.', b'=', ..] => true,
                 [b'+' | b'-' | b'*' | b'/' | b'%' | b'^', b'=' | b'/', ..] => true,
                 _ => before.ends_with(b"function"),

@@ -11,7 +11,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// The most memory that is kept for the next command, in bytes and in arguments.
+    /// Maximum memory that is kept for the next command, in bytes and in arguments.
     const KEPT_BYTES_MAX: usize = 64 * 1024;
     const KEPT_WORDS_MAX: usize = 1024;
 

@@ -16,8 +16,8 @@
 use crate::libraries::strtod;
 use std::borrow::Cow;
 
-/// The function that creates the table `arg`. The prelude looks it up under this name, which no table
-/// has.
+/// The function that creates the table `arg`. No table contains it under this name: the `__index`
+/// functions of the globals return it, see the prelude.
 pub(crate) const ARG_TABLE: &str = "__lua51_arg";
 /// Number of digits of the largest hexadecimal number that Luau reads.
 const HEX_DIGITS_MAX: usize = 16;
@@ -67,7 +67,7 @@ struct Function {
     /// Where `arg` is declared, in the output. Absent without a parameter `...`.
     arg_at: Option<usize>,
     names_arg: bool,
-    /// True if its own code uses `...`, apart from nested functions. In Lua 5.1 `arg` is nil then.
+    /// True if its own code uses `...`, apart from nested functions. In Lua 5.1, `arg` is then nil.
     uses_dots: bool,
 }
 
@@ -324,7 +324,7 @@ impl<'s> Translation<'s> {
         match mark {
             b'(' => header.parentheses += 1,
             b')' if header.parentheses <= 1 => {
-                // A return type, which only Luau has, would end up elsewhere.
+                // A return type, which only Luau has, would end up in the wrong place.
                 let next = self.source[self.at..].iter().find(|byte| !byte.is_ascii_whitespace());
                 let has_arg = header.has_dots && next != Some(&b':');
                 self.blocks.push(Block::Function(Function {

@@ -3,8 +3,8 @@
 use mlua::{Function, Lua, Result, Table, Value};
 use std::vec;
 
-/// The most pairs that all open tables together collect. The interpreter cannot create more than
-/// about a million references, and each pair takes two.
+/// Maximum number of pairs that all open tables together collect. The interpreter cannot create
+/// more than about a million references, and each pair takes two.
 pub(crate) const COLLECTED_MAX: usize = 10_000;
 
 /// The key under which the original `next` is kept, as it was before any script ran.

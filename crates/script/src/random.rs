@@ -18,12 +18,12 @@ impl Default for Random {
 }
 
 impl Random {
-    /// Returns the state for a seed of 32 bits.
+    /// Returns the state for a 32-bit seed.
     pub(crate) fn seeded(seed: i32) -> Random {
         Random(u64::from(seed as u32) << 16 | SEED_LOW)
     }
 
-    /// Returns the next number, of 31 bits.
+    /// Returns the next 31-bit number.
     pub(crate) fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
         (self.0 >> 17) as u32

@@ -1,16 +1,16 @@
 //! The memory limit of an interpreter, when it applies, and when garbage is collected.
 //!
-//! While the limit is set, `mlua` creates each string and table in its own protected call, since
+//! While the limit is set, `mlua` creates each string and table in its own protected call, because
 //! the allocator may fail. That is necessary while a script runs, which can request any amount in
 //! one step. It is not necessary while Rust passes arguments and replies to the VM, whose size is
-//! known: the limit is suspended then, and set again before the VM continues.
+//! known: the limit is then suspended, and set again before the VM continues.
 //!
-//! So an interpreter takes at most [`MEMORY_BYTES_MAX`], and the values that are passed at that
-//! time: the arguments of a request, or one element of a reply ([`check`] runs after each).
+//! An interpreter therefore takes at most [`MEMORY_BYTES_MAX`] plus the values that are being
+//! passed: the arguments of a request, or one element of a reply ([`check`] runs after each).
 //!
 //! The VM's own collector lets memory grow to twice the amount in use, whatever the limit is, and
-//! the allocator cannot collect. So if more than half of the limit is in use, [`Collector`]
-//! collects between two steps of a script.
+//! the allocator cannot collect. Therefore [`Collector`] collects between two steps of a script if
+//! more than half of the limit is in use.
 
 use mlua::{IntoLua, Lua, Result, Value};
 use std::cell::Cell;
@@ -21,17 +21,17 @@ pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Below this, only the VM's own collector runs. Above, garbage is also collected after a script if
 /// the memory in use has doubled.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
-/// The least growth until garbage is collected again. Otherwise every step would collect when the
+/// Minimum growth before garbage is collected again. Otherwise every step would collect when the
 /// limit is almost reached.
 const GROWN_BYTES_MIN: usize = MEMORY_BYTES_MAX / 64;
 
 /// Decides when garbage is collected.
 pub(crate) struct Collector {
-    /// The memory in use at which it is collected between two scripts.
+    /// The amount of memory in use at which garbage is collected between two scripts.
     between: Cell<usize>,
-    /// The memory in use at which it is collected within a script. Only a collection between two
-    /// scripts raises `between`: most of the memory in use within a script is garbage after it has
-    /// ended.
+    /// The amount of memory in use at which garbage is collected within a script. Only a collection
+    /// between two scripts raises `between`: most of the memory in use within a script is garbage
+    /// after it has ended.
     within: Cell<usize>,
 }
 
@@ -54,8 +54,8 @@ impl Collector {
         self.between.set(0);
     }
 
-    /// Collects within a script, which waits for it: only where the VM's collector could begin too
-    /// late.
+    /// Collects within a script, which has to wait for this. Does so only if the VM's collector
+    /// might begin too late.
     pub(crate) fn make_room(&self, lua: &Lua) {
         if lua.used_memory() >= self.within.get().max(MEMORY_BYTES_MAX / 2) {
             self.collect_within(lua);
@@ -75,7 +75,7 @@ impl Collector {
         let _ = lua.gc_collect();
         drop(unbounded);
         let used = lua.used_memory();
-        // When the amount has doubled, but before it would reach the limit.
+        // The next collection is due when the amount has doubled, but before it reaches the limit.
         let more = used.min(MEMORY_BYTES_MAX.saturating_sub(used) / 2).max(GROWN_BYTES_MIN);
         self.within.set(COLLECTED_BYTES_MIN.max(used + more));
     }

@@ -15,7 +15,7 @@ pub struct Texts {
     pub(crate) no_level: &'static str,
     /// The command does not exist; for hosts.
     pub unknown: &'static str,
-    /// The command takes another number of arguments; for hosts.
+    /// The command takes a different number of arguments; for hosts.
     pub arity: &'static str,
 }
 

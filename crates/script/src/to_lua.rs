@@ -13,7 +13,7 @@
 use crate::room::check;
 use mlua::{Lua, Result, Value};
 
-/// The most elements for which capacity is reserved in advance.
+/// Maximum number of elements for which capacity is reserved in advance.
 const RESERVED_MAX: usize = 1024;
 
 /// A value, and true if it is an error reply.
@@ -22,7 +22,8 @@ pub(crate) struct Converted {
     pub(crate) is_error: bool,
 }
 
-/// Converts a whole reply. The server wrote it, so it is well-formed; anything else gives `nil`.
+/// Converts a whole reply. The server wrote it, so it is well-formed; anything else results in
+/// `nil`.
 pub(crate) fn convert(lua: &Lua, reply: &[u8]) -> Result<Converted> {
     let is_error = reply.first() == Some(&b'-');
     let value = Reader { lua, rest: reply }.value()?;

@@ -8,21 +8,21 @@ use brisk_resp::reply::encode::{self, Aggregate};
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use std::cell::Cell;
 
-/// The most slots of the Lua 5.1 stack that may be in use below a value; a deeper value becomes an
-/// error within the reply. A list uses one slot for the element that is being written. A table with
-/// keys uses three or four slots for its pair. Another six are reserved.
+/// Maximum number of slots of the Lua 5.1 stack that may be in use below a value. A deeper value
+/// becomes an error within the reply. A list uses one slot for the element that is being written. A
+/// table with keys uses three or four slots for its pair. Another six are reserved.
 const SLOTS_MAX: usize = STACK_SLOTS_MAX - 6;
 /// Slots used by a list for its elements; by a pair for its value, or by a set for its member; and
 /// by a pair for its key.
 const ELEMENT_SLOTS: usize = 1;
 const VALUE_SLOTS: usize = 3;
 const KEY_SLOTS: usize = 4;
-/// The deepest nesting of a value that is written immediately.
+/// Maximum nesting of a value that is written immediately.
 const DEPTH_AT_ONCE: usize = 64;
 
-/// The longest reply, apart from its last element: the longest string, and the same amount again. A
-/// table may contain another many times, and that yet another, so a small table may have an endless
-/// reply.
+/// Maximum length of a reply without its last element: twice the length of the longest string. A
+/// table may contain another table many times, and that table yet another, so a small table may
+/// have an endless reply.
 const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
 /// The encoding of values, and the limit on how many may be written.
@@ -39,7 +39,7 @@ pub(crate) struct Conversion {
 pub(crate) enum Allowance {
     /// Up to a number of values, and up to a length of the output. Exceeding either is an error.
     AtOnce { values: Cell<u32>, end: usize },
-    /// The writer yields as the script does, on whose stack it runs.
+    /// The writer runs on the script's stack, and yields as the script does.
     Watched(Watch),
 }
 
@@ -150,10 +150,10 @@ struct Open {
 }
 
 enum Items {
-    /// Elements from `next` on, up to the first that is nil if their number is unknown. A list that
-    /// is written immediately, from `begin` on, learns its number of elements at the end. Inserting
-    /// the number moves the written bytes. With deep nesting that would take quadratic time, so the
-    /// elements are counted first in that case.
+    /// Elements starting at `next`, up to the first that is nil if their number is unknown. For a
+    /// list that is written immediately, starting at `begin`, the number of elements is known only
+    /// at the end. Inserting the number moves the written bytes. With deep nesting that would take
+    /// quadratic time, so the elements are counted first in that case.
     List { table: Table, next: usize, len: Option<usize>, begin: usize },
     /// Keys, or keys and values; `value` is that of the previous key.
     Pairs { pairs: Pairs, has_values: bool, value: Option<Value> },

@@ -47,8 +47,8 @@ pub fn parse_bound(text: &[u8]) -> Option<f64> {
     read(after_blanks(&text[..end])).map(|(value, _)| value)
 }
 
-/// Parses a weight for SORT: as [`parse_bound`], but a value that is too large is not a number, nor
-/// is a decimal so small that it loses digits.
+/// Parses a weight for SORT. Unlike [`parse_bound`], it also rejects a value that is too large and
+/// a decimal that is so small that it loses digits.
 #[must_use]
 pub fn parse_weight(text: &[u8]) -> Option<f64> {
     let end = memchr::memchr(0, text).unwrap_or(text.len());
@@ -131,7 +131,7 @@ fn read_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
         exponent = exponent.saturating_add(power);
     }
     let exponent = exponent.clamp(-5_000, 5_000) as i32;
-    // In two steps, because the powers themselves must not overflow.
+    // The scaling takes two steps, because the powers themselves must not overflow.
     let half = exponent / 2;
     let value = significand as f64 * 2f64.powi(half) * 2f64.powi(exponent - half);
     Some((value, value.is_finite() && (value != 0.0 || significand == 0)))

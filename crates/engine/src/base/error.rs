@@ -49,24 +49,25 @@ pub enum CommandError {
     BadPayload(Box<str>),
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
-    /// The client has to ask another server.
+    /// The client has to send the command to another server.
     #[error("REDIRECT {host}:{port}")]
     Redirect { host: String, port: u16 },
     /// In cluster mode: this node does not serve the keys of the command. The text is that of
     /// CROSSSLOT, MOVED or CLUSTERDOWN.
     #[error("{0}")]
     NotServed(Box<str>),
-    /// A text that is used in one place only. It includes its error code (`ERR …`).
+    /// A text that is used in only one place. It includes its error code (`ERR …`).
     #[error("{0}")]
     Text(Cow<'static, str>),
-    /// As [`CommandError::Text`], with a quoted argument that is not UTF-8.
+    /// Like [`CommandError::Text`], with a quoted argument that is not UTF-8.
     #[error("{}", String::from_utf8_lossy(.0))]
     Bytes(Box<[u8]>),
-    /// As [`CommandError::Bytes`], from a command that this command ran. It was counted then.
+    /// Like [`CommandError::Bytes`], for the error of a command that this command ran. It has
+    /// already been counted.
     #[error("{}", String::from_utf8_lossy(.0))]
     Reported(Box<[u8]>),
-    /// A defect of this program: the named command used a key that it does not declare. The key's
-    /// slot was not locked, and its access was not checked by access control, so the access was
+    /// A bug in this program: the named command used a key that it does not declare. The key's slot
+    /// was not locked, and its access was not checked by access control, so the access was
     /// rejected. The code that detects it leaves the name empty, and the runner of the command
     /// fills it in.
     #[error(
@@ -100,7 +101,7 @@ impl CommandError {
         CommandError::text_around(before, word, "")
     }
 
-    /// As [`CommandError::text_with`], for an argument in the middle.
+    /// Like [`CommandError::text_with`], for an argument in the middle.
     pub fn text_around(before: &str, word: &[u8], after: &str) -> CommandError {
         let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
         let mut text = [before.as_bytes(), word, after.as_bytes()].concat();

@@ -1,5 +1,5 @@
 //! The lowest layer, which depends on no other: numbers as text, patterns, randomness, command
-//! errors, slots and times, and the measure by which a command counts as long.
+//! errors, slots and times, and the measure that decides whether a command is long.
 
 pub mod double;
 pub mod error;

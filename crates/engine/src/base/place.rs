@@ -66,8 +66,8 @@ impl From<DbIndex> for DbNumber {
 /// A slot of one of the databases.
 pub type DbSlot = (DbIndex, SlotId);
 
-/// The position of a write transaction in the order of all: the offset in the stream of changes
-/// after it, in bytes. 0 is before all transactions.
+/// The position of a write transaction in the order of all transactions: the byte offset in the
+/// stream of changes at which the transaction ends. 0 is before all transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticket(pub u64);
 
@@ -109,7 +109,7 @@ impl KeyHasher {
     pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
         KeyHasher(HashKey { k0, k1 })
     }
-    /// The secret, to hash elements of values.
+    /// The secret, which is also used to hash elements of values.
     pub fn secret(&self) -> HashKey {
         self.0
     }

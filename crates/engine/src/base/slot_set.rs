@@ -10,7 +10,7 @@ const WORDS: usize = SLOTS / 64;
 pub struct SlotSet(Box<[u64; WORDS]>);
 
 impl SlotSet {
-    /// The set without slots.
+    /// The empty set.
     pub fn new() -> SlotSet {
         SlotSet(Box::new([0; WORDS]))
     }

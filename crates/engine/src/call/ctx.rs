@@ -30,7 +30,8 @@ pub struct Ctx<'a, 'k> {
 /// The behavior of a blocking command that has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
-    /// The command returns as after a timeout: in transactions and scripts.
+    /// The command returns immediately without a result. This is the case in transactions and
+    /// scripts.
     Never,
     /// The client waits.
     Client(ClientRef),
@@ -62,8 +63,8 @@ impl Ctx<'_, '_> {
         self.wait_in_group(words, kind, keys, None, timeout_ms, unserved)
     }
 
-    /// As [`Ctx::wait`] for a client in a consumer group. Each entry goes to one client of the
-    /// group, and all of them are notified when the key is deleted.
+    /// Like [`Ctx::wait`], for a client in a consumer group. Each entry is delivered to one client
+    /// of the group. When the key is deleted, all clients of the group are notified.
     pub fn wait_in_group<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],

@@ -13,7 +13,7 @@ pub use crate::base::place::PreparedKey;
 /// the subcommand's name). Arguments are slices of the connection's input; nothing is copied.
 #[derive(Clone)]
 pub struct Args<'a> {
-    /// The connection's input from this request's first byte on.
+    /// The connection's input, starting at this request's first byte.
     input: &'a [u8],
     spans: &'a Spans,
     /// This request's part of `spans`.
@@ -153,7 +153,7 @@ impl<'a> Args<'a> {
         DbIndex::checked(self.int()?, count).ok_or(CommandError::DbOutOfRange)
     }
 
-    /// The arguments not yet taken, for a parser that the search for keys uses too.
+    /// The arguments not yet taken, for a parser that is also used to find the keys.
     pub fn cursor(&self) -> Cursor<impl Fn(usize) -> &'a [u8] + use<'a>> {
         let (input, spans, list) = (self.input, self.spans, self.list);
         Cursor::new(move |at| spans.bytes(input, list[at]), list.len(), self.next)

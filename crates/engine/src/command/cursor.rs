@@ -1,11 +1,10 @@
 //! A position in a request's arguments, for parsers that the handler and the search for keys share.
 //!
-//! If keys come after options, only the command's own parser knows which argument is a key. The parser
-//! is written over a cursor, so that the same code serves both: the search for keys
-//! ([`crate::command::Finder`]), which has only the arguments, and the handler, which gets its cursor
-//! from [`crate::command::args::Args::cursor`].
+//! If keys come after options, only the command's own parser knows which argument is a key. The parser uses a cursor,
+//! so that the same code serves both: the search for keys ([`crate::command::Finder`]), which has only the arguments,
+//! and the handler, which gets its cursor from [`crate::command::args::Args::cursor`].
 
-/// The arguments from one position on. `word` returns argument `i` of `argc`; 0 is the command's name.
+/// The arguments starting at one position. `word` returns argument `i` of `argc`; 0 is the command's name.
 pub struct Cursor<W> {
     word: W,
     argc: usize,

@@ -1,9 +1,9 @@
 //! Finding the keys among a command's arguments.
 //!
 //! The key specifications of the command's row find them. If keys come after options, the row's finder
-//! does ([`crate::command::Finder`]), which is the option parser of the handler. Slot locks, access
-//! control and COMMAND GETKEYS all use the keys found here, so the keys that are locked and checked are
-//! those that the handler uses.
+//! ([`crate::command::Finder`]) finds them. It is the option parser of the handler. Slot locks, access control and
+//! COMMAND GETKEYS all use the keys found here, so the keys that are locked and checked are those that the handler
+//! uses.
 
 use crate::command::{Begin, Find, KeyFlags, KeySpec, Spec};
 use smallvec::SmallVec;
@@ -18,8 +18,8 @@ pub struct FoundKey {
     pub flags: KeyFlags,
 }
 
-/// The key specifications do not fit the arguments: a count that is not a number, not positive or
-/// too large.
+/// The key specifications do not fit the arguments: a count is not a number, not positive, or too
+/// large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadKeys;
 
@@ -76,7 +76,7 @@ fn find_by<'w>(
             let last = match last {
                 0.. => first + last as usize,
                 _ if limit <= 1 => argc - last.unsigned_abs() as usize,
-                // The first `limit`-th of the remaining arguments: used by commands such as XREAD.
+                // Only the first 1/`limit` of the remaining arguments are keys, as in XREAD.
                 _ => first + (argc - first) / limit as usize - last.unsigned_abs() as usize,
             };
             (first, last, step as usize)
@@ -127,7 +127,7 @@ fn begin<'w>(spec: &KeySpec, argc: usize, word: &impl Fn(usize) -> &'w [u8]) -> 
 mod tests {
     use super::*;
 
-    /// As COMMAND GETKEYS of a real server behaves.
+    /// COMMAND GETKEYS of a real server behaves in the same way.
     #[test]
     fn counts_of_keys_are_taken_modulo_32_bits_unless_negative() {
         let keys = |count: &'static [u8]| {

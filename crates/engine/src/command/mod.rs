@@ -30,15 +30,15 @@ pub struct CommandOf<R: 'static> {
 /// The specification of a command.
 #[derive(Debug)]
 pub struct Spec {
-    /// In lower case. For a subcommand only its own name: `list`, not `client|list`.
+    /// In lower case. For a subcommand, only its own name: `list`, not `client|list`.
     pub name: &'static str,
     pub group: Group,
     pub summary: &'static str,
     /// The version of `origin` in which the command appeared.
     pub since: &'static str,
     pub origin: Origin,
-    /// Paragraphs for the command reference, in Markdown. Empty for commands of Redis, whose
-    /// documentation users have.
+    /// Paragraphs for the command reference, in Markdown. Empty for Redis's commands, which Redis
+    /// documents.
     pub details: &'static str,
     pub complexity: &'static str,
     /// Number of arguments including the name; negative means "at least". For subcommands the
@@ -56,7 +56,7 @@ pub struct Spec {
     /// The arguments of a data command that must not be shown, such as passwords.
     pub secrets: Option<SecretArgs>,
     pub args: &'static [Arg],
-    /// Pairs of a version and the change in it.
+    /// Pairs of a version and what changed in it.
     pub history: &'static [(&'static str, &'static str)],
     pub deprecated: Option<Deprecated>,
     /// A system command, not meant for users (doc flag `syscmd`).
@@ -118,7 +118,7 @@ impl Spec {
         }
     }
 
-    /// All ACL categories: the listed ones, and those implied by group and flags.
+    /// All ACL categories: the listed ones, and those that the group and the flags imply.
     pub const fn all_categories(&self) -> Categories {
         let flags = self.flags;
         // A container has no flags, and the category of its group applies only to its subcommands.
@@ -169,9 +169,9 @@ pub enum Channels {
     None,
     /// Argument 1.
     First,
-    /// All arguments from 1 on.
+    /// All arguments, starting with argument 1.
     Names,
-    /// Like `Names`; they are patterns of channels.
+    /// Like `Names`, but the arguments are channel patterns.
     Patterns,
 }
 
@@ -180,28 +180,30 @@ pub enum Channels {
 pub enum Scope {
     /// The slots of its keys, as given by the key specifications; none if there are no keys.
     Keys,
-    /// The slots of its keys, and others that only the running command can determine and then locks
-    /// ([`crate::keyspace::Keys::lock_also`]): MOVE, SORT with patterns.
+    /// The slots of its keys, and others that only the running command can determine and that it
+    /// then locks ([`crate::keyspace::Keys::lock_also`]): MOVE, SORT with patterns.
     MoreKeys,
-    /// One slot after the other: the handler locks each slot while it reads the slot. The command
-    /// runs with no slot held: KEYS, SCAN.
+    /// One slot after the other. The handler locks each slot while it reads the slot, and the
+    /// command itself holds no slot: KEYS, SCAN.
     EachSlot,
-    /// The whole keyspace: all workers are quiesced between two commands: FLUSHALL, SWAPDB.
+    /// The whole keyspace. The command runs while all workers are quiesced between two commands:
+    /// FLUSHALL, SWAPDB.
     Quiescent,
 }
 
-/// The treatment of a command between MULTI and EXEC.
+/// How a command is treated between MULTI and EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InMulti {
     /// Queued, and run by EXEC.
     Queued,
-    /// As [`InMulti::Queued`]. Its first argument is the database of the commands queued after it.
+    /// Like [`InMulti::Queued`]. Its first argument is the database of the commands queued after
+    /// it.
     Selects,
-    /// Run at once, to return an error: MULTI and WATCH.
+    /// Run immediately, to return an error: MULTI and WATCH.
     Refuses,
-    /// Run at once; it ends the transaction: DISCARD, RESET, QUIT.
+    /// Run immediately; ends the transaction: DISCARD, RESET, QUIT.
     Ends,
-    /// Runs the queued commands: EXEC. Checks of queued commands apply to it too.
+    /// Runs the queued commands: EXEC. The checks that apply to queued commands apply to EXEC too.
     Executes,
 }
 
@@ -256,7 +258,7 @@ impl Group {
         }
     }
 
-    /// The categories of every command with keys of this group. Groups with different commands
+    /// The categories of every command of this group that has keys. Groups with different commands
     /// (generic, connection, server, scripting …) imply none; their rows list them.
     const fn categories(self) -> Categories {
         match self {
@@ -301,11 +303,11 @@ bitflags! {
         const DEBUG = 1 << 19;
         /// Rejected unless `enable-module-command` allows it.
         const MODULE = 1 << 20;
-        /// Runs while the dataset is loaded, as in Valkey. Redis rejects it then and has no flag for it.
+        /// Runs while the dataset is being loaded, as in Valkey. Redis rejects the command then and has no such flag.
         const LOADING_OF_VALKEY = 1 << 21;
         /// Allowed for RESP2 sessions with subscriptions.
         const WHILE_SUBSCRIBED = 1 << 24;
-        /// No effect for sessions without subscriptions.
+        /// Has no effect for sessions without subscriptions.
         const UNSUBSCRIBES = 1 << 28;
         /// Does not reset the state that CLIENT CACHING sets for the next command.
         const KEEPS_CACHING = 1 << 27;
@@ -313,7 +315,8 @@ bitflags! {
         const MAY_REPLICATE = 1 << 25;
         /// Its effects depend on the script that it runs.
         const RUNS_SCRIPT = 1 << 26;
-        /// Clients use it to check the server's health, so it is rejected when writes are.
+        /// Clients use it to check the server's health, so it is rejected whenever writes are
+        /// rejected.
         const HEALTH_CHECK = 1 << 29;
         /// Scripts may run it in the Valkey dialect. Redis 7.0 does not allow it in scripts.
         const SCRIPTS_OF_VALKEY = 1 << 30;
@@ -321,7 +324,7 @@ bitflags! {
 }
 
 impl Flags {
-    /// Commands that the configuration must allow.
+    /// Commands that are rejected unless the configuration allows them.
     pub const PROTECTED: Flags = Flags::DEBUG.union(Flags::MODULE);
 
     /// Flag names in the order COMMAND INFO lists them (Redis 7.0); internal flags have none.
@@ -419,7 +422,7 @@ pub struct ElementArgs {
     pub first: u16,
     /// The distance between elements; 0 if there is only one.
     pub step: u16,
-    /// The argument before each element is its new score.
+    /// True if the argument before each element is its new score.
     pub scored: bool,
 }
 
@@ -444,7 +447,7 @@ impl ElementArgs {
     }
 }
 
-/// The positions of keys among the arguments, and the command's use of them.
+/// The positions of keys among the arguments, and how the command uses these keys.
 #[derive(Debug)]
 pub struct KeySpec {
     pub flags: KeyFlags,
@@ -477,8 +480,8 @@ impl KeySpec {
         KeySpec::range(index, 0, 1)
     }
 
-    /// Keys from `index` on. `last` counts from `index`, or from the end if it is negative (-1 is
-    /// the last argument). Every `step`-th argument is a key.
+    /// Keys starting at argument `index`. `last` counts from `index`, or from the end if it is
+    /// negative (-1 is the last argument). Every `step`-th argument is a key.
     pub const fn range(index: u16, last: i16, step: u16) -> KeySpec {
         KeySpec {
             flags: KeyFlags::empty(),
@@ -530,13 +533,14 @@ impl KeySpec {
         self.flags = self.flags.union(flags);
         self
     }
-    /// The flags depend on the arguments. The flags given so far are the most that may apply.
+    /// Makes the flags depend on the arguments. The flags given so far must include all that may
+    /// apply.
     pub const fn varying(mut self, flags: FlagsByArgs) -> KeySpec {
         self.flags_by_args = Some(flags);
         self.with(KeyFlags::VARIABLE_FLAGS)
     }
-    /// All arguments after the argument `keyword`, which is searched from argument `from`
-    /// (negative: from the end backwards).
+    /// All arguments after the argument `keyword`, which is searched for from argument `from` on
+    /// (if negative: backward from the end).
     pub const fn after_keyword(keyword: &'static str, from: i16) -> KeySpec {
         KeySpec {
             begin: Begin::Keyword { keyword, from },
@@ -561,8 +565,8 @@ impl KeySpec {
 #[derive(Debug, Clone, Copy)]
 pub enum Begin {
     Index(u16),
-    /// After the argument `keyword`, searched from argument `from` (negative: from the end
-    /// backwards).
+    /// After the argument `keyword`, which is searched for from argument `from` on (if negative:
+    /// backward from the end).
     Keyword {
         keyword: &'static str,
         from: i16,
@@ -573,7 +577,7 @@ pub enum Begin {
 /// The positions of keys relative to the start of the search.
 #[derive(Debug, Clone, Copy)]
 pub enum Find {
-    /// `limit`: 0 or 1 for all; n means only the first n-th of the remaining arguments.
+    /// `limit`: 0 or 1 means all remaining arguments; n means only the first 1/n of them.
     Range {
         last: i16,
         step: u16,
@@ -588,10 +592,10 @@ pub enum Find {
 }
 
 bitflags! {
-    /// A command's use of a key.
+    /// How a command uses a key.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct KeyFlags: u16 {
-        /// Reads the value or its metadata only.
+        /// Only reads the value or its metadata.
         const RO = 1;
         /// Reads and may change the value.
         const RW = 1 << 1;
@@ -599,11 +603,11 @@ bitflags! {
         const OW = 1 << 2;
         /// Removes the key.
         const RM = 1 << 3;
-        /// User data is returned, copied or influences the result.
+        /// User data is returned or copied, or it influences the result.
         const ACCESS = 1 << 4;
         /// Existing data may be changed.
         const UPDATE = 1 << 5;
-        /// Data is added, existing data is not changed.
+        /// Data is added, but existing data is not changed.
         const INSERT = 1 << 6;
         /// Data may be deleted.
         const DELETE = 1 << 7;

@@ -62,7 +62,7 @@ impl<'a> ScanOptions<'a> {
         ScanOptions::parse_words(args, None)
     }
 
-    /// As [`ScanOptions::parse`], with the option `alone`, which shows only the first halves of
+    /// Like [`ScanOptions::parse`], with the option `alone`, which shows only the first halves of
     /// pairs.
     pub(super) fn parse_of_pairs(args: &mut Args<'a>, alone: &str) -> Result<ScanOptions<'a>> {
         ScanOptions::parse_words(args, Some(alone))
@@ -93,7 +93,7 @@ impl<'a> ScanOptions<'a> {
         self.pattern.is_none() || self.admits_text(element.text(&mut itoa::Buffer::new()))
     }
 
-    /// As [`ScanOptions::admits`], for an element that exists as text.
+    /// Like [`ScanOptions::admits`], for an element that is available as text.
     pub(super) fn admits_text(&self, element: &[u8]) -> bool {
         let fits = |pattern| glob::matches(pattern, element, Case::Matters);
         self.pattern.is_none_or(fits)
@@ -116,7 +116,7 @@ pub(super) fn answer(
     })
 }
 
-/// Replies to a step over a key that does not exist.
+/// Replies to a step of a scan of a key that does not exist.
 pub(super) fn answer_nothing(reply: &mut Reply<'_>) -> Outcome {
     answer(reply, |_| (0, 0))
 }

@@ -1,8 +1,8 @@
 //! The command table: the specifications of all commands, found by name.
 //!
-//! The commands of this crate bring their functions. The functions of commands that need a session
-//! or the server stay with the code that builds the table. The row of such a command has the number
-//! of its function.
+//! The rows of this crate's commands contain their functions. The functions of commands that need a
+//! session or the server stay with the code that builds the table. The row of such a command
+//! contains the index of its function.
 
 use crate::call::ctx::{self, Handler};
 use crate::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
@@ -20,7 +20,7 @@ pub struct Row {
     pub parent: Option<&'static Spec>,
     pub run: Run,
     pub keys: KeyPlan,
-    /// The command may look up keys whose names are made of values.
+    /// True if the command may look up keys whose names are made from values.
     pub looks_up_keys: bool,
     pub subcommands: Vec<Row>,
 }
@@ -64,7 +64,7 @@ pub struct CommandTable {
 impl CommandTable {
     /// Builds the table of this crate's commands and of `server`, which need the session or the
     /// server. `renamed` has the names set by `rename-command`: a new name, or an empty one that
-    /// removes the command. Returns also the functions of `server`, at the indexes that
+    /// removes the command. Also returns the functions of `server`, at the indexes that
     /// [`Run::Server`] contains.
     ///
     /// # Errors
@@ -254,7 +254,8 @@ impl Row {
     }
 }
 
-/// Reports whether the positions of these keys depend on values alone.
+/// Reports whether the names of these keys depend on values, so that the keys are not among the
+/// arguments.
 fn is_of_values(keys: &KeySpec) -> bool {
     matches!(keys.begin, Begin::Unknown) && keys.finder.is_none()
 }
@@ -273,9 +274,9 @@ fn key_plan(spec: &Spec) -> KeyPlan {
     }
 }
 
-/// The letters of a name in lower case: the whole name up to eight letters, else its first eight.
-/// It uses overlapping loads of a fixed size, because a copy of variable length would be a function
-/// call.
+/// The letters of a name in lower case: the whole name if it has at most eight letters, otherwise
+/// its first eight. It uses overlapping loads of a fixed size, because a copy of variable length
+/// would be a function call.
 #[inline]
 fn fold(name: &[u8]) -> u64 {
     let letters = if let Some(first) = name.first_chunk() {
@@ -297,7 +298,7 @@ fn place_of(letters: u64, len: usize) -> usize {
 }
 
 /// Reports whether [`fold`] distinguishes this name from all others of its length. It drops a bit
-/// that only letters do not need.
+/// that matters for all characters except letters.
 fn folds_uniquely(name: &[u8]) -> bool {
     name.len() <= 8 && name.iter().all(u8::is_ascii_alphabetic)
 }

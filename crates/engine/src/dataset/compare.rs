@@ -1,18 +1,17 @@
 //! Digests of slots, with which a primary and a replica check that they hold the same data, and the
 //! replacement of a slot that differs.
 //!
-//! A slot's digest is the sum, over its keys, of a keyed hash of what clients see of a key: name, type,
-//! elements regardless of encoding, expiry time. The order of keys does not matter, because it differs
-//! between servers. Keys that have expired at the [`DigestContext`]'s time do not count on either side,
-//! whether they were removed yet or not. The last use of a key and the last activity of consumers do not
-//! count.
+//! A slot's digest is the sum, over its keys, of a keyed hash of what clients see of a key: name, type, elements
+//! regardless of encoding, expiry time. The order of keys does not matter, because it differs between servers. Keys
+//! that have expired at the [`DigestContext`]'s time do not count on either side, whether or not they have been removed
+//! yet. The last use of a key and the last activity of consumers do not count.
 //!
 //! ```text
 //!  slot within SLOT_STEPS ──────────── digested under its lock
 //!  else: values within LIGHT_STEPS ─── digested under its lock, if they are not too many
 //!        the others ────────────────── returned as views; another thread computes their digests
 //! ```
-//! The case depends on the contents alone, so both servers choose the same one.
+//! Which case applies depends only on the contents, so both servers choose the same one.
 
 use crate::base::number::Digits;
 use crate::env::Env;
@@ -35,8 +34,8 @@ const SLOT_STEPS_MAX: usize = 64 << 10;
 /// Maximum number of keys of a slot, or fields of a hash, that are searched for expired ones. If
 /// there are more, all of them count, because the search would take too long.
 const COUNTED_MAX: usize = 2 * SLOT_STEPS_MAX;
-/// Bytes that count as one step, in addition to one step per element. Hashing them takes about as
-/// long.
+/// Bytes that count as one step, in addition to one step per element. Hashing these bytes takes
+/// about as long as a step.
 const BYTES_PER_STEP: usize = 128;
 
 /// The parameters of a digest: the same on both sides.
@@ -51,7 +50,8 @@ pub struct DigestContext {
 /// The digest of a slot.
 #[derive(Debug, Default)]
 pub struct SlotDigest {
-    /// The sum of the digests, in which a large value counts only as present; 0 without keys.
+    /// The sum of the digests of the keys; 0 without keys. For a large value, the sum includes only
+    /// that the value exists.
     pub sum: u64,
     /// The large values.
     pub large: Vec<LargeValue>,
@@ -87,8 +87,9 @@ impl DigestContext {
 }
 
 /// Computes digests of slots of a database. Calls `report` with the results while all of the slots
-/// are still held; a slot with too many steps has `None`. Returns `None` if writes are postponed,
-/// because the data may be in the middle of a change. For a thread that holds no slot.
+/// are still held; the result of a slot with too many steps is `None`. Returns `None` if writes are
+/// postponed, because the data may be in the middle of a change. The calling thread must hold no
+/// slot.
 pub fn digest_slots<R>(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
@@ -113,8 +114,8 @@ fn digest_slot(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Option
     if count > SLOT_STEPS_MAX { None } else { digest_in_parts(keys, slot, context) }
 }
 
-/// Number of keys of a slot, without expired ones. If they counted, a server that has not removed
-/// them yet would choose another case than the other server.
+/// Number of keys of a slot that have not expired. If expired keys counted, a server that has not
+/// removed them yet would choose a different case than the other server.
 fn count(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> usize {
     let all = keys.entry_count(slot);
     if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, context.now) {
@@ -221,7 +222,7 @@ impl DigestWalk<'_> {
                 let mut sum = 0_u64;
                 for (member, score) in set.iter(0..set.len()) {
                     let member = self.part(member.text(&mut itoa::Buffer::new()))?;
-                    // The two zeros are one score.
+                    // 0 and -0 are the same score.
                     sum = sum.wrapping_add(self.join(&[member, (score + 0.0).to_bits()]));
                 }
                 Some(self.join(&[3, sum]))
@@ -260,7 +261,7 @@ impl DigestWalk<'_> {
         Some(if count == 0 { GONE } else { self.join(&[4, sum]) })
     }
 
-    /// Number of fields of a hash without expired ones. The exact number is computed only if it
+    /// Number of fields of a hash that have not expired. The exact number is computed only if it
     /// matters.
     fn count_fields(&self, hash: &Hash, now: u64) -> usize {
         let all = hash.len();
@@ -305,7 +306,7 @@ impl DigestWalk<'_> {
     }
 }
 
-/// The value of a hash all of whose fields have expired.
+/// Stands for the digest of a hash all of whose fields have expired.
 const GONE: u64 = 0;
 
 fn add(sum: &mut Option<u64>, part: impl FnOnce() -> Option<u64>) {
@@ -321,9 +322,9 @@ fn words(parts: &[u64]) -> smallvec::SmallVec<[u8; 48]> {
 }
 
 /// Appends the contents of a slot to the stream: a RESTORE for each key, as one transaction,
-/// followed by the request that `rest` makes of the keys' ids, so that replicas can remove other
+/// followed by the request that `rest` makes from the keys' ids, so that replicas can remove other
 /// keys. Returns false if writes are postponed, because the data may be in the middle of a change.
-/// O(slot), while the slot is held. For a thread that holds no slot.
+/// O(slot), while the slot is held. The calling thread must hold no slot.
 pub fn emit_slot(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
@@ -354,7 +355,7 @@ pub fn emit_slot(
 }
 
 /// Removes the keys of a slot that have none of these ids, as one transaction. Returns their
-/// number. O(slot). For a thread that holds no slot.
+/// number. O(slot). The calling thread must hold no slot.
 pub fn keep_only(
     (keyspace, env): (&Keyspace, &Env),
     db: DbIndex,
@@ -504,7 +505,8 @@ mod tests {
         db.run(&format!("HPEXPIREAT {{a}}hash 3000 FIELDS 200{due}"));
         assert_eq!(sums(&db, 3000), sums(&other, 3000));
 
-        // So few keys that they are digested as a whole, and as many that have expired.
+        // So few keys that they are digested as a whole, and the same number of keys that have
+        // expired.
         let members: String = (0..300).map(|n| format!(" member{n}")).collect();
         let small = [format!("MSET{}", keys(3500)), format!("SADD {{a}}set{members}")];
         let lines: Vec<&str> = small.iter().map(String::as_str).collect();

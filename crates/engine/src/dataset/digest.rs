@@ -97,8 +97,8 @@ impl Digest {
         digest
     }
 
-    /// The digest of all databases, including expired keys. O(all data). For a digest of one
-    /// moment, no other thread may change anything during the call.
+    /// The digest of all databases, including expired keys. O(all data). For a point-in-time
+    /// digest, no other thread may change anything during the call.
     #[must_use]
     pub fn of_dataset(keys: &Keys<'_>) -> Digest {
         let mut all = Digest::default();

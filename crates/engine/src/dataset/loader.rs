@@ -1,6 +1,6 @@
 //! Loading the entries of an RDB file into the keyspace, on one thread.
 //!
-//! Any number of threads load at the same time, each with its own [`Env`], while no thread runs
+//! Any number of threads can load at the same time, each with its own [`Env`], while no thread runs
 //! commands on keys. A slot is locked for one key at a time.
 
 use super::snapshot::{Duplicate, LoadFailure, LoadSummary};
@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 /// memory that inserting reads is prefetched.
 const GROUP: usize = 32;
 /// Number of groups between two reclamation boundaries, at which arrays that growing tables have
-/// replaced are freed. Freeing all of them at the end would need as much memory as the tables
-/// again.
+/// replaced are freed. Keeping all of them until the end would need as much additional memory as
+/// the tables.
 const GROUPS_PER_BOUNDARY: u64 = 8;
 /// Maximum number of names of keys without elements that are kept for the log.
 const EMPTY_KEYS_MAX: usize = 10;
@@ -39,9 +39,9 @@ pub struct Loader<'a> {
     /// Expected number of keys in a slot at the end; 0 if unknown.
     expected: u32,
     groups: u64,
-    /// Keys without elements that were not reported yet.
+    /// Keys without elements that have not been reported yet.
     empty_keys: Vec<Box<[u8]>>,
-    /// Number of effects that existed before.
+    /// Number of effects that existed before loading began.
     effects: usize,
     hooks: Hooks,
 }
@@ -57,7 +57,7 @@ impl AwaitedKeys {
     }
 }
 
-/// An entry that is built and not inserted yet.
+/// An entry that is built but not inserted yet.
 struct Built<'b> {
     key: Cow<'b, [u8]>,
     slot: SlotId,
@@ -66,7 +66,7 @@ struct Built<'b> {
 }
 
 impl<'a> Loader<'a> {
-    /// Keys that have expired at the time of `env` are not loaded.
+    /// Creates a loader. It does not load keys that have expired at the time of `env`.
     pub fn new(keyspace: &'a Keyspace, env: &'a Env, duplicate: Duplicate) -> Loader<'a> {
         let effects = env.aftermath.borrow().effects.len();
         let hooks = env.hooks.replace_own(Hooks::empty());
@@ -97,7 +97,7 @@ impl<'a> Loader<'a> {
 
     /// Sets the expected number of keys that the database of the next blocks will have. A table is
     /// allocated for its share, with some spare room, when it gets its first key. A number that is
-    /// too large costs memory, one that is too small costs time.
+    /// too large costs memory, and a number that is too small costs time.
     pub fn expect(&mut self, keys: u64) {
         let of_slot = keys / SLOTS as u64;
         // Keys do not spread evenly, and growing once costs more than a little spare room.
@@ -108,7 +108,7 @@ impl<'a> Loader<'a> {
     /// the file up to which entries were loaded, and the number of these keys. O(block).
     ///
     /// # Errors
-    /// The fault, and the offset in the file that was reached. Keys loaded before it stay.
+    /// The fault, and the offset in the file that was reached. Keys loaded before the fault stay.
     pub fn load(
         &mut self,
         db: DbIndex,
@@ -145,8 +145,8 @@ impl<'a> Loader<'a> {
     #[must_use]
     pub fn finish(self) -> (LoadSummary, AwaitedKeys) {
         let env = self.env;
-        // The effect of removing an expired key that was replaced: PROPAGATE is set for all
-        // threads.
+        // Drops the effects of removing expired keys that were replaced. They were collected
+        // because PROPAGATE is set for all threads.
         env.aftermath.borrow_mut().effects.truncate(self.effects);
         env.hooks.replace_own(self.hooks);
         // A snapshot in progress may need the replaced keys.
@@ -214,7 +214,7 @@ impl<'a> Loader<'a> {
         let Built { key, slot, hash, entry } = built;
         let key = Key { bytes: &key, slot, hash };
         let mut keys = Keys::unlocked(self.keyspace, self.env, db);
-        // Other threads hold a slot for one key.
+        // Other threads hold a slot only for one key.
         while keys.lock_also(db, &key).is_err() {
             std::thread::yield_now();
         }

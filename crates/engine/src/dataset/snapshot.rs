@@ -1,5 +1,5 @@
-//! Writing the whole dataset as an RDB file. Only while no other thread runs commands. `loader.rs`
-//! loads a file.
+//! Writing the whole dataset as an RDB file, while no other thread runs commands. `loader.rs` loads
+//! a file.
 
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, notes};
@@ -28,8 +28,9 @@ pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
     latest
 }
 
-/// The version of a file for a snapshot of this moment, without reading keys: the newer one if hash
-/// fields may have TTLs. O(databases) if none ever had one, else O(slots with keys).
+/// The version of a file for a snapshot that begins now, determined without reading keys: the newer
+/// version if hash fields may have TTLs. O(databases) if none ever had one, else O(slots with
+/// keys).
 #[must_use]
 pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
@@ -68,11 +69,11 @@ pub fn version_within(keyspace: &Keyspace, env: &Env, keys_max: usize) -> u32 {
     latest
 }
 
-/// Writes all databases, including expired keys that were not removed yet. `wrote` is called for
-/// each key. O(all data).
+/// Writes all databases, including expired keys that have not been removed yet. `wrote` is called
+/// for each key. O(all data).
 ///
 /// # Errors
-/// The first error of the writer. The rest is not visited: with a full disk it would be wasted
+/// The first error of the writer. The rest is not visited: on a full disk, that would be wasted
 /// work.
 pub fn save<W: Write>(
     keyspace: &Keyspace,
@@ -107,7 +108,7 @@ pub fn save<W: Write>(
     out.check()
 }
 
-/// The handling of a key that exists already.
+/// How a key that already exists is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicate {
     /// The file is not a valid snapshot: [`LoadFailure::Duplicate`].
@@ -175,7 +176,7 @@ impl ExpiredKeys {
 /// libraries. O(file).
 ///
 /// # Errors
-/// The fault in the file. The reader is after it.
+/// The fault in the file. The reader is then positioned after the fault.
 pub fn verify<R: Read>(
     reader: &mut RdbReader<R>,
     databases: u32,
@@ -196,7 +197,7 @@ pub fn verify<R: Read>(
 /// The database for a number in a file.
 ///
 /// # Errors
-/// If the server has only `count` databases and the number is not below it.
+/// If the number is not below `count`, the number of databases of this server.
 pub fn database(number: u64, count: u32) -> Result<DbIndex, LoadFailure> {
     DbIndex::checked(number, count).ok_or(LoadFailure::Database(number))
 }

@@ -1,8 +1,8 @@
 //! The side effects of a write: effects to propagate, and keyspace events to publish.
 //!
-//! Both are recorded only while they are needed ([`Hooks`]); otherwise a write pays one branch. An
-//! effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying it
-//! later gives the same keyspace.
+//! Both are recorded only while they are needed ([`Hooks`]); otherwise a write costs only one more
+//! branch. An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that
+//! replaying it later gives the same keyspace.
 
 use crate::base::place::{DbIndex, SlotId, Ticket};
 use crate::env::journal::Journal;
@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use crate::base::event::EventClass;
 
 bitflags! {
-    /// The additional work that commands do, as long as it is needed.
+    /// Additional work that commands do while it is needed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct Hooks: u32 {
         /// Effects are collected, and each write takes a ticket.
         const PROPAGATE = 1;
         /// Keyspace events are collected.
         const NOTIFY = 1 << 1;
-        /// The client whose commands run caches what it reads.
+        /// The client whose commands are running caches what it reads.
         const REMEMBER = 1 << 2;
         /// Invalidations wait to be sent to clients that have cached the keys.
         const INVALIDATE = 1 << 3;
@@ -111,9 +111,9 @@ impl Effects {
         self.bytes.shrink_to(Self::KEPT_BYTES_MAX);
     }
 
-    /// Appends the commands as one transaction. Several commands are framed by MULTI and EXEC.
-    /// SELECT precedes a command in another database than `db`, which becomes the database of the
-    /// last command.
+    /// Appends the commands as one transaction. Several commands are framed by MULTI and EXEC. A
+    /// command in a database other than `db` is preceded by SELECT. `db` becomes the database of
+    /// the last command.
     pub(crate) fn write(&self, out: &mut Vec<u8>, db: &mut Option<DbIndex>) {
         let is_framed = self.ends.len() > 1;
         if is_framed {
@@ -168,7 +168,7 @@ impl TrackingClient {
     }
 }
 
-/// Cached values of clients became invalid.
+/// Values that clients have cached became invalid.
 #[derive(Debug)]
 pub enum Invalidation {
     /// A key was changed, or is no longer remembered.
@@ -196,21 +196,21 @@ pub struct Aftermath {
     /// Changed keys, and the client that changed each (0 for none), for clients that track
     /// prefixes.
     pub changed: Vec<(KeyName, u64)>,
-    /// The running command has set what to propagate.
+    /// True if the running command has set what to propagate.
     pub(crate) replaced: bool,
-    /// Slots that the command changed without holding them to its end: as parts of whole databases,
-    /// or as one of several commands of a unit.
+    /// Slots that the command changed without holding them until it ended: as parts of whole
+    /// databases, or because it is one of several commands of a unit.
     pub(crate) slots: Vec<(DbIndex, SlotId)>,
-    /// Several commands run as one unit.
+    /// True if several commands run as one unit.
     unit: bool,
     /// The running transaction as it appears in the stream of another server, which this server
     /// relays. Empty if there is none, or if it was appended already.
     relayed: Vec<u8>,
     /// The bytes for the append-only file, if they differ from those of the stream.
     instead: Option<Vec<u8>>,
-    /// These bytes are already part of this server's stream.
+    /// True if the relayed bytes are already part of this server's stream.
     is_relayed: bool,
-    /// The running transaction changed something, and `relayed` describes the change.
+    /// True if the running transaction changed something that `relayed` describes.
     is_covered: bool,
 }
 
@@ -236,8 +236,8 @@ impl Aftermath {
         *self = others;
     }
 
-    /// Reports whether the change is covered by the relayed stream of another server. If so, that
-    /// is recorded, and no effect has to be added. Never within a unit.
+    /// Reports whether the change is covered by the relayed stream of another server. If so, this
+    /// is recorded, and no effect has to be added. Within a unit, the result is always false.
     pub(crate) fn is_covered_by_relay(&mut self, journal: &Journal) -> bool {
         let is_covered = !self.unit && !self.relayed.is_empty() && journal.is_relayed();
         self.is_covered |= is_covered;
@@ -254,7 +254,7 @@ impl Aftermath {
         self.unit
     }
 
-    /// The effects of the following commands belong together.
+    /// Begins a unit: the effects of the following commands belong together.
     pub(crate) fn begin_unit(&mut self) {
         debug_assert!(!self.unit, "a unit within a unit");
         debug_assert!(self.effects.is_empty(), "effects that were not sealed");
@@ -267,7 +267,8 @@ impl Aftermath {
         !self.effects.is_empty()
     }
 
-    /// The transaction is done. It changed `held`, which are still held, and the slots noted in `self.slots`.
+    /// Ends the transaction and makes it part of the stream. It changed the slots `held`, which are still held, and
+    /// those in `self.slots`.
     #[must_use]
     pub(crate) fn seal(
         &mut self,
@@ -305,7 +306,7 @@ impl Aftermath {
 
     /// Ends the transaction of [`Self::begin_relay`]. `done` has its bytes in the other server's
     /// stream, and the bytes for the append-only file if they differ. They are appended unless a
-    /// change has appended them already. `None`: the transaction was not executed.
+    /// change has already appended them. `None` means that the transaction was not executed.
     pub fn end_relay(&mut self, journal: &Journal, done: Option<(&[u8], Option<&[u8]>)>) {
         if let Some((bytes, instead)) = done.filter(|_| !self.is_relayed) {
             let _ = journal.relay(bytes, instead);

@@ -1,4 +1,4 @@
-//! Large values that were unlinked. Another thread frees them, because that takes long.
+//! Large values that were unlinked. Another thread frees them, because that takes a long time.
 
 use crate::reply::ReplyStream;
 use crate::types::{Entry, Table, Value, allocated_bytes};
@@ -16,9 +16,9 @@ pub enum Garbage {
 }
 
 impl Garbage {
-    /// Estimated bytes that freeing it releases. A table is estimated from two of its keys, and
-    /// parts that are shared with others are counted. Unknown, and 0, for views and other objects.
-    /// O(parts of the value)
+    /// Estimated number of bytes that freeing the object releases. The size of a table is estimated
+    /// from two of its keys. Parts that are shared with other values are included. The result is 0
+    /// for views and other objects, whose size is unknown. O(parts of the value)
     pub fn allocated_bytes(&self) -> usize {
         match self {
             Garbage::Entry(entry) => allocated_bytes(entry),

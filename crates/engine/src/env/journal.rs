@@ -6,10 +6,9 @@
 //!  transaction: …                                            ├─► bytes ─► take: file, replicas
 //! ```
 //!
-//! A transaction appends all its effects at once while it still holds its slots. The order of the
-//! stream is therefore one in which the changes can have happened, and there are no gaps. A [`Ticket`]
-//! is the offset in the stream after the transaction. The lock is held while some hundred bytes are
-//! copied.
+//! A transaction appends all its effects in one step while it still holds its slots. The order of the stream is
+//! therefore an order in which the changes can have happened, and there are no gaps. A [`Ticket`] is the offset in the
+//! stream after the transaction. The lock is held while a few hundred bytes are copied.
 
 use super::effect::Effects;
 use super::tap::{TapId, TapOverflow, Taps};
@@ -28,13 +27,13 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 pub struct Journal {
     state: Mutex<JournalState>,
     place: StreamEnd,
-    /// The stream belongs to another server: transactions of this server are not part of it.
-    /// Changes only during quiescence.
+    /// True if the stream belongs to another server, so that transactions of this server are not
+    /// part of it. Changes only during quiescence.
     is_relayed: AtomicBool,
 }
 
-/// Read by all threads with every reply, and written with every transaction, so it has a cache line
-/// of its own.
+/// Read by all threads with every reply, and written with every transaction, so it has its own
+/// cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct StreamEnd {
@@ -46,7 +45,7 @@ struct StreamEnd {
 
 #[derive(Debug, Default)]
 struct JournalState {
-    /// The bytes that were not taken yet.
+    /// The bytes that have not been taken yet.
     bytes: Vec<u8>,
     /// The parts that differ in the append-only file.
     edits: Vec<AofEdit>,
@@ -80,7 +79,8 @@ impl AofEdit {
 }
 
 impl Journal {
-    /// Appends a transaction. Its slots are held; `slots` has all that it changed, and may have slots that it read.
+    /// Appends a transaction. Its slots are held. `slots` contains all slots that it changed, and may contain slots
+    /// that it only read.
     pub(crate) fn append(
         &self,
         effects: &Effects,
@@ -113,7 +113,7 @@ impl Journal {
     }
 
     /// Appends a part of another server's stream unchanged. Returns `None` and appends nothing if
-    /// the stream belongs to this server by now. The append-only file gets the same bytes, or
+    /// the stream already belongs to this server. The append-only file gets the same bytes, or
     /// `instead`.
     pub fn relay(&self, part: &[u8], instead: Option<&[u8]>) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
@@ -137,7 +137,7 @@ impl Journal {
         })
     }
 
-    /// Sets whether the stream belongs to another server. Only during quiescence.
+    /// Sets whether the stream belongs to another server. Call it only during quiescence.
     pub fn set_relayed(&self, is_relayed: bool) {
         let mut state = self.state.lock().even_poisoned();
         self.is_relayed.store(is_relayed, Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Journal {
         Ticket(self.place.end.load(Ordering::Acquire))
     }
 
-    /// Reports whether there are bytes that were not taken.
+    /// Reports whether there are bytes that have not been taken.
     #[inline]
     pub fn has_untaken(&self) -> bool {
         self.place.taken.load(Ordering::Relaxed) < self.place.end.load(Ordering::Relaxed)
@@ -196,9 +196,8 @@ impl Journal {
         Ticket(from)
     }
 
-    /// From now on copies each transaction that changes one of `slots` for a reader of its own, which
-    /// is slower than the writers by at most `bytes_max` bytes. The stream of another server is not
-    /// copied. O(1).
+    /// From now on, copies each transaction that changes one of `slots` for a separate reader. At most `bytes_max`
+    /// bytes may wait for the reader. The stream of another server is not copied. O(1).
     pub fn begin_tap(&self, slots: SlotSet, bytes_max: usize) -> TapId {
         self.state.lock().even_poisoned().taps.begin(slots, bytes_max)
     }
@@ -211,12 +210,12 @@ impl Journal {
         self.state.lock().even_poisoned().taps.take(tap, into)
     }
 
-    /// Ends a tap; bytes that were not taken are dropped.
+    /// Ends a tap and drops the bytes that have not been taken.
     pub fn end_tap(&self, tap: TapId) {
         self.state.lock().even_poisoned().taps.end(tap);
     }
 
-    /// The next command names its database, because a new reader starts here.
+    /// Makes the next command name its database, because a new reader starts here.
     pub fn name_database(&self) {
         self.state.lock().even_poisoned().db = None;
     }

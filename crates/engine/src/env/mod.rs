@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// The longest string that a command of a primary, or of an append-only file, may create.
 const REPLAYED_STRING_BYTES_MAX: u64 = 1 << 40;
 
-/// Before every expiry time: nothing has expired.
+/// A time before every expiry time: nothing has expired.
 const NOTHING_EXPIRED: UnixMs = UnixMs(0);
 
 /// The state of one thread. It is not shared; the cells are for code that holds parts of it.
@@ -44,8 +44,8 @@ pub struct Env {
     pub settings: Settings,
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
-    /// The additional work that commands do. Empty in a server without replicas, listeners and
-    /// clients that cache.
+    /// Additional work that commands do. Empty in a server that has no replicas, no listeners to
+    /// events, and no clients that cache.
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
@@ -61,20 +61,20 @@ pub struct Env {
     pub(crate) made: RefCell<Option<PreparedResult>>,
     /// Sends values to other servers, for MIGRATE.
     pub carrier: TransferFn,
-    /// The offset in the stream of changes up to which replies since the last [`Env::take_shown`]
-    /// show the dataset.
+    /// Replies since the last [`Env::take_shown`] show the dataset up to this offset in the stream
+    /// of changes.
     shown: Cell<Ticket>,
     /// True if reads update access clocks (false under CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
-    /// Keys whose names are made of values (SORT BY and GET) must not be looked up.
+    /// True if SORT BY and GET must not look up keys whose names are made from values.
     pub lookups_denied: Cell<bool>,
-    /// The client whose commands run; 0 if none.
+    /// The client whose commands are running; 0 if none.
     pub client: Cell<u64>,
     /// The same client for tracking, under [`Hooks::REMEMBER`].
     pub reader: Cell<Option<TrackingClient>>,
-    /// A script runs the commands.
+    /// True if a script runs the commands.
     pub in_script: Cell<bool>,
-    /// The dataset must not change: expired keys are hidden from commands, not removed.
+    /// True if expired keys must be hidden from commands instead of removed.
     pub keeps_expired: Cell<bool>,
     /// The keys that are hidden from the running command.
     pub(crate) hidden: RefCell<Vec<(DbIndex, Entry)>>,
@@ -88,8 +88,8 @@ pub struct Env {
     horizon: Cell<UnixMs>,
 }
 
-/// The side effects of a unit's commands so far, and the time that they see, while other commands
-/// run that do not belong to the unit.
+/// The side effects of a unit's commands so far, and the time that these commands see. They are set
+/// aside while other commands run that do not belong to the unit.
 #[derive(Default)]
 pub struct SuspendedUnit {
     aftermath: Aftermath,
@@ -99,7 +99,7 @@ pub struct SuspendedUnit {
 }
 
 impl SuspendedUnit {
-    /// The unit's commands see the current time of the thread.
+    /// Makes the unit's commands see the current time of the thread.
     pub fn take_moment(&mut self, env: &Env) {
         (self.now, self.horizon) = (env.now(), env.horizon());
     }
@@ -116,7 +116,8 @@ impl Env {
         self.set_hooks_by_contents();
     }
 
-    /// [`Env::hooks`] shows that invalidations or changed keys wait to be sent.
+    /// Sets the bits of [`Env::hooks`] that show whether invalidations or changed keys wait to be
+    /// sent.
     fn set_hooks_by_contents(&self) {
         let aftermath = self.aftermath.borrow();
         self.set_hooks(Hooks::INVALIDATE, !aftermath.invalidations.is_empty());
@@ -164,7 +165,7 @@ impl Env {
         }
     }
 
-    /// Frees unlinked tables with few keys and small values at once, up to a bounded number of
+    /// Immediately frees unlinked tables with few keys and small values, up to a bounded number of
     /// keys.
     pub(crate) fn free_light_tables(&self) {
         const KEYS_MAX: usize = 4096;
@@ -201,7 +202,7 @@ impl Env {
         }
     }
 
-    /// Advances the time for commands of the same kind.
+    /// Advances the time. During a replay, nothing expires even then.
     pub fn advance(&self, now: UnixMs) {
         let is_replay = self.is_replay();
         self.set_now(now);
@@ -210,45 +211,46 @@ impl Env {
         }
     }
 
-    /// The following commands come from an append-only file and were executed long ago. Nothing has
-    /// expired, while access clocks use the current time. Until the next `set_now`.
+    /// Until the next `set_now`, commands come from an append-only file and were executed earlier.
+    /// Nothing expires, but access clocks use the current time.
     pub fn begin_replay(&self) {
         self.now.set(NOTHING_EXPIRED);
         self.horizon.set(NOTHING_EXPIRED);
     }
 
-    /// The following commands come from the primary, which decides what has expired. Nothing has
-    /// expired here, while relative times count from `now`. Until the next `set_now`.
+    /// Until the next `set_now`, commands come from the primary, which decides what has expired.
+    /// Nothing expires here, but relative times count from `now`.
     pub fn begin_applying(&self, now: UnixMs) {
         self.set_now(now);
         self.horizon.set(NOTHING_EXPIRED);
     }
 
-    /// Reports whether commands were executed before, by another server or for a file. They are
-    /// always valid, and nothing expires between them.
+    /// Reports whether the current commands were already executed, by another server or before they
+    /// were written to a file. They are then always valid, and nothing expires between them.
     pub fn is_replay(&self) -> bool {
         self.horizon.get() == NOTHING_EXPIRED
     }
 
     /// The longest string that a command may create, in bytes. The settings of this server do not
-    /// restrict commands that were executed before.
+    /// restrict commands that were already executed.
     pub fn string_bytes_max(&self) -> u64 {
         let set = self.settings.string_bytes_max;
         if self.is_replay() { set.max(REPLAYED_STRING_BYTES_MAX) } else { set }
     }
 
-    /// A reply shows the result of the transaction with this ticket, and of all earlier ones.
+    /// Records that a reply shows the result of the transaction with this ticket, and of all
+    /// earlier ones.
     #[inline]
     pub fn note_shown(&self, ticket: Ticket) {
         self.shown.set(self.shown.get().max(ticket));
     }
 
-    /// The offset up to which replies since [`Env::take_shown`] show the dataset.
+    /// Replies since the last [`Env::take_shown`] show the dataset up to this offset.
     pub fn shown(&self) -> Ticket {
         self.shown.get()
     }
 
-    /// The offset up to which replies since the last call show the dataset.
+    /// Replies since the last call show the dataset up to the returned offset.
     #[inline]
     pub fn take_shown(&self) -> Ticket {
         self.shown.take()
@@ -272,7 +274,7 @@ impl Env {
         self.horizon.get()
     }
 
-    /// The running command begins to wait for something other than keys.
+    /// Called when the running command begins to wait for something other than keys.
     pub fn begin_wait(&self, waiter: Arc<Waiter>) {
         *self.waiter.borrow_mut() = Some(waiter);
     }

@@ -24,7 +24,7 @@ pub struct Settings {
     pub limits: EncodingLimits,
     /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are accepted whatever their checksum.
     pub skips_checksums: bool,
-    /// `cluster-enabled`: commands use database 0 only, and no keys but those that they name.
+    /// `cluster-enabled`: commands use only database 0, and only keys that they name.
     pub in_cluster: bool,
     pub dialect: Dialect,
 }

@@ -1,13 +1,14 @@
 //! Taps: copies of those transactions of the stream that changed certain slots.
 //!
 //! A tap and a cut of the same slots, begun while all threads are quiesced, together give a dataset and every later
-//! change of it. Readers take the bytes of a tap as [`Journal`](super::journal::Journal) hands out the stream itself.
+//! change to it. Readers take the bytes of a tap in the form in which [`Journal`](super::journal::Journal) hands out
+//! the stream itself.
 
 use super::effect::Effects;
 use crate::base::place::{DbIndex, SlotId};
 use crate::base::slot_set::SlotSet;
 
-/// A tap of a journal, from its begin to its end.
+/// Identifies a tap of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapId(u64);
 
@@ -19,7 +20,7 @@ pub struct TapOverflow;
 struct Tap {
     id: TapId,
     slots: SlotSet,
-    /// Bytes that the reader has not taken.
+    /// Bytes that the reader has not taken yet.
     bytes: Vec<u8>,
     bytes_max: usize,
     /// The database of the last command.

@@ -26,11 +26,11 @@ pub struct TransferKey {
     pub deadline: Option<u64>,
     /// The value as DUMP serializes it.
     pub payload: Vec<u8>,
-    /// Replace an existing key on the destination.
+    /// True if an existing key on the destination is replaced.
     pub replace: bool,
 }
 
-/// Why not everything was sent.
+/// Why some keys were not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
     Connecting,

@@ -1,8 +1,8 @@
 //! How commands change lists, sets, sorted sets, hashes and streams.
 //!
-//! A command only states the change of the value. The functions here create the key with its first
-//! element, delete it with its last one, keep the shown encoding correct, and send all
-//! notifications.
+//! A command only describes how the value changes. The functions here create the key with its first
+//! element, delete it with its last one, keep the encoding that OBJECT ENCODING reports correct,
+//! and send all notifications.
 
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};
@@ -64,7 +64,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Returns `change` if the key does not exist, so that one lookup is enough.
+    /// If the key does not exist, returns `change` unused, so that the caller does not look the key
+    /// up again.
     #[inline]
     fn edit<C, R, F>(&mut self, key: &Key<'_>, change: F) -> std::result::Result<Result<R>, F>
     where
@@ -99,8 +100,8 @@ impl Keys<'_> {
             } else {
                 self.changed_by(key, changes, C::EVENTS, event);
             }
-            // Lists and sorted sets serve waiters when they are created, a stream with each new
-            // entry.
+            // Waiters are served when a list or sorted set is created, and with each new entry of a
+            // stream.
             if stirred && self.is_waited_for(key.slot) {
                 self.signal(key);
             }
@@ -113,19 +114,19 @@ impl Keys<'_> {
         Ok(Ok(result))
     }
 
-    /// Frees a value that was removed from its key, or never had one. Large values are freed by
+    /// Frees a value that was removed from its key or never had a key. Large values are freed by
     /// another thread.
     pub fn free<C: Collection>(&self, value: C) {
         discard_value(self.env(), value.into_value());
     }
 
-    /// Stores `value` under `key` without a TTL and replaces what the key held: the STORE forms of
-    /// commands do this with their results. A value without elements deletes the key.
+    /// Stores `value` under `key` without a TTL and replaces what the key held. The STORE forms of
+    /// commands use it for their results. A value without elements deletes the key.
     pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
         self.put_counting(key, value, 1, event);
     }
 
-    /// As [`Keys::put`], where the new value counts as `changes` changes.
+    /// Like [`Keys::put`], but the new value counts as `changes` changes.
     pub fn put_counting<C: Collection>(
         &mut self,
         key: &Key<'_>,
@@ -169,8 +170,8 @@ impl Keys<'_> {
         self.changed(key, EventClass::GENERIC, "restore");
     }
 
-    /// Stores a string in its stored form under `key` without a TTL and replaces what the key held.
-    /// An empty string deletes the key.
+    /// Stores a string that is already in its stored form under `key`, without a TTL, and replaces
+    /// what the key held. An empty string deletes the key.
     pub fn put_raw(&mut self, key: &Key<'_>, string: RawString, event: &'static str) {
         if string.is_empty() {
             self.delete(key);

@@ -11,7 +11,7 @@ use crate::env::Env;
 /// Number of expired keys drawn before the search switches to a scan.
 const EXPIRED_MAX: u32 = 100;
 
-/// Draws between two counts. A count visits every slot with keys, which costs as much as some
+/// Draws between two counts. A count visits every slot with keys, which costs as much as a few
 /// hundred draws.
 const DRAWS_PER_COUNT: u32 = 4096;
 
@@ -41,7 +41,7 @@ impl SlotWeights {
     fn count(&mut self, database: &Database, db: DbIndex) {
         self.db = db;
         self.draws_left = DRAWS_PER_COUNT;
-        // Allocated when memory is short, so with the exact size.
+        // This allocates while memory may be short, so it reserves the exact size.
         (self.slots, self.running_totals) = Default::default();
         self.slots.reserve_exact(database.occupied_from(0).count());
         self.slots.extend(database.occupied_from(0));
@@ -58,8 +58,8 @@ impl SlotWeights {
     }
 }
 
-/// Draws a slot of a database with `total` keys. Its chance is proportional to its number of keys.
-/// `None` if there are no keys. O(log slots) on average.
+/// Draws a slot of a database with `total` keys. A slot's chance is proportional to its number of
+/// keys. `None` if there are no keys. O(log slots) on average.
 pub(super) fn draw_slot(database: &Database, env: &Env, db: DbIndex, total: u64) -> Option<SlotId> {
     let mut spread = env.spread.borrow_mut();
     for count in [false, true] {

@@ -38,9 +38,9 @@ impl<'k> EntryRef<'k> {
     }
     /// The reference count of the value as Redis shows it: one, or `i32::MAX` for a shared value.
     ///
-    /// A shared value has no access clock of its own, so policies that need one forbid sharing if
-    /// there is a memory limit. (Redis returns 1 for an integer created by COPY. This server does
-    /// not record how an integer was created.)
+    /// A shared value does not have its own access clock, so policies that need one forbid sharing
+    /// if there is a memory limit. (Redis returns 1 for an integer created by COPY. This server
+    /// does not record how an integer was created.)
     pub fn reference_count(&self, settings: &Settings) -> i64 {
         let small = matches!(self.string(), Some(StrRef::Int(n)) if SHARED_INTEGERS.contains(&n));
         let policy = settings.eviction;
@@ -141,28 +141,28 @@ impl EntryMut<'_, '_, Str> {
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Replaces the value by an integer and keeps the TTL.
+    /// Replaces the value with an integer and keeps the TTL.
     pub fn store_integer(&mut self, number: i64, event: &'static str) {
         string::store_integer(&mut self.keys.find_mut(&self.key), number);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Replaces the value by `bytes`, without converting the digits of an integer, and keeps the
+    /// Replaces the value with `bytes`, without converting the digits of an integer, and keeps the
     /// TTL.
     pub fn store_text(&mut self, bytes: &[u8], event: &'static str) {
         string::store_text(&mut self.keys.find_mut(&self.key), bytes);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Resizes the value to `len` bytes, with zeros for new ones, and lets `change` edit it in
+    /// Resizes the value to `len` bytes, fills new bytes with zeros, and lets `change` edit it in
     /// place.
     pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(StrMut<'_>)) {
         string::modify(&mut self.keys.find_mut(&self.key), len, change);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// As [`EntryMut::modify`], for changes that may turn out to change nothing. The value is
-    /// stored as bytes from then on.
+    /// Like [`EntryMut::modify`], for changes that may turn out to have no effect. Afterwards the
+    /// value is stored as bytes.
     pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(StrMut<'_>) -> Edit<R>) -> R {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
@@ -180,8 +180,8 @@ impl EntryMut<'_, '_, Str> {
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
-    /// Replaces the value by a string in its stored form and keeps the TTL. It counts as `changes`
-    /// changes.
+    /// Replaces the value with a string in its stored form and keeps the TTL. It counts as
+    /// `changes` changes.
     pub fn store_raw(&mut self, string: impl Into<RawString>, changes: u64, event: &'static str) {
         string::store_raw(&mut self.keys.find_mut(&self.key), string.into());
         self.keys.changed_by(&self.key, changes, EventClass::STRING, event);

@@ -176,7 +176,7 @@ impl Keyspace {
         DbIndex::checked(number.0, self.database_count())
     }
 
-    /// The database; `db` is one of [`Keyspace::databases`].
+    /// The database. `db` must be one of [`Keyspace::databases`].
     #[inline]
     pub fn database(&self, db: DbIndex) -> &Database {
         match self.databases[db.index()].get() {
@@ -221,14 +221,15 @@ impl Keyspace {
         tally::DatabaseTotals::sum(db, &tallies)
     }
 
-    /// Resets the counters of hits, misses, expired and evicted keys. Counts of what the keyspace
-    /// holds stay. Call it only while no thread with a tally runs commands. O(threads).
+    /// Resets the counters of hits, misses, expired and evicted keys. The numbers of existing keys
+    /// stay. Call it only while no thread with a tally runs commands. O(threads).
     pub fn reset_statistics(&self) {
         let tallies = self.tallies.lock().even_poisoned();
         tallies.iter().for_each(|tally| tally.reset_statistics());
     }
 
-    /// Number of keys in a database, including expired keys that were not removed yet. O(threads).
+    /// Number of keys in a database, including expired keys that have not been removed yet.
+    /// O(threads).
     pub fn key_count(&self, db: DbIndex) -> u64 {
         let tallies = self.tallies.lock().even_poisoned();
         let sum: i64 = tallies.iter().map(|tally| tally.database(db).keys.get()).sum();
@@ -263,7 +264,7 @@ impl Keyspace {
         self.watching_clients.load(Ordering::Relaxed)
     }
 
-    /// Verifies every slot: tables, TTLs, counters. O(keys). Only while nothing else runs.
+    /// Verifies every slot: tables, TTLs, counters. O(keys). Call it only while nothing else runs.
     pub fn check(&self) {
         for db in self.databases() {
             let Some(database) = self.database_if_used(db) else { continue };

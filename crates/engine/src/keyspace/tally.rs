@@ -33,7 +33,7 @@ pub struct Tally {
     pub evicted: Counter,
     /// Slot sweeps that stopped because their time was up.
     pub expire_time_cap_reached: Counter,
-    /// The keyspace's own, for code that has access to an entry but not to the keyspace.
+    /// Shared with the keyspace, for code that has access to an entry but not to the keyspace.
     clocks: Arc<ClockRestart>,
 }
 
@@ -69,7 +69,8 @@ impl Tally {
         }
     }
 
-    /// Reports whether the keyspace's access clocks may have the meaning of a former policy.
+    /// Reports whether access clocks in the keyspace may still have the format of the previous
+    /// policy.
     #[inline]
     pub(super) fn restarts_clocks(&self) -> bool {
         self.clocks.is_in_progress()
@@ -113,8 +114,8 @@ pub struct Totals {
 pub struct DatabaseTotals {
     pub keys: u64,
     pub with_deadline: u64,
-    /// Sum of the expiry times, modulo 2^64. It is exact as long as differences of it are small, as
-    /// the average TTL is.
+    /// Sum of the expiry times, modulo 2^64. Small results that are computed from it, such as the
+    /// average TTL, are exact.
     pub deadlines_ms: u64,
 }
 

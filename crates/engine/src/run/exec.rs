@@ -17,7 +17,7 @@ pub struct Executed {
     pub outcome: Outcome,
     /// Number of changes.
     pub dirty: u64,
-    /// Set if its effects have to be propagated.
+    /// `Some` if the command's effects have to be propagated.
     pub ticket: Option<Ticket>,
 }
 
@@ -40,8 +40,8 @@ pub fn run(
     }
     keys.choose_expiry_mode(call.spec.flags);
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
-        // The removed keys are propagated now. The next attempts remove the others, and other
-        // commands run in between.
+        // These removals are propagated now. The next attempts remove the other expired keys, and
+        // other commands run in between.
         keys.close(args.arguments());
         return Err(CommandError::SlotBusy);
     }

@@ -27,7 +27,7 @@ pub struct FinishedCommand {
     pub dirty: u64,
     /// The error that the command returned.
     pub error: Option<CommandError>,
-    /// Slots were frozen for the command, and are no longer.
+    /// True if slots were frozen for the command and no longer are.
     pub thawed: bool,
     command: RecordedCommand,
 }
@@ -85,7 +85,7 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> Fini
     FinishResult::Over(FinishedCommand { replies, dirty, error, thawed, command })
 }
 
-/// Ends a command whose work is done without its effect. The reply is `error`.
+/// Ends a command whose work is done, without applying its result. The reply is `error`.
 pub fn refuse(
     keyspace: &Keyspace,
     env: &Env,
@@ -112,7 +112,7 @@ pub fn refuse(
 
 /// The outcome of running a command with its computed result.
 enum Attempt {
-    /// Nothing happened yet: writes are postponed.
+    /// Nothing has happened yet, because writes are postponed.
     Later(PreparedResult),
     /// The number of changes; `None` if the work has to be done again.
     Over(Result<Option<u64>>),
@@ -135,7 +135,7 @@ fn run_again(
     let done = loop {
         let done = command.with_args(keyspace, |args, prepared| {
             let mut keys = Keys::hold_blocking(keyspace, env, command.db(), prepared, &slots);
-            // A result that was given up cannot be kept for later, so the command continues.
+            // If the result was given up, it cannot be kept for later, so the command continues.
             if made.is_some() && command.writes() && must_postpone_writes() {
                 return None;
             }
@@ -150,7 +150,7 @@ fn run_again(
             Some(done)
         });
         match done {
-            // The command gave its result up and did not get all the slots that it needed then. In
+            // The command gave up its result and did not get all the slots that it then needed. In
             // the next attempt it must not leave work to another thread.
             Some(Err(CommandError::SlotBusy)) => blocking = Blocking::Never,
             done => break done,
@@ -165,7 +165,7 @@ fn run_again(
     if let Some(made) = env.made.borrow_mut().take() {
         made.discard(env);
     }
-    // The sources were counted when the command came in.
+    // The lookups of the sources were counted when the command arrived.
     env.tally.hits.add(found_before.0 - env.tally.hits.get());
     env.tally.misses.add(found_before.1 - env.tally.misses.get());
     let over = |done: exec::Executed| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);

@@ -1,7 +1,7 @@
 //! Serving blocked clients: their commands are run again, in order of arrival.
 //!
 //! The thread that made a key ready does this right after its command or transaction. Each waiter's
-//! command is a unit of its own, with its own locks and effects. A waiter is claimed while its
+//! command is a separate unit, with its own locks and effects. A waiter is claimed while its
 //! command runs, so that no timeout can end the same wait.
 
 use crate::base::error::{CommandError, Result};
@@ -30,7 +30,7 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaite
     loop {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
-        // A key that has expired meanwhile serves no client. The next access removes it.
+        // A key that has expired in the meantime serves no client. The next access removes it.
         if Keys::unlocked(keyspace, env, db).has_expired(&key) {
             continue;
         }
@@ -68,7 +68,7 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(ServedWaite
 
 /// The outcome of running a waiter's command.
 enum WaiterRun {
-    /// The wait had ended before.
+    /// The wait had already ended.
     Over,
     /// Writes are postponed.
     Later,
@@ -76,7 +76,7 @@ enum WaiterRun {
 }
 
 /// Runs the waiter's command. All its slots are held from before the claim until after it is
-/// settled. A second thread that wants to serve this waiter, or one after it, waits for the slots.
+/// settled. A second thread that wants to serve this waiter, or a later one, waits for the slots.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,

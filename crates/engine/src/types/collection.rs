@@ -1,5 +1,5 @@
-//! The common part of lists, sets, sorted sets, hashes and streams: they change their encoding as
-//! they grow, and a key is deleted with its last element.
+//! The features that lists, sets, sorted sets, hashes and streams share: they change their encoding
+//! as they grow, and a key is deleted with its last element.
 
 use super::Stored;
 use super::{Encoding, Type, Value, ValueKind};
@@ -13,12 +13,12 @@ use brisk_structures::hash::HashKey;
 pub struct EncodingLimits {
     pub hash_max_listpack_entries: usize,
     pub hash_max_listpack_value: usize,
-    /// Number of elements of a list node if positive; -1 to -5 for 4 to 64 KiB.
+    /// Number of elements of a list node if positive; -1 to -5 mean 4 to 64 KiB.
     pub list_max_listpack_size: i64,
     /// List nodes at each end that stay uncompressed; 0 compresses none.
     pub list_compress_depth: usize,
-    /// List elements of at least this size have nodes of their own (DEBUG
-    /// QUICKLIST-PACKED-THRESHOLD); 0 means that the size of nodes decides.
+    /// List elements of at least this size have their own nodes (DEBUG QUICKLIST-PACKED-THRESHOLD);
+    /// 0 means that the size of nodes decides.
     pub list_plain_min: usize,
     pub set_max_intset_entries: usize,
     pub set_max_listpack_entries: usize,
@@ -73,7 +73,8 @@ pub trait Collection: Clone + 'static {
     fn encoding(&self) -> Encoding;
 
     /// A fingerprint for clients that wait for the value to change: they are served if a change has
-    /// altered it. It is constant for values that serve clients when they are created.
+    /// altered it. It is constant for types whose waiting clients are served when a value is
+    /// created.
     #[inline]
     fn wait_fingerprint(&self) -> (u128, usize) {
         (0, 0)
@@ -108,13 +109,13 @@ pub struct Edit<R> {
     pub(crate) changes: u64,
     /// The keyspace event; empty for none.
     pub(crate) event: &'static str,
-    /// Only metadata was changed, not the value proper.
+    /// True if only metadata was changed, not the value itself.
     pub(crate) metadata_only: bool,
 }
 
 impl<R> Edit<R> {
-    /// `changes` elements were changed, and `event` is the keyspace event. With 0 changes nothing
-    /// has happened.
+    /// `changes` elements were changed, and `event` is the keyspace event. If `changes` is 0,
+    /// nothing has happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
         Edit { result, happened: changes > 0, changes, event, metadata_only: false }
     }

@@ -20,8 +20,8 @@ use hash::Hash;
 use set::Set;
 
 /// A value that is neither bytes nor an integer in its entry; its data is outside the entry.
-/// Cloning is cheap for every size: small compact values are copied, large values share their parts
-/// until one side changes them.
+/// Cloning is cheap for every size: small compact values are copied, and large values share their
+/// parts until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one). Its
@@ -63,7 +63,8 @@ impl Value {
         }
     }
 
-    /// A lower bound of the expiry times inside the value. The element that set it may be gone.
+    /// A lower bound of the expiry times inside the value. The element that determined the bound
+    /// may be gone.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         match self {
@@ -76,9 +77,10 @@ impl Value {
         }
     }
 
-    /// Reports whether two values are clones of one value, and unchanged since. Large values are
-    /// compared by the parts that they share, so equal values may count as different. O(1), except
-    /// for compact values and for some thousand parts. Hashes and streams are never the same.
+    /// Reports whether two values are clones of the same value and have not changed since. Large
+    /// values are compared by the parts that they share, so equal values may count as different.
+    /// O(1), except for compact values and for values with thousands of parts. Hashes and streams
+    /// are never the same.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => {
@@ -121,8 +123,8 @@ pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
     entry.allocated_bytes() + outside
 }
 
-/// The value of a key at one moment; `None` if the key did not exist. It shares all parts with the
-/// original.
+/// The value of a key at one point in time; `None` if the key did not exist. It shares all parts
+/// with the original.
 pub type View = Option<Value>;
 
 /// The type of a value, as TYPE names it.
@@ -227,7 +229,7 @@ pub(crate) fn encoding_of(entry: &Entry) -> Encoding {
     Encoding::ALL[(entry.kind() >> 4) as usize]
 }
 
-/// A type as which commands open entries.
+/// A type that commands expect when they open an entry.
 pub trait Type {
     const KIND: ValueKind;
     /// The value, read-only.

@@ -12,8 +12,8 @@ use brisk_structures::entry::ValueRef;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// From this length on a string is stored in chunks that replies share without a copy. Above 64 KiB
-/// a copy costs more than a second segment in the send.
+/// From this length on, a string is stored in chunks that replies share without a copy. Above 64
+/// KiB, a copy costs more than a second segment in the send call.
 pub const SHARED_MIN: usize = CHUNK_BYTES;
 
 /// Longest string that Redis embeds in its object.
@@ -31,7 +31,7 @@ pub enum StrRef<'a> {
 }
 
 impl<'a> StrRef<'a> {
-    /// Number of bytes, for integers of their decimal form.
+    /// Number of bytes; for integers, of their decimal form.
     #[inline]
     pub fn len(&self) -> usize {
         match self {
@@ -85,7 +85,7 @@ impl<'a> StrRef<'a> {
         bits::bit(piece, offset - start as u64 * 8)
     }
 
-    /// The `width` bits (1 to 64) from `offset` on as an integer. Bits after the end are 0.
+    /// The `width` bits (1 to 64) starting at `offset`, as an integer. Bits after the end are 0.
     pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
         match *self {
             StrRef::Bytes(bytes) => bits::read_bits(bytes, offset, width),
@@ -97,9 +97,9 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// Calls the visitor with the bits `first..=last`, which must exist, piece by piece, until it
-    /// returns a result. Its arguments are a piece, the first and last relevant bit in it, and the
-    /// position of the piece's bit 0 in the string.
+    /// Calls the visitor with the bits `first..=last`, which must exist, piece by piece, until the
+    /// visitor returns a result. The visitor's arguments are a piece, the first and last relevant
+    /// bit in it, and the position of the piece's bit 0 in the string.
     pub fn find_in_bits<R>(
         &self,
         first: u64,
@@ -135,12 +135,12 @@ impl<'a> StrRef<'a> {
     }
 }
 
-/// The bytes that contain `width` bits from `offset` on.
+/// The bytes that contain the `width` bits starting at `offset`.
 fn window(offset: u64, width: u32) -> Range<usize> {
     (offset / 8) as usize..(offset + u64::from(width)).div_ceil(8) as usize
 }
 
-/// A string made of other values, to be stored.
+/// A string that was made from other values and is to be stored.
 #[derive(Debug)]
 pub enum RawString {
     Short(Vec<u8>),
@@ -184,7 +184,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// As [`StrRef::read_bits`].
+    /// Like [`StrRef::read_bits`].
     #[inline]
     pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
         match self {
@@ -193,7 +193,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// Writes the low `width` bits (1 to 64) of `value` from `offset` on. The bits must exist.
+    /// Writes the low `width` bits (1 to 64) of `value`, starting at `offset`. The bits must exist.
     #[inline]
     pub fn write_bits(&mut self, offset: u64, width: u32, value: u64) {
         match self {
@@ -208,7 +208,7 @@ impl StrMut<'_> {
         }
     }
 
-    /// Overwrites the bytes from `at` on. The bytes must exist.
+    /// Overwrites the bytes starting at `at`. The bytes must exist.
     #[inline]
     pub fn write_at(self, at: usize, part: &[u8]) {
         match self {
@@ -258,7 +258,7 @@ pub(crate) fn new_entry_of_integer(key: &[u8], number: i64) -> Entry {
     Entry::new_int(key, kind_byte(ValueKind::String, Encoding::Int), number)
 }
 
-/// Replaces the entry's value by `bytes` as SET would store them. TTL and clock stay.
+/// Replaces the entry's value with `bytes` as SET would store them. TTL and clock stay.
 #[inline]
 pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     match parse_i64(bytes) {
@@ -267,7 +267,7 @@ pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     }
 }
 
-/// Replaces the entry's value by `bytes` without checking for an integer. TTL and clock stay.
+/// Replaces the entry's value with `bytes` without checking for an integer. TTL and clock stay.
 #[inline]
 pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     if bytes.len() < SHARED_MIN {
@@ -278,7 +278,7 @@ pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     entry.set_kind(kind_byte(ValueKind::String, text_encoding(bytes)));
 }
 
-/// Replaces the entry's value by a string without checking for an integer, and leaves the entry
+/// Replaces the entry's value with a string without checking for an integer, and leaves the entry
 /// `raw`.
 pub(crate) fn store_raw(entry: &mut StoredMut<'_>, string: RawString) {
     match string {
@@ -296,8 +296,8 @@ pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
     entry.set_kind(kind_byte(ValueKind::String, Encoding::Int));
 }
 
-/// Resizes the bytes to `len`, with zeros for new bytes and without truncation, lets `change` edit
-/// them, and leaves the entry `raw`. O(1) plus growth: amortised O(new bytes).
+/// Extends the bytes to `len` with zeros, lets `change` edit them, and leaves the entry `raw`.
+/// Never truncates the bytes. O(1), plus amortized O(new bytes).
 pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(StrMut<'_>)) {
     let kind = kind_byte(ValueKind::String, Encoding::Raw);
     if let ValueRef::Int(number) = entry.value() {
@@ -320,7 +320,7 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
     }
 }
 
-/// Appends `tail` and leaves the entry `raw`. Amortised O(tail).
+/// Appends `tail` and leaves the entry `raw`. Amortized O(tail).
 pub(crate) fn append(entry: &mut StoredMut<'_>, tail: &[u8]) {
     if let Some(Value::Str(data)) = entry.object_mut() {
         data.append(tail);

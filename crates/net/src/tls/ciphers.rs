@@ -1,15 +1,15 @@
-//! Names of cipher suites and protocol versions: those of OpenSSL and IANA, as far as `rustls` has
-//! what they name.
+//! Names of cipher suites and protocol versions. The names of OpenSSL and IANA are accepted for
+//! those that `rustls` supports.
 //!
 //! `rustls` has only suites with forward secrecy and authenticated encryption. Names of whole
-//! groups (`HIGH`, `DEFAULT`) therefore mean all of them, and excluding a group of weak ones
+//! groups (`HIGH`, `DEFAULT`) therefore mean all of them, and excluding a group of weak suites
 //! (`!aNULL`) excludes nothing.
 
 use super::TlsError;
 use rustls::crypto::ring::cipher_suite as suite;
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
 
-/// Suites of TLS 1.2 by the name OpenSSL gives them and the name IANA gives them.
+/// TLS 1.2 suites with their OpenSSL names and their IANA names.
 const TLS12: [(&str, &str, SupportedCipherSuite); 6] = [
     (
         "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -43,7 +43,7 @@ const TLS12: [(&str, &str, SupportedCipherSuite); 6] = [
     ),
 ];
 
-/// Suites of TLS 1.3; OpenSSL and IANA call them the same.
+/// TLS 1.3 suites, which have the same names in OpenSSL and at IANA.
 const TLS13: [(&str, SupportedCipherSuite); 3] = [
     ("TLS_AES_256_GCM_SHA384", suite::TLS13_AES_256_GCM_SHA384),
     ("TLS_AES_128_GCM_SHA256", suite::TLS13_AES_128_GCM_SHA256),
@@ -53,7 +53,7 @@ const TLS13: [(&str, SupportedCipherSuite); 3] = [
 /// Groups that contain every TLS 1.2 suite that we support.
 const EVERYTHING: [&str; 9] =
     ["DEFAULT", "ALL", "HIGH", "ECDHE", "EECDH", "kEECDH", "kECDHE", "AEAD", "TLSv1.2"];
-/// Groups that contain none of ours; excluding them changes nothing.
+/// Groups that contain none of our suites. Excluding them changes nothing.
 const NOTHING: [&str; 27] = [
     "aNULL", "eNULL", "NULL", "ADH", "AECDH", "MEDIUM", "LOW", "EXP", "EXPORT", "RC4", "RC2",
     "DES", "3DES", "MD5", "SHA", "SHA1", "PSK", "SRP", "DSS", "aDSS", "CAMELLIA", "SEED", "IDEA",
@@ -64,7 +64,7 @@ const UNKNOWN: &str = "not a supported cipher (supported are AES-GCM and ChaCha2
      ECDHE for TLS 1.2, and TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256 and \
      TLS_CHACHA20_POLY1305_SHA256 for TLS 1.3)";
 
-/// `tls-ciphers`: the suites of TLS 1.2 in the configured order; all for an empty list.
+/// `tls-ciphers`: the TLS 1.2 suites in the configured order; all for an empty list.
 pub(super) fn tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let directive = "tls-ciphers";
     let all = || TLS12.iter().map(|(_, _, suite)| *suite);
@@ -109,7 +109,7 @@ pub(super) fn tls12(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     Ok(chosen)
 }
 
-/// `tls-ciphersuites`: the suites of TLS 1.3 in the configured order; all for an empty list.
+/// `tls-ciphersuites`: the TLS 1.3 suites in the configured order; all for an empty list.
 pub(super) fn tls13(list: &str) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let directive = "tls-ciphersuites";
     if list.trim().is_empty() {
@@ -143,8 +143,8 @@ fn add(
     }
 }
 
-/// `tls-protocols`: the versions named, newest first, and the words that name versions `rustls` has
-/// not. Both of ours for an empty list.
+/// `tls-protocols`: the named versions, newest first, and the named versions that `rustls` does not
+/// support. An empty list means both versions that it supports.
 pub(super) fn versions(
     list: &str,
 ) -> Result<(Vec<&'static SupportedProtocolVersion>, Vec<&'static str>), TlsError> {

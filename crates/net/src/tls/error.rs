@@ -1,5 +1,5 @@
-//! Reasons why the TLS settings cannot be put in force. They are for the log: clients only see that
-//! it failed.
+//! Reasons why the TLS settings cannot be applied. They are written to the log. Clients only see
+//! that the change failed.
 
 use std::path::PathBuf;
 
@@ -18,13 +18,13 @@ pub enum TlsError {
     /// A file that cannot be read.
     #[error("{directive}: cannot read {path}: {cause}", path = .path.display())]
     Unreadable { directive: &'static str, path: PathBuf, cause: std::io::Error },
-    /// A file above the limit.
+    /// A file that is larger than the limit.
     #[error("{directive}: {path} is larger than {limit} bytes", path = .path.display())]
     TooLarge { directive: &'static str, path: PathBuf, limit: u64 },
-    /// A file that does not hold what is looked for.
+    /// A file that does not contain the expected items.
     #[error("{directive}: {path}: {reason}", path = .path.display())]
     Unusable { directive: &'static str, path: PathBuf, reason: String },
-    /// A private key behind a password.
+    /// A private key that is protected by a password.
     #[error(
         "{directive}: the private key in {path} is encrypted, which is not supported; store it \
          unencrypted (`openssl pkey -in KEY -out NEW`) in a file that only the server may read",
@@ -38,13 +38,13 @@ pub enum TlsError {
         path = .path.display()
     )]
     CertificateVersion { directive: &'static str, path: PathBuf },
-    /// A word in a list of protocols or ciphers.
+    /// An invalid word in a list of protocols or ciphers.
     #[error("{directive}: '{word}' is {reason}")]
     Word { directive: &'static str, word: String, reason: &'static str },
     /// All names are valid, but nothing is selected.
     #[error("{directive}: {reason}")]
     Nothing { directive: &'static str, reason: &'static str },
-    /// The certificate, key, versions and ciphers do not go together.
+    /// The certificate, key, versions and ciphers do not fit together.
     #[error("tls: {0}")]
     Refused(#[from] rustls::Error),
 }

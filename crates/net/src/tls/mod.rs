@@ -1,16 +1,17 @@
-//! Encrypted connections: TLS between the reactor and the session, by `rustls`, which does no I/O.
+//! Encrypted connections: TLS between the reactor and the session, implemented with `rustls`, which
+//! does no I/O.
 //!
 //! ```text
 //!  received ciphertext ── TlsStream::receive ── plaintext ──> session's input ── execute
 //!  io.output <─ ciphertext ── TlsStream::send <── replies ──────────────────────────┘
 //! ```
 //!
-//! The output of `rustls` goes into the connection's output at once, so that the limits on unsent
-//! output cover all of it; the stream keeps only an incomplete record.
+//! The output of `rustls` is moved to the connection's output immediately, so that the limits on
+//! unsent output cover all of it. The stream keeps only an incomplete record.
 //!
 //! | file | about |
 //! |---|---|
-//! | `settings` | the directives `tls-*`, certificates and keys; what new connections use |
+//! | `settings` | the directives `tls-*`, certificates and keys; the settings that new connections use |
 //! | `ciphers` | names of cipher suites and protocol versions |
 //! | `outgoing` | connections to other servers |
 //! | `resumption` | sessions that clients may resume |

@@ -1,7 +1,7 @@
-//! What connections to other servers use: `tls-replication`.
+//! TLS for connections to other servers (`tls-replication`).
 //!
-//! The peer's certificate has to come from the same authorities that clients' are checked against, whatever
-//! name it is for: nodes are known by addresses, which change.
+//! The peer's certificate must come from the authorities that client certificates are checked against. It may be for
+//! any name, because nodes are known by their addresses, which change.
 
 use super::TlsError;
 use super::settings::{authorities, certificates, private_key, protocol};
@@ -15,7 +15,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// An encrypted connection to the server at `peer` that begins.
+/// Begins an encrypted connection to the server at `peer`.
 ///
 /// # Errors
 /// A certificate, key, or authority that is missing or cannot be used.
@@ -39,7 +39,8 @@ fn settings(config: &Config) -> Result<ClientConfig, TlsError> {
         .with_protocol_versions(&versions)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyName(verifier)));
-    // As in Redis: its own certificate for other servers, or the one it shows its clients.
+    // As in Redis: the certificate for other servers, if one is configured, otherwise the one for
+    // clients.
     let (cert, key) = match tls.client_cert_file.is_empty() {
         true => (("tls-cert-file", &tls.cert_file), ("tls-key-file", &tls.key_file)),
         false => (
@@ -67,7 +68,7 @@ impl ServerCertVerifier for AnyName {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // The name is looked at when all else is found well.
+        // The name is checked only after everything else has been found valid.
         match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
         {
             Err(Error::InvalidCertificate(

@@ -1,17 +1,18 @@
 //! Sessions that clients may resume, in memory: bounded by number and age.
 //!
 //! Invariants
-//!  1. Every key of `sessions` stands in `order` with the same serial; entries of `order` whose
-//!     serial is gone are leftovers of taken or replaced sessions.
-//!  2. `order` ascends by time, and has at most twice as many entries as may be kept, plus one.
+//!  1. Every key in `sessions` is also in `order`, with the same serial. Entries of `order` whose
+//!     serial no longer exists are left over from taken or replaced sessions.
+//!  2. `order` is in ascending order of time. It has at most twice as many entries as sessions may
+//!     be kept, plus one.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Kept at most when `tls-session-cache-size` is 0, which is "no limit".
-/// A session takes about 1 KiB.
+/// Maximum number of sessions if `tls-session-cache-size` is 0, which means "no limit". A session
+/// takes about 1 KiB.
 const UNLIMITED: usize = 1 << 20;
 
 /// A store of sessions.
@@ -84,7 +85,7 @@ impl Resumption {
     }
 }
 
-/// Without the secrets.
+/// Does not show the secrets.
 impl std::fmt::Debug for Resumption {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kept = self.lock().sessions.len();

@@ -1,7 +1,8 @@
 //! Turns the directives `tls-*` into the configuration of new connections.
 //!
-//! Everything is read and checked at once, so a change is all or nothing: connections made before
-//! it keep what they began with, those after it use the new settings.
+//! Everything is read and checked before anything is applied, so a change takes effect completely
+//! or not at all. Existing connections keep the settings with which they began, and new connections
+//! use the new ones.
 
 use super::resumption::Resumption;
 use super::{TlsError, ciphers};
@@ -22,35 +23,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Largest certificate chain or key file.
+/// Maximum size of a certificate chain or key file.
 const KEY_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Largest file of certificates of authorities; a whole system's bundle has about 250 KiB.
+/// Maximum size of a file of CA certificates. The bundle of a whole system has about 250 KiB.
 const AUTHORITIES_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Files looked at in `tls-ca-cert-dir`.
+/// Maximum number of files that are read from `tls-ca-cert-dir`.
 const AUTHORITY_FILES_MAX: usize = 4096;
 
-/// The settings that new TLS connections use; empty while there is no TLS.
+/// The settings that new TLS connections use; empty while TLS is off.
 #[derive(Debug, Default)]
 pub struct TlsSettings {
     in_force: ArcSwapOption<ServerConfig>,
 }
 
 impl TlsSettings {
-    /// The configuration of a new connection; `None` while the server has no TLS.
+    /// The configuration of a new connection; `None` while TLS is off.
     pub fn current(&self) -> Option<Arc<ServerConfig>> {
         self.in_force.load_full()
     }
 
-    /// Puts settings in force: connections from now on use them.
+    /// Applies settings: new connections use them from now on.
     pub fn put(&self, settings: Arc<ServerConfig>) {
         self.in_force.store(Some(settings));
     }
 
-    /// Loads the settings; what is wrong with them is logged. Without `tls-port`, and HTTP by TLS,
-    /// nothing is loaded or checked, as in Redis.
+    /// Loads the settings and logs any error in them. If neither `tls-port` nor HTTP over TLS is
+    /// configured, nothing is loaded or checked, as in Redis.
     ///
     /// # Errors
-    /// As [`TlsSettings::load`].
+    /// Those of [`TlsSettings::load`].
     pub fn prepare(config: &Config, log: &Log) -> Result<Option<Arc<ServerConfig>>, TlsError> {
         if config.tls.port == 0 && !config.network.has_encrypted_http() {
             return Ok(None);
@@ -65,11 +66,11 @@ impl TlsSettings {
         loaded.map(Some)
     }
 
-    /// Reads certificates and keys and makes of them, and of the other directives, what connections
-    /// use. Waits for the file system.
+    /// Reads certificates and keys, and creates the settings of connections from them and from the
+    /// other directives. Blocks on the file system.
     ///
     /// # Errors
-    /// The first thing that is missing or cannot be used, and where it stands.
+    /// The first item that is missing or cannot be used, and where it is.
     pub fn load(config: &Config) -> Result<Arc<ServerConfig>, TlsError> {
         let tls = &config.tls;
         let chain = certificates(config, "tls-cert-file", &tls.cert_file)?;
@@ -107,7 +108,7 @@ pub(super) fn protocol(
     Ok((Arc::new(CryptoProvider { cipher_suites: suites, ..ring }), versions))
 }
 
-/// Why the server's own chain and key were not taken.
+/// The reason why the server's own certificate chain and key were rejected.
 fn refused_chain(path: PathBuf, error: rustls::Error) -> TlsError {
     match &error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other))
@@ -120,7 +121,8 @@ fn refused_chain(path: PathBuf, error: rustls::Error) -> TlsError {
     }
 }
 
-/// How the library that checks certificates calls one that is not of version 3.
+/// The name of the error that the certificate library returns for a certificate that does not have
+/// version 3.
 const UNSUPPORTED_VERSION: &str = "UnsupportedCertVersion";
 
 /// Notes for the administrator about accepted settings that have less effect than they suggest.
@@ -152,8 +154,8 @@ fn client_verifier(
     if !named && tls.auth_clients != TlsClientAuth::No {
         return Err(TlsError::NoAuthorities);
     }
-    // A file that cannot be used is an error even where no client is checked: replication and
-    // cluster links check against the same authorities.
+    // A file that cannot be used is an error even if clients are not checked, because replication
+    // and cluster links check against the same authorities.
     let authorities = Arc::new(authorities(config)?);
     if tls.auth_clients == TlsClientAuth::No {
         return Ok(None);
@@ -191,8 +193,8 @@ pub(super) fn authorities(config: &Config) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-/// The files of a directory that OpenSSL would look at: named by `openssl rehash`, eight
-/// hexadecimal digits, a dot and a number. Others are not trusted.
+/// The files in a directory that OpenSSL would use. They are named by `openssl rehash`: eight
+/// hexadecimal digits, a dot and a number. Other files are not trusted.
 fn hashed_files(directive: &'static str, dir: &Path) -> Result<Vec<PathBuf>, TlsError> {
     let unreadable = |cause| TlsError::Unreadable { directive, path: dir.to_owned(), cause };
     let mut files = Vec::new();
@@ -262,7 +264,7 @@ pub(super) fn private_key(
     })
 }
 
-/// Reports whether a PEM text says that its key is encrypted, in either of the two ways.
+/// Reports whether a PEM text says, in either of the two forms, that its key is encrypted.
 fn is_encrypted(pem: &[u8]) -> bool {
     pem.split(|&byte| byte == b'\n').any(|line| {
         line.starts_with(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")

@@ -1,26 +1,28 @@
 //! One encrypted connection: bytes in, bytes out, no socket.
 //!
 //! Invariants
-//!  1. After each call nothing that `rustls` has to send is left in it: it stands in the output.
-//!  2. After `receive` no plaintext is left in it either; what it keeps is less than one record or
-//!     handshake message, whose sizes it bounds (18 KiB, 64 KiB).
+//!  1. After each call, `rustls` holds nothing that is still to be sent. Everything is in the
+//!     output.
+//!  2. After `receive`, `rustls` holds no plaintext either. It keeps less than one record or
+//!     handshake message, whose sizes it limits to 18 KiB and 64 KiB.
 
 use brisk_reactor::Output;
 use rustls::{Error, ServerConfig, ServerConnection};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
-/// How long a client may take for the handshake.
+/// Maximum time that a client may take for the handshake.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
-/// Plaintext encrypted before the ciphertext moves on: one record, the most TLS allows.
+/// Maximum number of plaintext bytes that are encrypted before the ciphertext is moved on: the
+/// maximum size of a TLS record.
 const SLICE_BYTES: usize = 16 * 1024;
 
-/// What `TlsStream::receive` has seen.
+/// The events that `TlsStream::receive` has detected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
-    /// The handshake has come to its end just now.
+    /// True if this call completed the handshake.
     pub connected: bool,
-    /// The client says that it sends nothing more.
+    /// True if the client has announced that it will send nothing more.
     pub finished: bool,
 }
 
@@ -28,11 +30,13 @@ pub struct Received {
 #[derive(Debug)]
 pub struct TlsStream {
     connection: ServerConnection,
-    /// Nothing more is sent.
+    /// True if nothing more is sent.
     closed: bool,
 }
 
 impl TlsStream {
+    /// Creates the server's end of a new connection.
+    ///
     /// # Errors
     /// The settings cannot serve a connection.
     pub fn new(settings: Arc<ServerConfig>) -> Result<TlsStream, Error> {
@@ -44,12 +48,12 @@ impl TlsStream {
         self.connection.is_handshaking()
     }
 
-    /// Takes what came from the client: plaintext goes to the end of `plain`, what is to be sent in
-    /// return to `output`. At most a record more of plaintext than `ciphertext` has bytes.
+    /// Processes bytes from the client. Appends the plaintext to `plain`, and bytes to send in
+    /// return to `output`. The plaintext exceeds the length of `ciphertext` by at most one record.
     ///
     /// # Errors
-    /// The connection is broken: `output` has the alert to send, and then it is to be closed. What
-    /// was decrypted before stands in `plain`.
+    /// The connection is broken. `output` contains the alert to send, and then the connection must
+    /// be closed. Bytes that were decrypted before the error are in `plain`.
     pub fn receive(
         &mut self,
         mut ciphertext: &[u8],
@@ -60,14 +64,15 @@ impl TlsStream {
         let mut seen = Received::default();
         while !ciphertext.is_empty() && !seen.finished {
             let step = match self.connection.read_tls(&mut ciphertext) {
-                // Only after the client has closed; what follows is not looked at.
+                // This happens only after the client has closed the connection. The remaining bytes
+                // are ignored.
                 Ok(0) => break,
                 Ok(_) => self.connection.process_new_packets(),
                 Err(error) => Err(Error::General(error.to_string())),
             };
             self.read_plaintext(plain);
             self.drain(output);
-            // The alert was the last that can be sent.
+            // Nothing can be sent after the alert.
             self.closed |= step.is_err();
             seen.finished = step?.peer_has_closed();
         }
@@ -77,7 +82,8 @@ impl TlsStream {
 
     fn read_plaintext(&mut self, plain: &mut Vec<u8>) {
         let mut reader = self.connection.reader();
-        // An error says that nothing is there, or that the peer has closed: `receive` knows.
+        // An error means that there is no more plaintext, or that the peer has closed the
+        // connection, which `receive` detects itself.
         while let Ok(chunk) = reader.fill_buf()
             && !chunk.is_empty()
         {
@@ -87,8 +93,8 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts `bytes` to the end of `output`; after the end of the connection they are dropped.
-    /// Not to be called before the handshake is over.
+    /// Encrypts `bytes` and appends them to `output`. Drops them if the connection has ended. Must
+    /// not be called before the handshake is complete.
     pub fn send(&mut self, bytes: &[u8], output: &mut Output) {
         if self.closed {
             return;
@@ -113,7 +119,7 @@ impl TlsStream {
     fn drain(&mut self, output: &mut Output) {
         while self.connection.wants_write() {
             if self.connection.write_tls(output).is_err() {
-                // An output takes everything; this is for the compiler.
+                // Writing to an output cannot fail, but the compiler does not know that.
                 return;
             }
         }

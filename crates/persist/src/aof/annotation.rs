@@ -30,7 +30,7 @@ pub(super) struct BatchLine {
     /// CRC32C (Castagnoli) of those bytes.
     pub(super) crc: u32,
     /// Number of bytes before the line that may not have been on the disk when the line was
-    /// written. All bytes before those were. `None` if the line has no such field.
+    /// written. All bytes before those were on the disk. `None` if the line has no such field.
     pub(super) unsynced: Option<u64>,
 }
 

@@ -4,7 +4,7 @@ use super::fault::FaultKind;
 
 /// Maximum number of arguments of a command, as in Redis.
 const ARGS_MAX: u64 = i32::MAX as u64;
-/// Maximum number of digits in a length. No string is longer than that.
+/// Maximum number of digits in a length. No string is so long that its length has more digits.
 const DIGITS_MAX: usize = 18;
 
 /// A command as it is encoded in the file.
@@ -96,7 +96,7 @@ impl CommandParser {
         (self.at, self.lines, self.args_left, self.string) = (0, 0, None, None);
     }
 
-    /// Continues with a command of which at least a part is in `bytes`. O(new arguments).
+    /// Continues with a command, at least a part of which is in `bytes`. O(new arguments).
     pub(super) fn advance(&mut self, bytes: &[u8]) -> Result<ParseStep, FaultKind> {
         loop {
             if let Some(len) = self.string {

@@ -1,4 +1,4 @@
-//! Errors that end the reading of a file of commands before its end.
+//! Errors that stop the reader before the end of a file of commands.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub enum AofError {
         /// Offset of the MULTI.
         at: u64,
     },
-    /// The bytes were never written this way, and a lost end does not explain them.
+    /// The bytes were never written this way, and a missing end of the file does not explain them.
     #[error("the file is damaged after byte {at}: {fault}{}", next_valid_text(*.next_valid))]
     Damaged {
         /// Everything before this offset is valid.

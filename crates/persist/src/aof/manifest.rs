@@ -70,7 +70,7 @@ pub struct ManifestFile {
 }
 
 impl ManifestFile {
-    /// Returns the path of the file if the manifest lies in `directory`.
+    /// Returns the path of the file if the manifest is in `directory`.
     #[must_use]
     pub fn path_in(&self, directory: &Path) -> PathBuf {
         directory.join(OsStr::from_bytes(&self.name))
@@ -91,7 +91,7 @@ pub struct Manifest {
     base: Option<ManifestFile>,
     history: Vec<ManifestFile>,
     increments: Vec<ManifestFile>,
-    /// The highest numbers that were assigned so far.
+    /// The highest numbers that have been assigned so far.
     base_seq: i64,
     increment_seq: i64,
 }
@@ -187,8 +187,8 @@ impl Manifest {
         Manifest::default()
     }
 
-    /// Returns the manifest after an upgrade from before Redis 7: the single file `appendfilename`
-    /// was moved into the directory unchanged and becomes the base.
+    /// Returns the manifest after an upgrade from a version before Redis 7: the single file
+    /// `appendfilename` was moved into the directory unchanged and becomes the base.
     #[must_use]
     pub fn upgraded(appendfilename: &[u8]) -> Manifest {
         let base = ManifestFile { name: appendfilename.to_vec(), seq: 1, kind: FileKind::Base };
@@ -294,7 +294,7 @@ impl Manifest {
         &self.increments
     }
 
-    /// Returns the files that were replaced but not removed yet.
+    /// Returns the files that have been replaced but not yet removed.
     #[must_use]
     pub fn history(&self) -> &[ManifestFile] {
         &self.history
@@ -432,7 +432,7 @@ fn file_of(line: &[u8]) -> Result<ManifestFile, ManifestErrorKind> {
     Ok(ManifestFile { name: name.to_vec(), seq, kind })
 }
 
-/// Parses a text that consists of decimal digits only.
+/// Parses a text that consists only of decimal digits.
 fn decimal(text: &[u8]) -> Option<i64> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
@@ -508,7 +508,7 @@ mod tests {
         );
     }
 
-    /// If ignored, as Redis 7.0 does, each of these drops a file or loads it twice.
+    /// If these were ignored, as in Redis 7.0, each of them would drop a file or load a file twice.
     #[test]
     fn a_line_with_anything_unexpected_is_an_error() {
         use ManifestErrorKind::*;
@@ -551,9 +551,9 @@ mod tests {
         assert_eq!(Manifest::parse(&text).unwrap_err().kind, TooLong);
     }
 
-    /// Changes each byte in turn: either the files stay the same, or there is an error. Other
-    /// changes are not detected: a comment sign hides a line, and a digit, a letter of a name or a
-    /// type may become another one. Then the numbers or the files differ.
+    /// Changes each byte in turn. Either the files stay the same, or there is an error. Some
+    /// changes cannot be detected: a comment sign hides a line, and a digit, a type, or a letter of
+    /// a name may become a different valid one. In these cases the numbers or the files differ.
     #[test]
     fn every_replaced_space_or_newline_is_detected() {
         let text = b"file a.1.base.rdb seq 1 type b\nfile a.1.incr.aof seq 1 type i\n";

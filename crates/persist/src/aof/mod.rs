@@ -18,11 +18,11 @@
 //! ignore unknown annotations, so they can load files with batches.
 //!
 //! Rules for batches, which [`writer`] follows and [`AofReader`] checks
-//!  1. A batch follows its line and holds only whole commands: no annotations.
-//!  2. A transaction (MULTI to EXEC) lies in one batch, so a file may be truncated at any batch's line.
-//!  3. Commands may stand outside of batches: another server may have continued the file.
+//!  1. A batch follows its line and contains only whole commands, no annotations.
+//!  2. A transaction (MULTI to EXEC) is within one batch, so a file may be truncated at any batch's line.
+//!  3. Commands may occur outside of batches, because another server may have continued the file.
 //!
-//! - [`manifest`]: the manifest, and the changes of its list of files.
+//! - [`manifest`]: the manifest, and the changes to its list of files.
 //! - [`AofReader`]: a file of commands as [`AofEvent`]s, and how it ends.
 //! - [`rebuild`]: a snapshot as commands.
 //! - [`writer`]: commands and annotations as bytes.

@@ -1,6 +1,6 @@
 //! Writes a base as commands that recreate each key (`aof-use-rdb-preamble no`).
 //!
-//! Collections are created by commands of at most [`ITEMS_MAX`] items, as Redis does. A stream is
+//! As in Redis, collections are created by commands of at most [`ITEMS_MAX`] items. A stream is
 //! restored as a whole: commands would lose the times at which its consumers were seen, and the
 //! counters of its groups.
 

@@ -1,15 +1,14 @@
-//! Looks for valid data after a batch that is not whole: something that proves the batch was
-//! complete once.
+//! Looks for valid data after a faulty batch that proves that the batch was once complete.
 //!
-//! The search tries every line that could be the line of a batch, wherever it stands: the faulty
-//! line cannot be trusted to say where its batch ends. A whole batch is a proof if its line says
-//! that the faulty bytes were on the disk by then, or does not say. Otherwise both were in flight
-//! when the power was lost, and the disk has written the later one first.
+//! The search tries every line that could be the line of a batch, wherever it is, because the
+//! faulty line cannot be trusted to say where its batch ends. A complete batch is proof if its line
+//! says that the faulty bytes were already on the disk, or says nothing about that. Otherwise both
+//! batches were being written when the power was lost, and the disk wrote the later one first.
 //!
-//! Commands are a proof if no line claims them for a batch: another server has continued the file.
-//! That server appends after a batch, or where it has truncated one. So its commands follow one
-//! after another, starting after a line or at the end of a batch. Commands after a hole are the
-//! rest of a batch whose line was lost.
+//! Commands are proof if no line claims them for a batch, because another server has then continued
+//! the file. That server appends after a batch, or where it has truncated one. Its commands
+//! therefore follow one after another, starting after a line or at the end of a batch. Commands
+//! after a hole are the rest of a batch whose line was lost.
 
 use super::annotation::{self, Annotation, BATCH, LINE_BYTES_MAX};
 use super::command::{CommandParser, ParseStep};
@@ -25,7 +24,7 @@ const SUM_BYTES: usize = 64 << 10;
 const SUMS_PER_BYTE: u64 = 4;
 const SUM_BYTES_MIN: u64 = 64 << 20;
 
-/// A batch or line that is not whole.
+/// A faulty batch or line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SuspectBatch {
     /// Its offset.
@@ -38,7 +37,7 @@ pub(super) struct SuspectBatch {
 
 /// Returns the offset of data after `suspect` that was written when `suspect` was on the disk, or
 /// by another server. If the search takes too much work, returns the offset where it gave up: the
-/// caller must not conclude then that nothing follows. O(bytes after it).
+/// caller must not conclude that nothing follows. O(bytes after `suspect`).
 pub(super) fn find_proof_after<R: Read + Seek>(
     source: &mut R,
     suspect: SuspectBatch,
@@ -136,7 +135,7 @@ pub(super) fn checksum<R: Read>(
     }
 }
 
-/// Fills the buffer as far as there are bytes, and returns their number.
+/// Fills the buffer, or as much of it as there are bytes for, and returns their number.
 fn read_up_to<R: Read>(source: &mut R, buffer: &mut [u8]) -> IoResult<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,7 +1,7 @@
 //! Appends commands and annotations to a buffer.
 //!
-//! The caller must follow the rules for batches of [`super`]: annotations stand between batches,
-//! and a transaction lies in one batch.
+//! The caller must follow the rules for batches of [`super`]: annotations come between batches, and
+//! a transaction is within one batch.
 
 use super::annotation::{self, BatchLine};
 
@@ -27,7 +27,7 @@ pub fn batch_line(out: &mut Vec<u8>, last_ticket: u64, bytes: &[u8]) {
 
 /// Like [`batch_line`], for a file that continues: the line also records how many bytes before it
 /// may not be on the disk yet. With this number, a reader can distinguish the effect of a power
-/// loss from damage of data that was safe.
+/// loss from damage to data that was already on the disk.
 pub fn batch_line_with_unsynced(out: &mut Vec<u8>, unsynced: u64, last_ticket: u64, bytes: &[u8]) {
     annotation::put_batch(out, line_of(last_ticket, bytes, Some(unsynced)));
 }
@@ -47,7 +47,7 @@ pub fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// RFC 3720, appendix B.4, and the check value of the catalogue of CRC algorithms.
+    /// RFC 3720, appendix B.4, and the check value from the catalog of CRC algorithms.
     #[test]
     fn checksums_are_the_published_ones() {
         let ascending: Vec<u8> = (0..32).collect();

@@ -1,5 +1,5 @@
-//! Listpacks in the strings of a file. They are validated in the input or in the decompression
-//! buffer, each byte once, and copied into memory of their own only if they are valid.
+//! Listpacks that are stored in strings of a file. They are validated in one pass, in the input or
+//! in the decompression buffer. Only valid listpacks are copied into separate memory.
 //!
 //! Elements that must be distinct go into a small table of their offsets, with a part of each hash
 //! but not the texts. For many elements, [`super::unique`] is used instead: its hash has to
@@ -31,11 +31,12 @@ pub(super) struct DistinctRule {
 /// A hash table of listpack elements. Kept from value to value to reuse its memory.
 #[derive(Default)]
 pub(super) struct DistinctTable {
-    /// A power of two of slots. A slot holds the offset of an element and the upper half of its
-    /// hash. Zero means free, since no element begins at byte 0.
+    /// The slots of the table, whose number is a power of two. A slot holds the offset of an
+    /// element and the upper half of its hash. Zero means free, because no element begins at byte
+    /// 0.
     slots: Vec<u64>,
     mask: usize,
-    /// How many more elements the table takes.
+    /// Number of elements that the table can still take.
     left: usize,
 }
 
@@ -54,8 +55,8 @@ impl DistinctTable {
     #[inline]
     fn add(&mut self, key: &HashKey, bytes: &[u8], at: usize, element: Item<'_>) -> bool {
         if self.left == 0 {
-            // There are more elements than the header says, which the end of the validation
-            // detects.
+            // There are more elements than the header says, which is detected at the end of the
+            // validation.
             return true;
         }
         self.left -= 1;

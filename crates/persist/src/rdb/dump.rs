@@ -44,7 +44,7 @@ pub fn read(payload: &[u8]) -> Result<Value, LoadError> {
     read_body(body, version)
 }
 
-/// Decodes the value of a payload without its footer. O(as [`read`]).
+/// Decodes the value of a payload without its footer. O(payload and content of its LZF blocks).
 ///
 /// # Errors
 /// Returns the fault of the value.
@@ -60,7 +60,8 @@ pub fn read_body(body: &[u8], version: u32) -> Result<Value, LoadError> {
     }
 }
 
-/// Decodes the sources of the libraries in a FUNCTION DUMP payload, in order. O(as [`read`]).
+/// Decodes the sources of the libraries in a FUNCTION DUMP payload, in order. O(payload and content
+/// of its LZF blocks).
 ///
 /// # Errors
 /// [`LoadError::Footer`], or the fault of a library.

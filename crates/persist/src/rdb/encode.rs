@@ -1,16 +1,16 @@
 //! Encodes values and their parts as Redis 7.0 does.
 //!
-//! [`Encoder::value`] writes whole values. A keyspace with structures of its own calls the methods
-//! for the parts, in the order that the type ([`kind`]) requires. Nothing has to be collected
-//! first:
+//! [`Encoder::value`] writes whole values. A keyspace with its own structures calls the methods for
+//! the parts, in the order that the type ([`kind`]) requires. Nothing has to be collected first:
 //!
 //! - string: [`Encoder::string`] or [`Encoder::int`].
 //! - `HASH_LISTPACK`, `ZSET_LISTPACK`, `SET_INTSET`: [`Encoder::string`] of the compact bytes.
-//! - `SET`: length, members. `HASH`: length, then field and value each. `ZSET_2`: length, then
-//!   member and [`Encoder::double`] each.
-//! - `LIST_QUICKLIST_2`: length, then [`Encoder::packed_node`] or [`Encoder::plain_node`] each.
+//! - `SET`: length, members. `HASH`: length, then each field and its value. `ZSET_2`: length, then
+//!   each member and its [`Encoder::double`].
+//! - `LIST_QUICKLIST_2`: length, then [`Encoder::packed_node`] or [`Encoder::plain_node`] for each
+//!   node.
 //! - `HASH_METADATA`: see [`Encoder::fields_with_expiry`].
-//! - `STREAM_LISTPACKS_2`: see `stream` here; blocks' ids are strings of 16 bytes.
+//! - `STREAM_LISTPACKS_2`: see `stream` here; block ids are 16-byte strings.
 
 use super::kind;
 use super::opcode;
@@ -295,7 +295,7 @@ impl<S: Sink> Encoder<S> {
         self.milliseconds(earliest.get().cast_signed());
         self.length(len);
         for (field, value, expire_time) in fields {
-            // Relative to the earliest time, which is 1; 0 means none.
+            // Times are relative to the earliest time, which is stored as 1. 0 means none.
             self.length(expire_time.map_or(0, |ms| ms.get().saturating_sub(earliest.get()) + 1));
             self.string(field);
             self.string(value);

@@ -1,4 +1,4 @@
-//! The RDB format: snapshots of whole keyspaces, and single values in DUMP payloads.
+//! The RDB format: snapshots of whole keyspaces, and individual values in DUMP payloads.
 //!
 //! ```text
 //!  file:  "REDIS" 4 digits (or "VALKEY" 3 digits)   opcodes and entries   255  checksum: u64 LE
@@ -6,7 +6,7 @@
 //!  dump:  type: u8   value         version: u16 LE   checksum: u64 LE of all before it
 //! ```
 //! Files have a checksum since version 5; zero means that the writer computed none. An opcode is a
-//! byte of 243 or more ([`opcode`]) with arguments of its own. Expiry time, idle time and access
+//! byte of 243 or more ([`opcode`]) that has its own arguments. Expiry time, idle time and access
 //! frequency precede the entry that they belong to.
 //!
 //! Lengths and strings
@@ -18,8 +18,8 @@
 //!  110000ww 1, 2 or 4 bytes     the string that is the decimal form of a little-endian integer
 //!  11000011 length length ...   the string compressed by LZF: bytes here, bytes of the content
 //! ```
-//! All other strings are a length and that many bytes. Millisecond times and binary doubles are
-//! little-endian.
+//! All other strings consist of a length and that many bytes. Millisecond times and binary doubles
+//! are little-endian.
 //!
 //! The decoder checks structure and meaning: no duplicates, no incomplete pairs, scores that are
 //! numbers and in order, ascending stream ids, exact counts, exactly one owner for each pending
@@ -64,7 +64,8 @@ pub const VERSION: u32 = 10;
 pub const VERSION_FIELD_TTL: u32 = 12;
 /// The newest Redis version of the format that can be read.
 pub const VERSION_MAX: u32 = 12;
-/// The Valkey version of the format that can be read. It has one value type of its own.
+/// The Valkey version of the format that can be read. It has one value type that Redis does not
+/// have.
 pub const VERSION_VALKEY: u32 = 80;
 
 /// Returns true if a file or payload of `version` can be read.

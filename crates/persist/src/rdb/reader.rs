@@ -104,7 +104,7 @@ pub enum FilePart {
     Checksum,
 }
 
-/// Reads a file from any reader. It has a buffer of its own.
+/// Reads a file from any reader. It has its own buffer.
 pub struct RdbReader<R> {
     decoder: Decoder<StreamInput<R>>,
     skips_modules: bool,

@@ -15,9 +15,9 @@ const TEXTLESS_SCORES_MIN: u8 = 253;
 pub(super) enum SkipEnd {
     /// The entries have enough bytes.
     Enough,
-    /// Another item than an entry follows.
+    /// An item other than an entry follows.
     Section,
-    /// The next entry cannot be skipped, or not with the available bytes.
+    /// The next entry cannot be skipped, or too few bytes are available for it.
     Failed(LoadError),
 }
 

@@ -1,5 +1,6 @@
 //! Splits a whole RDB file into blocks of entries. This file only finds the ends of entries, which
-//! takes a small part of the time for building their values. Other threads build the values.
+//! takes a small fraction of the time that building their values takes. Other threads build the
+//! values.
 
 use super::block::RdbBlock;
 use super::input::{Input, SliceInput};
@@ -80,8 +81,8 @@ impl<R: Read> RdbSplitter<R> {
     /// Returns the next piece; `None` after the end. O(its bytes).
     ///
     /// # Errors
-    /// See [`LoadError`]. All entries before the fault were returned by then. The splitter must not
-    /// be used after an error.
+    /// See [`LoadError`]. All entries before the fault have been returned by then. The splitter
+    /// must not be used after an error.
     pub fn next_piece(&mut self) -> Result<Option<RdbPiece>, LoadError> {
         if self.ended {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! A sequence of byte strings in one allocation.
 //!
-//! Each string follows its length (7 bits per byte, low ones first). So a million short elements
-//! take little more memory than their bytes in the file.
+//! Each string follows its length (7 bits per byte, low ones first). A million short elements
+//! therefore take little more memory than their bytes in the file.
 
 /// Byte strings, one after another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Strings {
         Iter { strings: self, at: 0 }
     }
 
-    /// Returns the strings in pairs. A remaining single string is not returned.
+    /// Returns the strings in pairs. If the number of strings is odd, the last one is not returned.
     pub fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let mut iter = self.iter();
         std::iter::from_fn(move || Some((iter.next()?, iter.next()?)))

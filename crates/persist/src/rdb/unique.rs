@@ -9,7 +9,7 @@ use brisk_structures::hash::HashKey;
 use std::hash::{BuildHasher, RandomState};
 
 type PackedOffset = [u8; 5];
-/// Longer sequences (1 TiB) are not checked and count as duplicates.
+/// Longer sequences (more than 1 TiB) are not checked and count as duplicates.
 const OFFSET_MAX: u64 = (1 << 40) - 1;
 const SLOTS_MIN: usize = 16;
 /// A larger table is freed before the next sequence instead of being cleared.

@@ -1,8 +1,8 @@
 //! Encodes replies: free functions that append to an output buffer.
 //!
 //! Where the two protocol versions differ, the function takes the [`Protocol`] and writes the right
-//! form for both. So callers express what they mean (a map, a null) and never check the version. An
-//! aggregate is a header followed by its elements, which the caller writes.
+//! form for both. Callers therefore express what they mean (a map, a null) and never check the
+//! version. An aggregate is a header followed by its elements, which the caller writes.
 
 use memchr::memchr2;
 
@@ -31,7 +31,7 @@ pub enum Aggregate {
     Push,
 }
 
-/// `+text`. Line ends inside become spaces.
+/// `+text`. Line ends inside the text become spaces.
 pub fn simple(out: &mut Vec<u8>, text: &[u8]) {
     line(out, b'+', text);
 }
@@ -46,7 +46,7 @@ pub fn word(out: &mut Vec<u8>, text: &'static str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `-text`; `text` starts with its code (`ERR …`). Line ends inside become spaces.
+/// `-text`; `text` starts with its code (`ERR …`). Line ends inside the text become spaces.
 pub fn error(out: &mut Vec<u8>, text: &[u8]) {
     line(out, b'-', text);
 }
@@ -99,8 +99,8 @@ const HEADERS: [[u8; 8]; SHORT_MAX + 1] = {
 };
 
 /// Most strings are so short that reserving room and computing copy lengths for each part costs
-/// more than the bytes. So this function reserves once, and writes the text with two copies of
-/// constant length, of which the second overlaps the first.
+/// more than the bytes. This function therefore reserves once, and writes the text with two copies
+/// of constant length, of which the second overlaps the first.
 fn short_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     let (start, len) = (out.len(), bytes.len());
     out.extend_from_slice(&[0; SHORT_ROOM]);
@@ -205,7 +205,8 @@ pub fn insert_aggregate(
 }
 
 /// The header of attributes: `pairs` pairs follow, then the reply that they describe. RESP2 has no
-/// attributes: nothing is written, and the result is `false`: the caller leaves out the pairs.
+/// attributes: nothing is written, and the result is `false`. The caller must then leave out the
+/// pairs.
 #[must_use]
 pub fn attribute(out: &mut Vec<u8>, protocol: Protocol, pairs: usize) -> bool {
     let known = protocol == Protocol::Resp3;

@@ -1,9 +1,9 @@
 //! Finds the end of a reply in bytes that arrive in pieces, without decoding it.
 //!
 //! A client that has a complete reply in one piece of memory can pass it to its caller, which reads
-//! it in place ([`super::read`]). So the caller keeps the bytes of the reply until it is complete,
-//! and the scanner remembers its position. Each byte is scanned once, in however many pieces it
-//! arrives, and the content of strings is not scanned at all.
+//! it in place ([`super::read`]). The caller therefore keeps the bytes of the reply until it is
+//! complete, and the scanner remembers its position. Each byte is scanned once, however many pieces
+//! the bytes arrive in, and the content of strings is not scanned at all.
 //!
 //! The scanner only counts nested values. The reader checks how deeply they are nested.
 
@@ -56,7 +56,7 @@ impl FrameScanner {
     ///
     /// # Errors
     /// The bytes are not a reply or exceed the limits. The scanner is reset, and the connection
-    /// must not be used any more.
+    /// must no longer be used.
     #[inline]
     pub fn scan(&mut self, input: &[u8]) -> Result<Scan, ReplyError> {
         let found = self.look(input);

@@ -26,7 +26,7 @@ pub enum Head {
 /// O(bytes of the line).
 ///
 /// # Errors
-/// As [`super::frame::FrameScanner::scan`]; the connection must not be used after an error.
+/// Those of [`super::frame::FrameScanner::scan`]. The connection must not be used after an error.
 pub fn head(input: &[u8], limits: &ReplyLimits) -> Result<Option<(Head, usize)>, ReplyError> {
     let Some(end) = LineSearch::default().end(input, limits)? else { return Ok(None) };
     let head = match token(&input[..end], limits)? {

@@ -149,7 +149,7 @@ impl<'a> ReplyReader<'a> {
     /// Returns the next part without consuming it.
     ///
     /// # Errors
-    /// As [`ReplyReader::part`].
+    /// Those of [`ReplyReader::part`].
     pub fn peek(&self) -> Result<Part<'a>, ReplyError> {
         self.clone().part()
     }
@@ -157,7 +157,7 @@ impl<'a> ReplyReader<'a> {
     /// Skips one value with everything it contains. O(its parts).
     ///
     /// # Errors
-    /// As [`ReplyReader::part`].
+    /// Those of [`ReplyReader::part`].
     pub fn skip(&mut self) -> Result<(), ReplyError> {
         self.skip_values(1)
     }
@@ -193,8 +193,8 @@ impl<'a> ReplyReader<'a> {
     /// Decodes the next value with everything it contains. O(bytes).
     ///
     /// # Errors
-    /// As [`ReplyReader::part`], and for values that are nested deeper than the default
-    /// [`ReplyLimits`].
+    /// Those of [`ReplyReader::part`], and an error for values that are nested deeper than the
+    /// default [`ReplyLimits`] allow.
     pub fn value(&mut self) -> Result<Value, ReplyError> {
         match ReplyDecoder::new(ReplyLimits::default()).decode(self.rest())? {
             ReplyStep::Value { consumed, value } => {

@@ -1,5 +1,5 @@
 //! One token of a reply: the meaning of a line, before a value is built. All readers in this
-//! directory parse lines with this file.
+//! directory use this file to parse lines.
 
 use super::decode::{ReplyError, ReplyLimits};
 use crate::number::canonical_i64;

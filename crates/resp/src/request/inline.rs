@@ -41,7 +41,7 @@ pub(super) fn split(line: &[u8], args: &mut Spans) -> Result<usize, ProtocolErro
 }
 
 /// Appends the quoted text that starts at `text[0]`, and returns its length with both quotes.
-/// Returns `None` if it is not closed or if the closing quote is followed by something.
+/// Returns `None` if it is not closed or if something other than a blank follows the closing quote.
 fn unquote(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let quote = *text.first()?;
     let mut at = 1;

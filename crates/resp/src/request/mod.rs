@@ -17,18 +17,18 @@
 //!  1. Lengths are canonical integers: no plus, no leading zero, no spaces.
 //!     `*0` and `*-n` are empty requests.
 //!  2. The byte after a header's `\r` and the two after an argument are skipped, whatever they are.
-//!  3. A header's end is the first `\r`, a line's the first `\n`; a NUL byte hides everything after
-//!     it, so such a line never ends and exceeds limit 4.
-//!  4. The end must be among the first `inline_bytes_max + 1` bytes. Redis applies this per
-//!     network read, so a longer line that arrives at once may pass there, depending on timing.
-//!     Here the result is always the same as if the bytes had arrived one by one.
+//!  3. A header ends at the first `\r`, an inline line at the first `\n`. A NUL byte hides
+//!     everything after it, so a line with a NUL byte never ends and exceeds the limit of rule 4.
+//!  4. The end must be among the first `inline_bytes_max + 1` bytes. Redis applies this per network
+//!     read, so it may accept a longer line that arrives in one read, depending on timing. Here the
+//!     result is always the same as if the bytes had arrived one by one.
 //!
 //! The result never depends on the sizes of the reads. An incomplete request is not parsed again
 //! from its start: the decoder keeps its position and spans (a small request is parsed again, see
-//! `REPARSE_BYTES_MAX`). So the total work is O(bytes) however the bytes arrive.
+//! `REPARSE_BYTES_MAX`). The total work is therefore O(bytes), however the bytes arrive.
 //!
 //! Memory: spans are recorded only for arguments that have arrived: 16 bytes for at least 6 bytes
-//! of input. So the bound of the caller's input buffer bounds them too.
+//! of input. The bound of the caller's input buffer therefore bounds the spans too.
 
 mod encode;
 mod inline;
@@ -57,7 +57,7 @@ const UNAUTHENTICATED_BULK_BYTES_MAX: u64 = 16 * 1024;
 const REPARSE_BYTES_MAX: usize = 256;
 /// Headers with more digits than this use the slow path. Nine digits cannot overflow.
 const SHORT_DIGITS_MAX: usize = 9;
-/// Minimum value of `Limits::inline_bytes_max`: any header of the fast path passes.
+/// Minimum value of `Limits::inline_bytes_max`. It is large enough for any header of the fast path.
 const INLINE_BYTES_MAX_LEAST: usize = 16;
 /// Minimum size of an argument on the wire: `$0\r\n\r\n`.
 const ARGUMENT_BYTES_MIN: usize = 6;
@@ -211,8 +211,8 @@ impl Spans {
     }
 
     /// Returns the bytes of an argument. `input` must start where it started in the `decode` call
-    /// that returned the span. A span that does not belong to it gives an empty or a wrong slice,
-    /// never a panic. O(1).
+    /// that returned the span. A span that does not belong to `input` results in an empty or a
+    /// wrong slice, never in a panic. O(1).
     #[inline]
     #[must_use]
     pub fn bytes<'a>(&'a self, input: &'a [u8], span: Span) -> &'a [u8] {
@@ -280,8 +280,8 @@ impl RequestDecoder {
         Self { at: 0, searched: 0, remaining: 0, body: None, found: Vec::new() }
     }
 
-    /// Returns how many bytes of an incomplete request are parsed: its arguments so far, with their
-    /// headers and that of the next. 0 if it is short enough to be parsed again.
+    /// Returns how many bytes of an incomplete request are parsed: its arguments so far with their
+    /// headers, and the header of the next argument. 0 if it is short enough to be parsed again.
     #[must_use]
     pub const fn understood(&self) -> usize {
         self.at
@@ -301,7 +301,7 @@ impl RequestDecoder {
     /// Decodes the request at the start of `input`, and appends its arguments to `args`.
     ///
     /// After [`Step::Incomplete`], the next call must pass the same bytes again, with or without
-    /// more after them. O(new bytes) amortised. A complete request with plain headers costs a few
+    /// more after them. Amortized O(new bytes). A complete request with plain headers costs a few
     /// comparisons per argument.
     ///
     /// # Errors
@@ -477,7 +477,8 @@ impl RequestDecoder {
         self.searched = 0;
     }
 
-    /// Searches for the end of the line at `self.at`, by rules 3 and 4 of the file head.
+    /// Searches for the end of the line at `self.at`, by rules 3 and 4 of the module's
+    /// documentation.
     fn line_end(&mut self, mark: u8, input: &[u8], limits: &Limits) -> Line {
         let bytes_max = limits.inline_bytes_max.max(INLINE_BYTES_MAX_LEAST);
         let line = &input[self.at..];
@@ -487,7 +488,7 @@ impl RequestDecoder {
             Some(stop) if line[stop] == mark && stop <= bytes_max => {
                 return Line::EndsAt(self.at + stop);
             }
-            // The next call finds the NUL again at once.
+            // The next call finds the NUL again immediately.
             Some(stop) => self.searched = stop,
             None => self.searched = line.len(),
         }
@@ -495,7 +496,7 @@ impl RequestDecoder {
     }
 }
 
-/// Parses the count after `*`; "nothing to run" is 0.
+/// Parses the count after `*`. Returns 0 if there is nothing to run.
 fn argument_count(digits: &[u8], limits: &Limits) -> Result<usize, ProtocolError> {
     let count = canonical_i64(digits)
         .filter(|&count| count <= limits.multibulk_max)

@@ -1,4 +1,5 @@
-//! Compares requests with a real server's replies, and with themselves cut into pieces.
+//! Compares decoded requests with a real server's replies, and with the same requests cut into
+//! pieces.
 
 use super::*;
 use crate::notation::plain;

@@ -5,8 +5,8 @@
 //! ends the coroutine as well; the next script gets a new one.
 //!
 //! The coroutine and the VM run on their own stack. An interrupt suspends the script by switching
-//! away from that stack. So suspending is possible at any point of a script, even in a function
-//! that `table.sort` calls.
+//! away from that stack. Therefore a script can be suspended at any point, even in a function that
+//! `table.sort` calls.
 
 use crate::api;
 use crate::brief;
@@ -29,17 +29,19 @@ use std::rc::Rc;
 
 /// If more than this is in use after a script, compiled scripts should be discarded.
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
-/// Steps of Rust code that works for a script between two calls of the host. Luau counts the steps
-/// of the script itself (calls, returns, loop iterations): `LUA51_STEPS` in `.cargo/config.toml`.
+/// Number of steps of Rust code that works for a script between two calls of the host. Luau counts
+/// the steps of the script itself (calls, returns, loop iterations): `LUA51_STEPS` in
+/// `.cargo/config.toml`.
 const STEPS_PER_QUESTION: u32 = 64;
-/// The same limit for written bytes: long strings are much work in few steps.
+/// The same limit for written bytes, because long strings take much work in few steps.
 const BYTES_PER_QUESTION: usize = 256 * 1024;
-/// Values of a reply that are written without yielding, and bytes.
+/// Maximum numbers of values and of bytes of a reply that are written without yielding.
 const VALUES_AT_ONCE: u32 = 10_000;
 const BYTES_AT_ONCE: usize = 64 * 1024;
-/// The stack of scripts, as large as a thread's. The VM counts the calls that need it.
+/// Size of the stack of scripts, which is as large as a thread's stack. The VM counts the calls
+/// that need stack.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
-/// The most bytes of an error's text.
+/// Maximum length of an error's text in bytes.
 const ERROR_BYTES_MAX: usize = 4096;
 
 /// The prefix of each EVAL script.
@@ -54,7 +56,8 @@ const PRELUDE: &str = include_str!("../prelude.luau");
 /// The version information that scripts can read.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// The version of Redis with this behavior, and the same as `0x00MMmmpp`.
+    /// The version of Redis whose behavior this server has. `redis_number` is the same version as
+    /// `0x00MMmmpp`.
     pub redis: &'static str,
     pub redis_number: u32,
     pub name: &'static str,
@@ -70,13 +73,13 @@ pub(crate) struct State {
     pub(crate) texts: &'static Texts,
     pauser: Rc<Pauser>,
     collector: Collector,
-    /// The script must not run another step.
+    /// True if the script must not run another step.
     pub(crate) stop: Cell<bool>,
-    /// Where it was first stopped, unless that is unknown.
+    /// Where the script was first stopped, unless that is unknown.
     stopped_at: RefCell<Option<Place>>,
     steps: Cell<u32>,
     /// True at the start of a script: the next interrupt does not call the host. Luau's step count
-    /// is still that of the previous script, and may reach its limit at once.
+    /// is still that of the previous script, and may reach its limit immediately.
     begins: Cell<bool>,
     /// The protocol that the script chose for replies.
     pub(crate) protocol: Cell<Protocol>,
@@ -123,8 +126,8 @@ impl State {
     /// Records the position of a stopped script.
     #[cold]
     pub(crate) fn note_place(&self, lua: &Lua) {
-        /// The most frames of Brisk's own functions between a script and the host: as many as calls
-        /// of these can be nested.
+        /// Maximum number of frames of Brisk's own functions between a script and the host: the
+        /// number of calls of these functions that can be nested.
         const OWN_MAX: usize = 200;
         let mut place = self.stopped_at.borrow_mut();
         for level in 0..OWN_MAX {
@@ -161,7 +164,7 @@ impl State {
     }
 
     /// Suspends the script before it retries a command. The script may be killed while it is
-    /// suspended, and makes no step that would detect that.
+    /// suspended, and takes no step that would detect that.
     pub(crate) fn wait(&self) -> Result<bool> {
         let paused = self.pause()?;
         self.ask()?;
@@ -174,7 +177,7 @@ pub(crate) struct Watch {
     lua: Lua,
     /// Absent in an interpreter without a host.
     state: Option<Rc<State>>,
-    /// How much had been written when the number of bytes last caused a call of the host.
+    /// The length of the output when its growth last caused a call of the host.
     asked_at: Cell<usize>,
 }
 
@@ -185,7 +188,7 @@ impl Watch {
     }
 
     /// Called before each step, with the length that the output will then have. Returns an error if
-    /// the script must not make another step.
+    /// the script must not take another step.
     #[inline]
     pub(crate) fn step(&self, written: usize) -> Result<()> {
         let Some(state) = &self.state else { return Ok(()) };
@@ -210,7 +213,7 @@ type Yielded = (i32, Option<BString>, Value);
 enum Job {
     /// Runs a script with KEYS and ARGV, unless they are EVAL's.
     Script { function: Function, words: Option<(Table, Table)> },
-    /// Writes the reply for a value, which is long.
+    /// Writes the reply for a value if that reply is long.
     Reply { value: Value, is_list: bool, conversion: Conversion },
 }
 
@@ -267,7 +270,7 @@ pub struct Failure {
     /// The whole text, including the error code.
     pub text: Vec<u8>,
     pub at: Option<Place>,
-    /// It is the error of a command, and was counted when the command ran.
+    /// True if this is the error of a command, which was counted when the command ran.
     pub counted: bool,
 }
 
@@ -301,7 +304,7 @@ pub struct Interpreter {
     eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
-    /// Much memory is in use, even after a garbage collection.
+    /// True if much memory is in use even after a garbage collection.
     full: bool,
     /// True if the VM calls the interrupt at every step.
     watched: bool,
@@ -378,8 +381,8 @@ impl Interpreter {
     }
 
     /// Compiles a script without its header of `header_len` bytes. KEYS and ARGV are its
-    /// parameters, which costs less than looking them up. They are also globals, and only globals
-    /// for a text that may assign to them.
+    /// parameters, which costs less than looking them up. They are also globals. For a text that
+    /// may assign to them, they are only globals.
     ///
     /// # Errors
     /// The compiler's error message, with the line.
@@ -599,7 +602,7 @@ impl Interpreter {
             }
         };
         if has_failed {
-            // The coroutine has failed with it.
+            // The coroutine has failed together with the script.
             self.state.stop.set(true);
         }
         if let Ended::Failed(failure) = &ended {
@@ -609,7 +612,7 @@ impl Interpreter {
         ended
     }
 
-    /// Writes the reply for a value: immediately if it is short. In that case the reply is in
+    /// Writes the reply for a value, immediately if it is short. In that case the reply is in
     /// `out`, and the result is empty.
     fn reply(
         &mut self,
@@ -637,8 +640,8 @@ impl Interpreter {
 
     /// Detects whether a script failed because of the memory limit.
     fn note_failure(&self, text: &[u8]) {
-        // There may have been no memory left for the usual message. The last text is `mlua`'s if
-        // the stack cannot grow.
+        // There may have been no memory left for the usual message. The last of these texts comes
+        // from `mlua`, if the stack cannot grow.
         let says = ["not enough memory", "error in error handling", "out of Lua stack"];
         if says.iter().any(|part| text.windows(part.len()).any(|bytes| bytes == part.as_bytes())) {
             self.state.collector.hasten();

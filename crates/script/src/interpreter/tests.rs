@@ -255,7 +255,7 @@ fn suspension_reaches_through_the_coroutines_of_a_script() {
     assert_eq!((ended, out), (Ended::Replied, b"*2\r\n:501\r\n:1500\r\n".to_vec()));
 }
 
-/// Rust code that processes a small table may also take long.
+/// Rust code that processes a small table may also take a long time.
 #[test]
 fn conversions_of_large_values_yield_and_can_be_stopped() {
     let mut bench = bench();
@@ -390,12 +390,12 @@ fn a_reply_is_bounded_however_small_what_it_shows() {
     ] {
         assert_eq!(bench.reply(source), too_long, "{source}");
     }
-    // One element may be as long as it is.
+    // A single element may be longer than the longest string of a library.
     let long = bench.reply("return {string.rep('x', 1500000), 1}");
     assert!(long.starts_with("*2\r\n$1500000\r\nx"), "{}", &long[..40]);
 }
 
-/// A few values may be many bytes, and writing them must not delay other clients either.
+/// A few values may have many bytes, and writing them must not delay other clients either.
 #[test]
 fn the_host_is_consulted_after_many_bytes_as_after_many_steps() {
     let mut bench = bench();
@@ -445,7 +445,8 @@ fn long_replies_look_like_short_ones() {
     }
 }
 
-/// As deep as Redis 7.0.15 allows values to be nested in each way, determined by experiment.
+/// The depths are those to which Redis 7.0.15 allows values to be nested in each way. They were
+/// determined by experiment.
 #[test]
 fn values_are_nested_as_deep_as_the_stack_of_lua() {
     let mut bench = bench();
@@ -471,7 +472,8 @@ fn values_are_nested_as_deep_as_the_stack_of_lua() {
     }
 }
 
-/// Their pairs are not copied into memory of scripts, and only some of them into other memory.
+/// The pairs of maps and sets are not copied into the memory of scripts, and only some of them are
+/// copied into other memory.
 #[test]
 fn maps_and_sets_that_fill_the_memory_are_written() {
     let mut bench = bench();
@@ -492,8 +494,8 @@ fn maps_and_sets_that_fill_the_memory_are_written() {
     assert_eq!(reply.matches("\r\n").count(), 4 * (2 * 9000 + 1) - 3, "{}", &reply[..40]);
 }
 
-/// The memory that a few steps can allocate from little, also after commands, whose replies suspend
-/// the limit for a moment.
+/// A few steps can allocate a lot of memory from a small value. The limit also applies after
+/// commands, whose replies suspend it for a moment.
 #[test]
 fn memory_is_bounded_for_every_kind_of_allocation() {
     let mut bench = bench();
@@ -576,7 +578,7 @@ fn arguments_and_replies_of_any_bytes_arrive() {
 #[test]
 fn each_run_of_a_script_reads_its_own_keys_and_argv() {
     let mut bench = bench();
-    // It may assign, as far as its text shows.
+    // Judging by its text, the script may assign to KEYS and ARGV.
     let source = b"return {select('#', KEYS, ARGV), KEYS[1], #ARGV}";
     let script = bench.machine.compile(source, 0).unwrap();
     for run in 0..100 {

@@ -36,7 +36,7 @@ fn reply(bits: u32) -> Outcome {
     Ok(one(Value::Number(f64::from(bits as i32))))
 }
 
-/// Combines all arguments. Invalid ones are detected in the order first, last, last but one ...
+/// Combines all arguments. Invalid ones are detected in the order first, last, second to last ...
 fn fold(args: &Args, combine: impl Fn(u32, u32) -> u32) -> Outcome {
     let mut result = bits(args, 1)?;
     for position in (2..=args.len()).rev() {

@@ -1,9 +1,9 @@
 //! How a library's function gets its arguments, and how it raises errors.
 //!
 //! An error of a Rust function would reach the script as a userdata. Scripts expect a string that
-//! begins with the caller's position, `user_script:1: `. So a function returns its error as the
-//! first result, and a closure in Luau around it (`fast.luau`) raises that. For functions that
-//! scripts call often, the closure has a fast path that handles the usual cases itself.
+//! begins with the caller's position, `user_script:1: `. A function therefore returns its error as
+//! the first result, and a closure in Luau around it (`fast.luau`) raises the error. For functions
+//! that scripts call often, the closure has a fast path that handles the usual cases itself.
 
 use super::number::{format_number, parse_number, truncated};
 use mlua::chunk::Compiler;
@@ -193,7 +193,7 @@ pub(super) struct Library<'a> {
     pub(super) table: Table,
     /// Wraps functions that have no fast path.
     guard: Function,
-    /// Wrap functions that have a fast path, by name.
+    /// Functions that wrap those with a fast path, by name.
     makers: Table,
 }
 

@@ -5,8 +5,8 @@ use super::call::FAST_KEY;
 use super::install_all;
 use mlua::{Function, Lua, Table};
 
-/// Compares functions, and generates inputs. The generators of each library are in a text of its
-/// own, which returns how many of its calls took a fast path.
+/// Compares functions, and generates inputs. The generators of each library are in a separate text,
+/// which returns how many of its calls took a fast path.
 const COMPARE: &str = include_str!("fast_tests.luau");
 
 /// Number of calls for each library.

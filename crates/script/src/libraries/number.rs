@@ -1,4 +1,4 @@
-//! Converts between numbers and text as the C library does, since Lua 5.1 and the libraries call
+//! Converts between numbers and text as the C library does, because Lua 5.1 and the libraries call
 //! it: `strtod` with its hexadecimal numbers and infinities, `%.14g` with its rounding, and casts
 //! as x86 executes them.
 
@@ -88,7 +88,7 @@ fn write_digits(out: &mut Vec<u8>, mantissa: &[u8], exponent: i32, precision: us
     }
 }
 
-/// Parses a string where Lua 5.1 wants a number: the whole string must be a number, apart from
+/// Parses a string where Lua 5.1 expects a number: the whole string must be a number, apart from
 /// spaces.
 pub(super) fn parse_number(text: &[u8]) -> Option<f64> {
     let text = c_string(text);
@@ -131,7 +131,7 @@ fn special(text: &[u8]) -> Option<(f64, usize)> {
     if !starts(b"nan") {
         return None;
     }
-    // A payload in parentheses belongs to it.
+    // A payload in parentheses belongs to the NaN.
     let payload = text[3..].strip_prefix(b"(").and_then(|inner| {
         let len = inner.iter().position(|&byte| !(byte.is_ascii_alphanumeric() || byte == b'_'))?;
         (inner[len] == b')').then_some(len + 2)
@@ -243,7 +243,7 @@ fn scaled(mantissa: u64, exponent: i64, exact: bool) -> f64 {
     f64::from_bits(field + kept)
 }
 
-/// Converts a double to a 64-bit integer: rounds towards zero, and returns the smallest integer if
+/// Converts a double to a 64-bit integer: rounds toward zero, and returns the smallest integer if
 /// it does not fit.
 pub(crate) fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;

@@ -70,7 +70,7 @@ impl<'a> Format<'a> {
         Ok(Some(Field { letter, size }))
     }
 
-    /// Parses the number that follows, which must be an `int` of C.
+    /// Parses the number that follows, which must fit into an `int` of C.
     fn count(&mut self, default: usize) -> Result<usize, Failure> {
         let len = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if len == 0 {
@@ -85,8 +85,8 @@ impl<'a> Format<'a> {
         value.ok_or_else(|| Failure::raised("integral size overflow"))
     }
 
-    /// Returns the number of padding bytes before a field at `position`. Sizes that are not powers
-    /// of two give the results of the C library's bit operations.
+    /// Returns the number of padding bytes before a field at `position`. For sizes that are not
+    /// powers of two, the result is that of the C library's bit operations.
     fn padding(&self, position: usize, field: &Field) -> usize {
         if field.size == 0 || field.letter == b'c' {
             return 0;
@@ -175,7 +175,8 @@ fn packed_number(args: &Args, position: usize) -> Result<f64, Failure> {
     args.number(position).map_err(|error| missing(args, position, error))
 }
 
-/// A missing argument counts as nil here, since the C library finds a nil after the last argument.
+/// A missing argument counts as nil here, because the C library finds a nil after the last
+/// argument.
 fn missing(args: &Args, position: usize, error: Failure) -> Failure {
     match error {
         Failure::Argument(at, text) if args.get(position).is_none() => {

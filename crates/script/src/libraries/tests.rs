@@ -86,7 +86,8 @@ fn depth_takes_no_stack() {
                       return tostring(#cmsgpack.unpack(string.rep('\\145', 3900) .. '\\1'))";
         run(&lua, script)
     };
-    // Far less than threads have: as much as the interpreter and a debug build need for any call.
+    // This is far less than threads usually have: it is what the interpreter and a debug build need
+    // for any call.
     let thread = thread::Builder::new().stack_size(512 << 10).spawn(deep).unwrap();
     assert_eq!(thread.join().unwrap(), "1");
 }

@@ -1,21 +1,21 @@
 //! Glob patterns on bytes, as KEYS, SCAN, PSUBSCRIBE and CONFIG GET understand them.
 //!
 //! ```text
-//!  *        any bytes, also none        [abc]  one of these        \x   x itself
-//!  ?        any one byte                [^abc] none of these       [a-z] a range, either way round
+//!  *        any bytes, or none          [abc]  one of these        \x   x itself
+//!  ?        any one byte                [^abc] none of these       [a-z] a range, in either order
 //! ```
 //!
 //! Every element except the star matches exactly one byte. If a match fails, only the last star has
 //! to be tried with more bytes: O(pattern x text) in the worst case, without recursion.
 //!
-//! Deliberate peculiarities, all of them from Redis: a class without `]` ends with the pattern; a
-//! range compares signed bytes; inside a class an escaped byte is compared exactly, even if case is
-//! ignored; the empty text matches only the empty pattern; a pattern with very many stars matches
-//! nothing.
+//! Deliberate peculiarities, all of which Redis has too: a class without `]` ends with the pattern;
+//! a range compares signed bytes; inside a class an escaped byte is compared exactly, even if case
+//! is ignored; the empty text matches only the empty pattern; a pattern with very many stars
+//! matches nothing.
 
 use std::borrow::Cow;
 
-/// Whether upper and lower case letters are equal.
+/// How uppercase and lowercase letters compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     Matters,
@@ -27,7 +27,7 @@ pub enum Case {
 /// the end does not count.
 const STARS_MAX: usize = 1000;
 
-/// Reports whether `text` as a whole matches `pattern`. O(pattern x text) in the worst case.
+/// Reports whether the whole of `text` matches `pattern`. O(pattern x text) in the worst case.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     if text.is_empty() {
         return pattern.is_empty();
@@ -77,7 +77,7 @@ pub fn literal(pattern: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(text))
 }
 
-/// If the element at `at`, which is not a star, matches `byte`: the position of the next element.
+/// The position of the next element, if the element at `at`, which is not a star, matches `byte`.
 fn element(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
     match (pattern.get(at)?, pattern.get(at + 1)) {
         (b'?', _) => Some(at + 1),

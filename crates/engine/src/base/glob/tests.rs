@@ -1,4 +1,4 @@
-//! The matches of patterns compared with those of KEYS in Redis 7.0.15 among the same names.
+//! Compares the matches of patterns with those of KEYS in Redis 7.0.15 for the same names.
 
 use super::*;
 use crate::base::random::Random;

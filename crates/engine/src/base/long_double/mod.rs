@@ -1,7 +1,7 @@
 //! The 80-bit floating point numbers that INCRBYFLOAT and HINCRBYFLOAT compute with.
 //!
 //! Redis uses C's `long double`, which is the x87 extended format on x86-64: a 64-bit significand
-//! and 15 bits of exponent, rounded to nearest, ties to even. Here the same is computed with
+//! and 15 bits of exponent, rounded to nearest, ties to even. This module computes the same with
 //! integers, so that sums and their decimal form agree to the last digit on every machine.
 //!
 //! A number is `significand * 2^exponent`. Parsing accepts what C's `strtold` accepts (decimal,
@@ -27,7 +27,7 @@ pub enum LongDouble {
         significand: u64,
         exponent: i32,
     },
-    /// Of either sign: no sum with it is finite.
+    /// Infinity of either sign. No sum with it is finite.
     Infinite,
 }
 
@@ -88,7 +88,7 @@ impl LongDouble {
     }
 
     /// A thousand times the number (rounded as a product of long doubles), rounded up to an
-    /// integer: seconds as milliseconds. `None` beyond 64 bits.
+    /// integer: seconds as milliseconds. `None` if the result does not fit into 64 bits.
     pub fn thousandfold_ceil(self) -> Option<i64> {
         let LongDouble::Finite { negative, significand, exponent } = self else { return None };
         if significand == 0 {
@@ -104,7 +104,7 @@ impl LongDouble {
             let bits = exponent.unsigned_abs();
             let floor = wide.checked_shr(bits).unwrap_or(0);
             let exact = floor.checked_shl(bits).unwrap_or(0) == wide;
-            // Up means towards zero for a negative number.
+            // For a negative number, up means toward zero.
             if exact || negative { floor } else { floor + 1 }
         };
         let whole = i64::try_from(whole).ok()?;
@@ -155,7 +155,7 @@ struct Normal {
 
 /// `significand * 2^-bits` in units of 10^-17, to the nearest integer, ties to even.
 fn scaled_fraction(significand: u64, bits: u32) -> u128 {
-    // 64 bits and 57 bits make 121 at most.
+    // The product of 64 bits and 57 bits has at most 121 bits.
     let scaled = u128::from(significand) * 10u128.pow(FRACTION_DIGITS as u32);
     let whole = scaled.checked_shr(bits).unwrap_or(0);
     let rest = scaled - whole.checked_shl(bits).unwrap_or(0);
@@ -204,7 +204,7 @@ struct Literal<'a> {
     exponent: i64,
 }
 
-/// A larger exponent than any number needs, but small enough to add to it without overflow.
+/// Larger than any exponent that a number needs, but small enough to add to it without overflow.
 const WRITTEN_EXPONENT_MAX: i64 = 1 << 40;
 
 impl<'a> Literal<'a> {
@@ -232,7 +232,8 @@ impl<'a> Literal<'a> {
         Some(Literal { digits: [whole, fraction], base, exponent })
     }
 
-    /// The number nearest to it; `None` if that is infinity, or zero although the digits are not.
+    /// The number nearest to the literal. `None` if that is infinity, or if it is zero although the
+    /// literal is not.
     fn value(&self, negative: bool) -> Option<LongDouble> {
         let digits = self.digits.iter().copied().flatten();
         let digits = digits.map(|byte| char::from(*byte).to_digit(self.base).unwrap_or(0));
@@ -308,7 +309,8 @@ fn quotient(
     exponent: i32,
 ) -> LongDouble {
     const BITS: usize = 70;
-    // Shifted so that the quotient is between 1/2 and 2. Then the bits are computed one by one.
+    // Both are shifted so that the quotient is between 1/2 and 2. Then its bits are computed one by
+    // one.
     let (above, below) = (dividend.bits(), divisor.bits());
     dividend.shift_left(below.saturating_sub(above));
     divisor.shift_left(above.saturating_sub(below));

@@ -37,7 +37,7 @@ fn sums_agree_with_a_real_server_to_the_last_digit() {
 
 #[test]
 fn halves_round_to_even_at_the_last_bit() {
-    // 2^64 + 1 is halfway between two numbers of 64 bits.
+    // 2^64 + 1 is halfway between two numbers with 64-bit significands.
     assert_eq!(answer("18446744073709551617", "0"), "18446744073709551616");
     assert_eq!(answer("18446744073709551619", "0"), "18446744073709551620");
     assert_eq!(answer("18446744073709551616", "1"), "18446744073709551616");

@@ -1,9 +1,8 @@
 //! Long commands: another thread does expensive work, using views of the values.
 //!
-//! A command with at least `LONG_STEPS_MIN` steps of work takes views of its values while it holds its
-//! slots. A view is a clone that shares all its parts. The command also states what to compute from the
-//! views. Then its slots are released, and another thread does the work ([`LongCommand::compute`]) while
-//! the client waits.
+//! A command with at least `LONG_STEPS_MIN` steps of work takes views of its values while it holds its slots. A view is
+//! a clone that shares all its parts. The command also specifies what to compute from the views. Then its slots are
+//! released, and another thread does the work ([`LongCommand::compute`]) while the client waits.
 //!
 //! ```text
 //!  handler: views ──> LongCommand ──compute (any thread)──> ComputedCommand ──finish──> reply
@@ -11,15 +10,14 @@
 //!                       └────────── the sources have changed ──────┘
 //! ```
 //!
-//! A command that only reads is done then. Its reply shows the data at the time of its views. A command
-//! that stores a result is run again with that result ([`crate::run::finish`]). It stores the result if
-//! its sources have not changed, and otherwise starts again. From the second attempt on their slots are
-//! *frozen*: commands that write wait, so that the attempt does not fail again. Correctness does not
-//! depend on that, because the sources are compared in any case.
+//! A command that only reads is then done. Its reply shows the data at the time of its views. A command that stores a
+//! result is run again with that result ([`crate::run::finish`]). It stores the result if its sources have not changed,
+//! and otherwise starts again. From the second attempt on, the slots of the sources are *frozen*: commands that write
+//! to them wait, so that the attempt does not fail again. Correctness does not depend on that, because the sources are
+//! compared in any case.
 //!
-//! The memory that a long command uses until it ends is set aside ([`SetAside`]): no keys are evicted
-//! for it, and no commands are rejected because of it.
-//! evict keys for it, and are not refused.
+//! The memory that a long command uses until it ends is set aside ([`SetAside`]): no keys are evicted for it, and no
+//! commands are rejected because of it.
 
 use crate::base::error::Result;
 use crate::base::steps::LONG_STEPS_MIN;
@@ -34,8 +32,8 @@ use crate::types::View;
 use brisk_structures::alloc::{AsideMeter, SetAside};
 use std::any::Any;
 
-/// Number of attempts on another thread. After them the command does its work at once. Transactions
-/// do not wait for frozen slots and could otherwise change the sources forever.
+/// Maximum number of attempts on another thread. After that, the command does the work itself.
+/// Transactions do not wait for frozen slots and could otherwise change the sources forever.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
 
 type AnswerFn = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
@@ -44,7 +42,7 @@ type PrepareFn = dyn FnOnce(&Keyspace, &[View]) -> Prepared + Send;
 enum Work {
     /// Writes the reply.
     Answer(Box<AnswerFn>),
-    /// Computes something from the views, with which the command is run again.
+    /// Computes a result from the views. The command is then run again with the result.
     Result(Vec<View>, Box<PrepareFn>),
 }
 
@@ -56,7 +54,7 @@ pub struct LongCommand {
     attempt: u32,
     /// True if the work waits for other servers and needs little CPU time.
     apart: bool,
-    /// The copy of the request.
+    /// The memory of the copied request.
     set_aside: SetAside,
 }
 
@@ -65,7 +63,7 @@ pub(crate) struct Prepared {
     pub(crate) result: Box<dyn Any + Send>,
     /// Slots of the command's database that it needs in addition to those of its keys.
     pub(crate) slots: Vec<SlotId>,
-    /// Number of keys that were looked up for it: found, and not found.
+    /// Number of keys that were looked up for the result: found, and not found.
     pub(crate) found: (i64, i64),
 }
 
@@ -106,7 +104,7 @@ pub struct ComputedCommand {
 }
 
 impl LongCommand {
-    /// A command of another crate that touches no keys, whose reply `answer` writes. The request is
+    /// A command of another crate that uses no keys. `answer` writes its reply. The request is
     /// `words`, in database `db`.
     pub fn answer<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
@@ -121,8 +119,8 @@ impl LongCommand {
         LongCommand { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
-    /// A command like that of [`LongCommand::answer`], whose `errand` waits for other servers and blocks its
-    /// thread. An error is the reply.
+    /// Like [`LongCommand::answer`], for an `errand` that waits for other servers and blocks its thread. If it returns
+    /// an error, that is the reply.
     pub fn errand<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
         db: DbIndex,
@@ -141,7 +139,7 @@ impl LongCommand {
         self.apart
     }
 
-    /// Does the work. It may take long, but holds no slot longer than one step.
+    /// Does the work. It may take a long time, but holds no slot for longer than one step.
     pub fn compute(self, keyspace: &Keyspace) -> ComputedCommand {
         let LongCommand { command, client, work, attempt, set_aside, .. } = self;
         let aside = AsideMeter::begin();
@@ -183,16 +181,16 @@ pub(crate) fn discard_views(env: &Env, views: Vec<View>) {
 }
 
 impl Ctx<'_, '_> {
-    /// Reports whether a command with this number of steps is computed on another thread. Never
-    /// where it must end at once, that is in transactions and scripts.
+    /// Reports whether a command with this number of steps is computed on another thread. This is
+    /// never so in transactions and scripts, where a command must end immediately.
     #[inline]
     pub fn is_long(&self, steps: usize) -> bool {
         steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
-    /// How many members of the smallest of `sets` sets are checked before a count of the common
-    /// members is left to another thread. Even in many members, `limit` common ones are often found
-    /// quickly.
+    /// Number of members of the smallest of `sets` sets that are checked before counting the common
+    /// members is left to another thread. Even among many members, `limit` common ones are often
+    /// found quickly.
     pub(crate) fn counted_at_once(&self, steps: usize, limit: usize, sets: usize) -> usize {
         match self.is_long(steps) {
             false => usize::MAX,
@@ -208,8 +206,8 @@ impl Ctx<'_, '_> {
         matches!(self.blocking, Blocking::Client(_))
     }
 
-    /// Lets `answer` write the reply on another thread from the data that it owns. Only if
-    /// `Ctx::can_wait`, and for commands that change nothing from then on.
+    /// Lets `answer` write the reply on another thread from data that `answer` owns. Call it only
+    /// if `Ctx::can_wait`, for commands that change nothing afterward.
     pub fn answer_elsewhere(
         &mut self,
         args: &Args<'_>,
@@ -220,7 +218,7 @@ impl Ctx<'_, '_> {
 
     /// Returns the result of `make` for the values of `keys`, if it was computed from their current
     /// values. Otherwise another thread computes it, and the command ends with
-    /// [`Outcome::Elsewhere`] without any changes. Only if [`Ctx::is_long`].
+    /// [`Outcome::Elsewhere`] without any changes. Call it only if [`Ctx::is_long`].
     pub fn result_elsewhere<R: Send + 'static>(
         &mut self,
         args: &Args<'_>,
@@ -247,7 +245,7 @@ impl Ctx<'_, '_> {
     }
 
     /// Returns the result that was computed from values, if they have not changed, and the number
-    /// of the attempt that computes it or has done so. The last attempt has the number
+    /// of the attempt that will compute it or has computed it. The last attempt has the number
     /// [`ATTEMPTS_MAX`].
     pub(crate) fn made_of<R: 'static>(&mut self, views: &[View]) -> (u32, Option<R>) {
         let env = self.keys.env();
@@ -263,7 +261,7 @@ impl Ctx<'_, '_> {
     }
 
     /// Lets `make` compute something from `views` on another thread. Then the command is run again
-    /// and also holds the slots that the result names. Only if [`Ctx::can_wait`].
+    /// and also holds the slots that the result names. Call it only if [`Ctx::can_wait`].
     pub(crate) fn make_elsewhere(
         &mut self,
         args: &Args<'_>,
@@ -275,15 +273,15 @@ impl Ctx<'_, '_> {
     }
 
     /// Runs `errand` on another thread, where it may wait for other servers. Then the command is
-    /// run again and gets the outcome from [`Ctx::errand_result`]. The slots that the command has
-    /// frozen are released by then. Only for a client that can wait.
+    /// run again and gets the outcome from [`Ctx::errand_result`]. By then, the slots that the
+    /// command has frozen are no longer frozen. Call it only for a client that can wait.
     pub(crate) fn errand<R: Send + 'static>(
         &mut self,
         args: &Args<'_>,
         errand: impl FnOnce() -> R + Send + 'static,
     ) -> Outcome {
         let make: Box<PrepareFn> = Box::new(move |_, _| Prepared::of(errand()));
-        // The attempt number above 0 makes `finish` notify clients that wait for frozen slots.
+        // An attempt number above 0 makes `finish` notify clients that wait for frozen slots.
         self.leave(args, Work::Result(Vec::new(), make), 1, true)
     }
 
@@ -318,7 +316,7 @@ fn same(before: &[View], now: &[View]) -> bool {
 }
 
 impl Env {
-    /// Leaves work to another thread; the command ends with [`Outcome::Elsewhere`].
+    /// Leaves work to another thread. The command ends with [`Outcome::Elsewhere`].
     pub fn leave_long(&self, long: LongCommand) {
         *self.long.borrow_mut() = Some(long);
     }

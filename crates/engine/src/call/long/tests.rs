@@ -23,7 +23,7 @@ fn large() -> Db {
         let pairs = (from..from + MANY).flat_map(|i| [(i * 7 % 1009).to_string(), format!("m{i}")]);
         db.run_args(&words(&format!("ZADD {key}"), Box::new(pairs)));
     }
-    // All within 400 km of the centre.
+    // All within 400 km of the center.
     let degrees = |from: usize, i: usize| format!("{}.{:04}", from + i % 4, i % 10_000);
     let place = |i: usize| [degrees(2, i * 7919), degrees(46, i * 31 / 4), format!("p{i}")];
     db.run_args(&words("GEOADD g", Box::new((0..MANY).flat_map(place))));
@@ -64,14 +64,14 @@ fn to_the_end(db: &mut Db, line: &str) -> String {
     }
 }
 
-/// Replaces `$k` by the payload of key `k`.
+/// Replaces `$k` with the payload of key `k`.
 fn with_payload(db: &mut Db, line: &str) -> String {
     let Some((before, rest)) = line.split_once('$') else { return line.to_owned() };
     let (key, after) = rest.split_once(' ').unwrap_or((rest, ""));
     format!("{before}{} {after}", db.run(&format!("DUMP {key}")))
 }
 
-/// For large values, too.
+/// This also holds for large values.
 #[test]
 fn a_result_that_is_found_early_is_returned_at_once() {
     let mut db = large();
@@ -131,7 +131,7 @@ fn replies_of_long_commands_are_those_of_short_ones() {
     ] {
         let at_once = db.run(line);
         if line == "KEYS *" {
-            // There are few of them: the reply comes at once.
+            // There are few keys, so the reply is immediate.
             assert_eq!(db.begin(line).ok(), Some(at_once));
         } else {
             assert_eq!(to_the_end(&mut db, line), at_once, "{line}");
@@ -161,7 +161,7 @@ fn results_stored_by_long_commands_are_those_of_short_ones() {
         "GEOSEARCHSTORE d g FROMMEMBER p7 BYRADIUS 300 km",
         "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYBOX 300 300 km COUNT 50 STOREDIST",
         "GEOSEARCHSTORE g g FROMLONLAT 4 48 BYRADIUS 400 km COUNT 10050 ANY",
-        // Some of the cells are equal.
+        // Some of the cells to search are the same.
         "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYRADIUS 20000 km",
         "GEORADIUS g 4 48 300 km STORE d",
         "GEORADIUS g 4 48 300 km STORE a STOREDIST d",
@@ -343,7 +343,7 @@ fn a_stored_range_has_members_added_during_the_command() {
     db.check("ZRANK d new", "(integer) 0");
     let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
     db.check("ZREMRANGEBYRANK za 1 -1", &format!("(integer) {MANY}"));
-    // The rest is not long.
+    // The remaining work is not long.
     assert_eq!(db.finish(long).ok().as_deref(), Some("(integer) 1"));
     db.invariants();
 }

@@ -1,4 +1,4 @@
-//! SETBIT and GETBIT: single bits.
+//! SETBIT and GETBIT: individual bits.
 
 use super::parse_offset;
 use crate::base::error::{CommandError, Result};

@@ -11,7 +11,7 @@ use crate::types::string::{Str, StrRef};
 use brisk_structures::bits;
 use brisk_structures::chunked::ChunkedBytes;
 
-/// The unit of a range's numbers.
+/// The unit in which a range is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,
@@ -59,8 +59,8 @@ impl Range {
     }
 
     fn count_ones(&self, string: &StrRef<'_>) -> i64 {
-        // If both numbers are before the start, the range is empty if they are in the wrong order;
-        // otherwise it is the first unit.
+        // If both numbers lie before the start of the string, the range is empty if they are in the
+        // wrong order. Otherwise it is the first unit.
         let crossed = self.start < 0 && self.end < 0 && self.start > self.end;
         let Some((first, last)) = self.clamp(string.len()).filter(|_| !crossed) else { return 0 };
         let mut ones = 0;
@@ -74,7 +74,7 @@ impl Range {
     /// The position of the first bit with the value `set`; -1 if there is none.
     fn find(&self, string: &StrRef<'_>, set: bool, open_ended: bool) -> i64 {
         let place = self.clamp(string.len()).and_then(|(first, last)| {
-            // Without an end, the string counts as followed by clear bits.
+            // If the request gives no end, the string counts as if clear bits followed it.
             let behind = (open_ended && !set).then_some(last + 1);
             let found = string.find_in_bits(first, last, |piece, (first, last), base| {
                 Some(base + bits::find(piece, set, first, last)?)
@@ -110,7 +110,7 @@ fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.integer(find(&value)))
 }
 
-/// A string that another thread should read.
+/// The string, if it is so long that another thread should read it.
 fn huge(ctx: &Ctx<'_, '_>, value: &StrRef<'_>) -> Option<ChunkedBytes> {
     match value {
         StrRef::Chunked(data) => ctx.is_long(data.len() / BYTES_PER_STEP).then(|| (*data).clone()),

@@ -48,7 +48,8 @@ impl FieldType {
         if self.signed { (-half, half - 1) } else { (0, whole - 1) }
     }
 
-    /// `wanted` limited to the type; `None` if it does not fit and overflow is an error.
+    /// `wanted`, made to fit the type as `overflow` requires. `None` if it does not fit and the
+    /// step fails.
     fn fit(self, wanted: i128, overflow: Overflow) -> Option<i64> {
         let (min, max) = self.bounds();
         if (min..=max).contains(&wanted) {
@@ -65,7 +66,7 @@ impl FieldType {
     }
 }
 
-/// The handling of a number outside the range of its type.
+/// How a number outside the range of its type is handled.
 #[derive(Debug, Clone, Copy)]
 enum Overflow {
     Wrap,
@@ -80,7 +81,7 @@ enum Action {
     IncrBy(i64, Overflow),
 }
 
-/// One step of a call.
+/// One step of a command.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     field: FieldType,
@@ -108,7 +109,7 @@ impl Step {
             Action::Set(value, overflow) if self.field.signed => {
                 (self.field.fit(i128::from(value), overflow), true)
             }
-            // For an unsigned field a negative number is a very large one.
+            // For an unsigned field, a negative number is a very large number.
             Action::Set(value, overflow) => {
                 (self.field.fit(i128::from(value as u64), overflow), true)
             }
@@ -236,7 +237,7 @@ fn reply_number(reply: &mut Reply<'_>, answer: Option<i64>) {
     };
 }
 
-/// Without SET and INCRBY nothing is changed.
+/// The key's flags. Without SET and INCRBY, the command changes nothing.
 fn bitfield_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let reads = KeyFlags::RO.union(KeyFlags::ACCESS);
     let writes = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);

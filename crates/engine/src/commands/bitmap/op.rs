@@ -49,8 +49,8 @@ impl Operation {
     }
 
     /// Appends the bytes of `range` of the result. The range is in one piece of each string.
-    /// Shorter strings count as followed by zero bytes. The loops are simple, so that they compile
-    /// to vector instructions.
+    /// Shorter strings count as if zero bytes followed them. The loops are simple, so that they
+    /// compile to vector instructions.
     fn write(self, strings: &[StrRef<'_>], range: Range<usize>, result: &mut Vec<u8>) {
         for (number, string) in strings.iter().enumerate() {
             let mut digits = Digits::new();

@@ -1,4 +1,4 @@
-//! Bitmaps compared with replies, effects and events recorded from a real server.
+//! Compares replies, effects and events of bitmap commands with those recorded from a real server.
 
 use crate::testing::Db;
 

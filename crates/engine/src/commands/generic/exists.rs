@@ -1,4 +1,4 @@
-//! EXISTS, TOUCH, TYPE: check if keys exist, and their type.
+//! EXISTS, TOUCH, TYPE: check whether keys exist, and what type they are.
 
 use crate::base::error::Result;
 use crate::call::ctx::{Command, Ctx};

@@ -51,7 +51,7 @@ fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) 
                 vec![b"PEXPIREAT".to_vec(), key.bytes.to_vec(), ms]
             });
         }
-        // An expiry time in the past deletes the key, here and wherever this is replayed.
+        // An expiry time in the past deletes the key, here and wherever the command is replayed.
         _ => ctx.expire_key(&key),
     }
     Ok(ctx.reply.integer(1))
@@ -101,7 +101,7 @@ impl Conditions {
         Ok(this)
     }
 
-    /// Reports whether an expiry time may replace the present one. No TTL counts as infinitely
+    /// Reports whether an expiry time may replace the current one. No TTL counts as infinitely
     /// late.
     fn admit(&self, present: Option<UnixMs>, wanted: i64) -> bool {
         let Some(UnixMs(present)) = present else { return !self.xx && !self.gt };

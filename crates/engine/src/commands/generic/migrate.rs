@@ -6,9 +6,9 @@
 //!         └───────────────── changed since then, sent again ───────────────────────┘
 //! ```
 //!
-//! The client waits. Other clients wait only if they write to the keys' slots. Transactions
-//! do write there. Keys that they have changed are sent again, and replace what the other server has
-//! stored. Within a transaction or a script everything happens at once, and all clients wait.
+//! The client waits. Other clients wait only if they write to the keys' slots. Transactions do not wait. Keys that a
+//! transaction has changed are sent again and replace those that the other server has already stored. Within a
+//! transaction or a script, MIGRATE runs in one step, and all clients wait.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
@@ -38,7 +38,7 @@ struct Options {
     destination: TransferTarget,
     copy: bool,
     replace: bool,
-    /// KEYS is the last argument.
+    /// True if KEYS is the last argument.
     names_none: bool,
 }
 
@@ -185,8 +185,8 @@ fn send<'k>(
     conclude(ctx, args, order, sent)
 }
 
-/// Removes the keys that the other server has stored and replies; or has keys that changed
-/// meanwhile sent again.
+/// Removes the keys that the other server has stored, and replies. If keys have changed in the
+/// meantime, has them sent again instead.
 fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Options, sent: Sent) -> Result<Outcome> {
     let Sent { carried: TransferResult { taken, failure }, watches, attempt } = sent;
     let intact = ctx.keys.unwatch_held(watches);
@@ -228,8 +228,8 @@ fn keys_option(argc: usize, word: ArgLookup<'_, '_>) -> Option<usize> {
     None
 }
 
-/// As in Redis, whose search for KEYS begins at the argument before the last, even if KEYS is the
-/// last.
+/// The single key, if the request lists no keys after KEYS. As in Redis, a KEYS that is the last
+/// argument does not count.
 fn single_key(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if first < argc => 0..0,
@@ -237,7 +237,7 @@ fn single_key(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     })
 }
 
-/// None if the request names a single key too, which is an error.
+/// The keys after KEYS. There are none if the request also names a single key, which is an error.
 fn listed_keys(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {
     Some(match keys_option(argc, word) {
         Some(first) if word(KEY_AT).is_empty() => first..argc,

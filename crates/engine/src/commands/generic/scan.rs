@@ -112,7 +112,8 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     let mut found = ScanReply::default();
-    // Expired keys are removed whatever their type: Redis checks the type last, Valkey first.
+    // Redis also removes expired keys of other types, because it checks the type last. Valkey
+    // checks the type first.
     let concerns = |entry: &EntryRef<'_>| {
         if is_valkey { filter.admits(entry) } else { filter.matches(entry) }
     };

@@ -572,7 +572,7 @@ fn expired_keys_are_hidden_but_kept_while_the_dataset_is_frozen() {
     db.invariants();
 }
 
-/// A real replica shows and keeps the same if its primary does not remove expired keys.
+/// A real replica shows and keeps the same keys if its primary does not remove expired keys.
 #[test]
 fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_present() {
     let mut db = Db::new();
@@ -595,7 +595,7 @@ fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_presen
     db.env().advance(UnixMs(6000));
     db.check("EXISTS due for", "(integer) 2").check("PTTL due", "(integer) 0");
     db.invariants();
-    // Other commands see that it has expired.
+    // Commands that do not come from the primary see that the keys have expired.
     db.at(6000).check("EXISTS due for h", "(integer) 0");
     db.invariants();
 }

@@ -1,4 +1,5 @@
-//! GEORADIUS, GEORADIUSBYMEMBER and their read-only forms: the older searches, in a circle only.
+//! GEORADIUS, GEORADIUSBYMEMBER and their read-only forms: the older searches, which are only in a
+//! circle.
 
 use super::UNIT;
 use super::search::{SearchForm, around_member, around_point, find_store_key};

@@ -28,7 +28,7 @@ const UNIT: Arg = Arg::one_of(
     &[Arg::token("m", "M"), Arg::token("km", "KM"), Arg::token("ft", "FT"), Arg::token("mi", "MI")],
 );
 
-/// Metres in a unit.
+/// Number of meters in a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Unit(f64);
 
@@ -58,7 +58,7 @@ fn place_of_score(score: f64) -> Point {
     Point::of_number(number_of_score(score))
 }
 
-/// The point with a longitude and latitude.
+/// The point with this longitude and latitude.
 fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point> {
     let degrees = |word: &[u8]| parse_f64(word).ok_or(CommandError::NotAFloat);
     let point = Point { longitude: degrees(longitude)?, latitude: degrees(latitude)? };

@@ -1,4 +1,4 @@
-//! The common part of all geo searches: parse options, find members in the cells around a centre,
+//! The common part of all geo searches: parse options, find members in the cells around a center,
 //! sort them, and reply with them or store them.
 
 use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
@@ -22,7 +22,8 @@ use std::ops::{ControlFlow, Range};
 /// The form of a command, which determines its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchForm {
-    /// GEORADIUS and GEORADIUSBYMEMBER: centre and radius come first, the result may be stored.
+    /// GEORADIUS and GEORADIUSBYMEMBER: the center and the radius come first, and the result may be
+    /// stored.
     Radius,
     /// The read-only forms of GEORADIUS and GEORADIUSBYMEMBER.
     RadiusReadOnly,
@@ -55,7 +56,7 @@ struct Options<'a> {
 /// The parameters of the search, and the form of its result.
 #[derive(Debug, Clone, Copy)]
 struct Search {
-    /// `None` if the centre is a member of a key that does not exist.
+    /// `None` if the center is a member of a key that does not exist.
     centre: Option<Point>,
     shape: Option<Shape>,
     unit: Unit,
@@ -92,7 +93,7 @@ struct Match<'a> {
     member: Item<'a>,
     /// The member's geohash number, or any score that ZADD has set.
     score: f64,
-    /// In metres.
+    /// In meters.
     distance: f64,
 }
 
@@ -126,7 +127,7 @@ fn rectangle([width, height, unit]: [&[u8]; 3]) -> Result<(Shape, Unit)> {
     Ok((Shape::Box { width_m: width * unit.0, height_m: height * unit.0 }, unit))
 }
 
-/// The point of a member; `None` if the whole set does not exist.
+/// The point of a member; `None` if the set itself does not exist.
 fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
     let Some(set) = set else { return Ok(None) };
     let unknown = || CommandError::text("ERR could not decode requested zset member");
@@ -240,7 +241,7 @@ fn next_option<'w>(
     option.ok_or(CommandError::Syntax)
 }
 
-/// Index of the key under which GEORADIUS stores its result. Its options begin at `from`. The last
+/// Index of the key under which GEORADIUS stores its result. The options begin at `from`. The last
 /// STORE or STOREDIST counts. The range is empty if there is neither, or if the last one is not the
 /// kind that `with_distances` selects.
 pub(super) fn find_store_key(
@@ -502,7 +503,7 @@ impl Search {
     }
 }
 
-/// The scores of the points in the cells around a centre.
+/// The scores of the points in the cells around a center.
 fn ranges(shape: Shape, centre: Point) -> impl Iterator<Item = ScoreRange> {
     shape.cells(centre).into_iter().map(|cell| ScoreRange {
         min: cell.first() as f64,

@@ -45,7 +45,7 @@ fn hincrbyfloat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         hash.set(field, sum.as_bytes(), FieldDeadline::Keep, limits);
         Ok(Edit::new(sum, 1, "hincrbyfloat"))
     })?;
-    // The sum is propagated, not the addition, because other replicas might round differently.
+    // The sum is propagated, not the addition, because replicas might round differently.
     ctx.keys.propagate(|| {
         [&b"HSET"[..], key.bytes, field, sum.as_bytes()].map(<[u8]>::to_vec).to_vec()
     });

@@ -1,4 +1,4 @@
-//! HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT: set TTLs of fields. As in Redis 7.4.
+//! HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT: set TTLs of fields, as in Redis 7.4.
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
@@ -48,7 +48,7 @@ impl<'a> FieldList<'a> {
         Arg::block("fields", &[Arg::integer("numfields"), Arg::string("field").multiple()])
             .after("FIELDS");
 
-    /// The error of reading commands for an invalid number.
+    /// The error that commands that only read return for an invalid number.
     pub(super) const OF_READS: &'static str = "ERR Number of fields must be a positive integer";
     const OF_DEADLINES: &'static str = "ERR Parameter `numFields` should be greater than 0";
 
@@ -112,7 +112,7 @@ fn set_deadlines(
     counting: ExpireUnit,
 ) -> Result<Outcome> {
     let key = args.key()?;
-    // In the order of Redis: the type, the time, the condition, the fields.
+    // These are checked in Redis's order: the type, the time, the condition, the fields.
     exists(ctx, &key)?;
     let deadline = counting.deadline(ctx, args.bytes()?)?;
     let condition = Condition::take(args);
@@ -163,7 +163,7 @@ pub(super) struct FieldEffect<'a> {
 }
 
 impl FieldEffect<'_> {
-    /// The change for the counters, with its event. A removal takes precedence over other changes.
+    /// The change to count, with its event. A removal takes precedence over other changes.
     pub(super) fn edit(&self, event: &'static str) -> Edit<()> {
         let count = (self.changed.len() + self.removed.len()) as u64;
         Edit::new((), count, if self.removed.is_empty() { event } else { "hdel" })
@@ -217,7 +217,7 @@ impl Condition {
         said.map_or(Condition::Always, |(_, condition)| condition)
     }
 
-    /// Reports whether `wanted` may replace the present expiry time. No TTL counts as infinitely
+    /// Reports whether `wanted` may replace the current expiry time. No TTL counts as infinitely
     /// late.
     fn admits(self, present: Option<u64>, wanted: u64) -> bool {
         match (self, present) {

@@ -1,4 +1,4 @@
-//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: read the TTLs of fields, and remove them. As
+//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: read the TTLs of fields, and remove them, as
 //! in Redis 7.4.
 
 use super::deadline::{ExpireUnit, FieldList, NO_FIELD, exists};

@@ -1,4 +1,4 @@
-//! HGETEX, HSETEX: read or set fields along with their TTL. As in Redis 8.
+//! HGETEX, HSETEX: read or set fields along with their TTL, as in Redis 8.
 
 use super::deadline::{ExpireUnit, FieldEffect, FieldList, exists, expire_args};
 use crate::base::error::{CommandError, Result};

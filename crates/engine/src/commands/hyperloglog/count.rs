@@ -39,7 +39,7 @@ fn add_to_existing(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, args: &mut Args<'_>) ->
     let len = bytes.len();
     if form_of(bytes)? == Form::Dense {
         return Ok(entry.edit(len, |mut string| {
-            // The whole value: dense values are short.
+            // This piece is the whole value, because dense values are short.
             let (bytes, _) = string.piece_of(0);
             let mut changes = 0;
             while let Some(element) = args.optional() {
@@ -51,7 +51,7 @@ fn add_to_existing(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, args: &mut Args<'_>) ->
             Edit::new(changes > 0, changes, "pfadd")
         }));
     }
-    // Most elements change nothing; the first one that does pays for a copy.
+    // Most elements change nothing. The value is copied at the first element that does.
     let mut copy: Option<Vec<u8>> = None;
     let mut changes = 0;
     while let Some(element) = args.optional() {
@@ -90,7 +90,7 @@ fn pfcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.integer(hyperloglog::count_registers(&registers) as i64))
 }
 
-/// The count of one key. Computing it again is a change, because the value caches it.
+/// The count of one key. Computing the count again is a change, because the value caches the count.
 fn count_one(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<u64> {
     let Some(value) = ctx.keys.open::<Str>(key)? else { return Ok(0) };
     let mut digits = Digits::new();

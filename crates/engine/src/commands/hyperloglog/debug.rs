@@ -61,7 +61,7 @@ fn reply_registers(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// Converts a value to dense. Returns false if it was dense already.
+/// Converts a value to dense. Returns false if it was already dense.
 fn make_dense(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<bool> {
     let Some(mut entry) = ctx.keys.open_mut::<Str>(key)? else { return Ok(false) };
     let mut bytes = entry.value().to_vec();

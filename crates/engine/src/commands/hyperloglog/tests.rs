@@ -1,4 +1,5 @@
-//! HyperLogLogs compared with replies, bytes, effects and events recorded from a real server.
+//! Compares replies, bytes, effects and events of HyperLogLog commands with those recorded from a
+//! real server.
 
 use crate::testing::Db;
 

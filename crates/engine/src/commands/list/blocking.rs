@@ -1,7 +1,7 @@
 //! BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH: pops that wait for an element.
 //!
-//! Each runs as its non-blocking form, and waits if that found nothing. It runs again when one of
-//! its lists is created. The non-blocking form is propagated.
+//! Each command first runs in its non-blocking form, and waits if it finds nothing. It runs again
+//! when one of its lists is created. The non-blocking form is propagated.
 
 use super::pop::LmpopOptions;
 use super::transfer::{KEYS, transfer};

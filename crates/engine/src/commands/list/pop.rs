@@ -39,7 +39,8 @@ fn pop_one(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, end: End) -> Result<Outcome> {
     Ok(if popped.is_none() { ctx.reply.null() } else { Outcome::Replied })
 }
 
-/// Writes up to `count` elements from `end` on as an array and removes them. Returns their number.
+/// Writes up to `count` elements, starting at `end`, as an array and removes them. Returns their
+/// number.
 fn pop_many(
     reply: &mut Reply<'_>,
     list: &mut List,
@@ -75,7 +76,7 @@ fn rpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     pop(ctx, args, End::Back)
 }
 
-/// Takes a number of at least one. Anything else is the error `otherwise`.
+/// Takes a number that is at least one. For anything else, returns the error `otherwise`.
 fn positive(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
     let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
     number.filter(|number| *number > 0).ok_or_else(|| CommandError::text(otherwise))
@@ -89,7 +90,7 @@ pub(super) struct LmpopOptions<'a> {
 }
 
 impl<'a> LmpopOptions<'a> {
-    /// Takes the arguments from the number of keys on.
+    /// Takes the arguments, starting with the number of keys.
     pub(super) fn parse(args: &mut Args<'a>) -> Result<LmpopOptions<'a>> {
         let key_count = positive(args, "ERR numkeys should be greater than 0")?;
         // The keys and the end must follow.

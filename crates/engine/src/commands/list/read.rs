@@ -9,8 +9,8 @@ use crate::reply::{Outcome, Reply};
 use crate::types::list::{End, List};
 use std::ops::ControlFlow;
 
-/// Bytes of an LRANGE reply that are written at once; the rest follows as the client reads, from a
-/// view of the list.
+/// Number of bytes of an LRANGE reply that are written immediately. The rest is written from a view
+/// of the list, as the client reads.
 const AT_ONCE_BYTES: usize = 64 * 1024;
 
 fn llen(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -42,7 +42,7 @@ fn lrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes `count` elements from `first` on, or about `budget` bytes of them, and advances past
+/// Writes `count` elements starting at `first`, or about `budget` bytes of them, and advances past
 /// them. Returns false if none is left.
 fn write_some(
     reply: &mut Reply<'_>,
@@ -71,7 +71,7 @@ fn write_some(
 
 /// The options of LPOS.
 struct Search {
-    /// The number of the first match that counts, from the back if `end` is the back.
+    /// The rank of the first match to return, counted from the back if `end` is the back.
     rank: u64,
     end: End,
     /// Number of matches to return, 0 for all; `None`: one, and not in an array.
@@ -92,7 +92,7 @@ impl Search {
                          second ... or use negative to start from the end of the list",
                     ));
                 }
-                // Its absolute value, the rank from the back, does not exist.
+                // Its absolute value, the rank from the back, cannot be represented.
                 if rank == i64::MIN {
                     return Err(CommandError::text(format!(
                         "ERR value is out of range, value must between {} and {}",
@@ -115,8 +115,8 @@ impl Search {
         Ok(search)
     }
 
-    /// Replies with the matches in a list, unless that needs comparing more than `most` elements.
-    /// Then it returns `None` and writes nothing.
+    /// Replies with the matches in a list. If this requires comparing more than `most` elements,
+    /// returns `None` and writes nothing.
     fn answer(
         &self,
         reply: &mut Reply<'_>,
@@ -138,7 +138,7 @@ impl Search {
     }
 
     /// Writes the indexes of the matches among `most` elements. Returns their number, and whether
-    /// that is all.
+    /// these are all matches.
     fn run(&self, reply: &mut Reply<'_>, list: &List, text: &[u8], most: usize) -> (usize, bool) {
         let wanted = match self.count {
             None => 1,
@@ -173,7 +173,7 @@ impl Search {
     }
 }
 
-/// Takes a number that is not negative. Anything else is the error `otherwise`.
+/// Takes a number that is not negative. For anything else, returns the error `otherwise`.
 fn natural(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
     let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
     number.ok_or_else(|| CommandError::text(otherwise))
@@ -184,7 +184,8 @@ fn lpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let search = Search::read(args)?;
     let list = ctx.keys.open::<List>(&key)?;
     let steps = list.map_or(0, |list| search.steps(list));
-    // The first elements are also searched in a long list: often they are enough.
+    // Even in a long list, the first elements are searched immediately, because they are often
+    // enough.
     let at_once = if ctx.is_long(steps) { LONG_STEPS_MIN } else { usize::MAX };
     if let Some(outcome) = search.answer(&mut ctx.reply, list, text, at_once) {
         return Ok(outcome);

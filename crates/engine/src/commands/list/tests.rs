@@ -3,7 +3,7 @@
 
 use crate::testing::Db;
 
-/// Each line with its reply, the changes it counts, and its events.
+/// Runs each line and checks its reply, its number of changes, and its events.
 fn replay(db: &mut Db, steps: &[(&str, &str, u64, &[&str])]) {
     let mut other = Db::new();
     for (line, reply, changes, events) in steps {

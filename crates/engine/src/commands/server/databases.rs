@@ -9,7 +9,7 @@ use crate::keyspace::DbIndex;
 use crate::reply::Outcome;
 use brisk_structures::alloc::SetAside;
 
-/// Expired keys that were not removed yet count, as in Redis.
+/// Expired keys that have not been removed yet count too, as in Redis.
 fn dbsize(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     let count = ctx.keys.keyspace().key_count(ctx.keys.db());
     Ok(ctx.reply.integer(count as i64))
@@ -28,9 +28,9 @@ fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 /// Both modes only unlink the tables, and another thread frees them. Without ASYNC the reply waits
-/// until the memory is freed, without delaying other clients. Small tables are freed at once.
-/// Transactions and scripts do not wait. Their following commands would have to wait too, and so
-/// would all clients that need their slots.
+/// until the memory is freed, without delaying other clients. Small tables are freed immediately.
+/// Transactions and scripts do not wait: otherwise their remaining commands, and all clients that
+/// need their slots, would have to wait too.
 fn flush(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
@@ -49,7 +49,8 @@ fn flush(
         ctx.keys.changed_all(removed);
     }
     ctx.keys.invalidate_all();
-    // Propagated even if there was nothing to remove here: a replica may have kept keys.
+    // This is propagated even if there was nothing to remove here, because a replica may have kept
+    // keys.
     ctx.keys.propagate(|| args.arguments().map(<[u8]>::to_vec).collect());
     if !lazy {
         let env = ctx.keys.env();
@@ -57,7 +58,7 @@ fn flush(
         if ctx.can_wait() {
             let heavy = env.take_tables();
             if !heavy.is_empty() {
-                // Counted as free: no keys are evicted for it.
+                // This memory counts as free, so no keys are evicted because of it.
                 let bytes =
                     if env.settings.limited { heavy.iter().map(table_bytes).sum() } else { 0usize };
                 let set_aside = SetAside::of(bytes as u64);

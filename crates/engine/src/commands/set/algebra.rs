@@ -33,7 +33,7 @@ fn keys_of<'k>(args: &mut Args<'k>, count: usize) -> Result<SetKeys<'k>> {
     (0..count).map(|_| args.key()).collect()
 }
 
-/// All keys are checked: a wrong type among them is an error, whatever the others are.
+/// All keys are checked: if one has a wrong type, that is an error, whatever the other keys are.
 fn open<'k>(keys: &'k Keys<'_>, names: &[Key<'_>]) -> Result<Sets<'k>> {
     names.iter().map(|key| keys.open::<Set>(key)).collect()
 }
@@ -207,7 +207,7 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 /// Number of members that all sets contain, up to `count_max`. `None` if `members_max` members of
-/// the smallest set are not enough to know.
+/// the smallest set are not enough to determine it.
 fn count_common(
     sets: Sets<'_>,
     limits: &EncodingLimits,

@@ -149,7 +149,7 @@ fn srandmember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 /// Parses the number of members for SRANDMEMBER; negative means with repeats.
 fn parse_count(word: &[u8]) -> Result<i64> {
     match parse_i64(word) {
-        // Its absolute value does not exist.
+        // Its absolute value cannot be represented.
         Some(i64::MIN) => Err(CommandError::text(format!(
             "ERR value is out of range, value must between {} and {}",
             -i64::MAX,

@@ -68,7 +68,7 @@ fn the_encoding_follows_the_members() {
         ("SADD s 1 2 3 4", "intset"),
         ("SADD s 1 2 3 4 5", "hashtable"),
         ("SADD s 1 2 3 4|SADD s 5", "hashtable"),
-        // The number of offered members counts, not of new ones.
+        // The number of members in the request counts, not the number of new ones.
         ("SADD s 1 1 1 1 1", "hashtable"),
         ("SADD s 1|SADD s 1 1 1 1 1", "hashtable"),
         ("SADD s 1 a", "listpack"),
@@ -82,7 +82,7 @@ fn the_encoding_follows_the_members() {
         ("SADD s a b c|SADD s a", "listpack"),
         ("SADD s abcde", "listpack"),
         ("SADD s abcdef", "hashtable"),
-        // Encodings do not return to earlier ones by themselves.
+        // A set does not return to an earlier encoding on its own.
         ("SADD s a b c d|SREM s b c d", "hashtable"),
         ("SADD s 1 a|SREM s a", "listpack"),
         ("SADD t a 1|SMOVE t s a", "listpack"),
@@ -189,7 +189,7 @@ fn members_are_drawn_with_and_without_repeats() {
         assert_eq!(sorted(&mut db, "SRANDMEMBER s 9223372036854775807"), all);
         assert_eq!(db.run(&format!("SRANDMEMBER s {}", len - 1)).lines().count(), len - 1);
         assert_eq!(db.run("SRANDMEMBER s -20").lines().count(), 20);
-        // Enough that they are streamed.
+        // There are enough draws that the reply is streamed.
         assert_eq!(db.run("SRANDMEMBER s -10000").lines().count(), 10_000);
         assert!(all.contains(&db.run("SRANDMEMBER s")));
     }

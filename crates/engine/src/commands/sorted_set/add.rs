@@ -14,8 +14,8 @@ fn zadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, args, AddRules::default())
 }
 
-/// Options of ZADD are parsed where they stand, but the arity leaves no room for them, so they end
-/// as errors.
+/// The options of ZADD are parsed here too, but the arity leaves no room for them, so they cause
+/// errors.
 fn zincrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, args, AddRules { increment: true, ..AddRules::default() })
 }
@@ -25,7 +25,7 @@ fn zincrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 struct Tally {
     new: u64,
     changed: u64,
-    /// The last member's score, unless the change was not allowed.
+    /// The score of the last member; `None` if the change was not allowed.
     score: Option<f64>,
 }
 

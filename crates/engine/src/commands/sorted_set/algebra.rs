@@ -23,7 +23,7 @@ enum Operation {
     Diff,
 }
 
-/// The combination of one member's scores in several sets.
+/// How the scores of a member in several sets are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Aggregate {
     Sum,
@@ -225,13 +225,13 @@ impl Options<'_> {
         }
     }
 
-    /// The keys of the sources, from their number on.
+    /// The keys of the sources, which follow their number.
     fn keys<'a>(&self, mut args: Args<'a>) -> Result<Vec<Key<'a>>> {
         args.bytes()?;
         self.sources.iter().map(|_| args.key()).collect()
     }
 
-    /// The same options without sets, before the sets are known.
+    /// The same options without sets, for when the sets are not known yet.
     fn without_sources(&self) -> Options<'static> {
         let empty = |source: &Source<'_>| Source { members: Members::None, weight: source.weight };
         let Options { limits, aggregate, show, limit, .. } = *self;
@@ -271,7 +271,7 @@ impl Options<'_> {
     }
 
     /// Number of members that all sources contain, up to the limit. `None` if `members_max` members
-    /// of the smallest set are not enough to know.
+    /// of the smallest set are not enough to determine it.
     fn count_common(&self, members_max: usize) -> Option<usize> {
         let sources = self.by_size();
         let (first, others) = sources.split_first().expect("there is a key at least");

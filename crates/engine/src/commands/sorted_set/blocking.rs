@@ -1,7 +1,7 @@
 //! BZPOPMIN, BZPOPMAX, BZMPOP: pops that wait for a member.
 //!
-//! Each runs as its non-blocking form, and waits if that found nothing. It runs again when one of
-//! its sets is created. The non-blocking form is propagated.
+//! Each command first runs in its non-blocking form, and waits if it finds nothing. It runs again
+//! when one of its sets is created. The non-blocking form is propagated.
 
 use super::pop::{End, PopFormat, ZmpopOptions, pop};
 use crate::base::error::Result;

@@ -53,7 +53,7 @@ fn zrandmember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(repeated(&mut ctx.reply, set, wanted, show, random))
 }
 
-/// Draws this number of distinct members, fewer than there are.
+/// Draws `wanted` distinct members. The set has more than that.
 fn distinct(
     reply: &mut Reply<'_>,
     set: &SortedSet,
@@ -62,7 +62,7 @@ fn distinct(
     random: &mut Random,
 ) -> Outcome {
     show.announce(reply, wanted);
-    // The smaller number is drawn: the members that are shown, or those that are not.
+    // Draws the smaller group: the members to show, or those not to show.
     let len = set.len();
     let few = wanted <= len / 2;
     let drawn = draw(len, if few { wanted } else { len - wanted }, random);
@@ -94,7 +94,7 @@ fn draw(len: usize, count: usize, random: &mut Random) -> Vec<usize> {
     drawn
 }
 
-/// Draws this number of members, each from all members.
+/// Draws `wanted` members, each from all members.
 fn repeated(
     reply: &mut Reply<'_>,
     set: &SortedSet,

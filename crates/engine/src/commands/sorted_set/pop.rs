@@ -23,7 +23,7 @@ pub(super) enum End {
 pub(super) enum PopFormat {
     Flat,
     Pairs,
-    /// Member and score are elements of an array that was begun before.
+    /// Member and score are elements of an array that has already been begun.
     Inside,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct ZmpopOptions<'a> {
 }
 
 impl<'a> ZmpopOptions<'a> {
-    /// Takes the arguments from the number of keys on.
+    /// Takes the arguments, starting with the number of keys.
     pub(super) fn parse(args: &mut Args<'a>) -> Result<ZmpopOptions<'a>> {
         let positive = |args: &mut Args<'_>, what: &'static str| {
             let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());

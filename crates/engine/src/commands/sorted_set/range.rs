@@ -19,7 +19,7 @@ enum By {
     Lex,
 }
 
-/// The options that a command's name fixes, or leaves open.
+/// The options that a command's name determines; `None` if the command leaves them open.
 struct Form {
     by: Option<By>,
     backward: Option<bool>,

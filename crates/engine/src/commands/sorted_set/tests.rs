@@ -5,7 +5,8 @@ use crate::testing::Db;
 const SYNTAX: &str = "(error) ERR syntax error";
 const NO_FLOAT: &str = "(error) ERR value is not a valid float";
 
-/// A database where `k` holds a 1, b 2, c 3, d 4, in the compact encoding or in the other.
+/// A database in which `k` has the members a, b, c and d with the scores 1 to 4, in the compact or
+/// the other encoding.
 fn with_letters(compact: bool) -> Db {
     let mut db = Db::new();
     if !compact {

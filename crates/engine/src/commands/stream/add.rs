@@ -13,7 +13,7 @@ use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::stream::{Stream, StreamId, block_limits};
 
-/// Size of the longest entry, as in Redis: the capacity of a block.
+/// Maximum size of an entry, as in Redis: the capacity of a block.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
 /// The ID argument of XADD.

@@ -57,8 +57,8 @@ pub(super) fn reply_range(
     reply_ranges(reply, vec![(Vec::new(), entries.clone(), *wanted)], |_, _| ())
 }
 
-/// Replies with ranges of several streams, one after the other. Before each range `open` writes the
-/// stream's key.
+/// Replies with ranges of several streams, one after the other. `open` writes the stream's key
+/// before each range.
 pub(super) fn reply_ranges(
     reply: &mut Reply<'_>,
     ranges: Vec<(Vec<u8>, Entries, EntryRange)>,

@@ -30,7 +30,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     info::COMMANDS,
 ];
 
-/// The error for a group or its key that does not exist.
+/// The error if a group, or its key, does not exist.
 fn no_group(key: &[u8], group: &[u8]) -> CommandError {
     quote(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
 }

@@ -28,7 +28,7 @@ pub(super) struct ReadOptions<'a> {
     ids_at: usize,
 }
 
-/// The start of reading in a stream.
+/// The position at which reading a stream starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadFrom {
     /// The entries after an ID.
@@ -60,7 +60,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let mut served: SmallVec<[(Entries, StreamId, &[u8]); 4]> = SmallVec::new();
     for ((key, _), start) in call.streams.iter().zip(&starts) {
-        // A second lookup, which Redis counts too.
+        // This is a second lookup, which Redis counts too.
         let entry = ctx.keys.peek(key);
         if let Some(stream) = entry.and_then(|entry| entry.stream())
             && let Some(start) = start.next()
@@ -94,7 +94,7 @@ pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
     };
 }
 
-/// Begins one stream with its key.
+/// Begins the part of the reply for one stream with the stream's key.
 pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
     if reply.protocol() == Protocol::Resp2 {
         reply.array(2);
@@ -102,15 +102,15 @@ pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
     reply.bulk(key);
 }
 
-/// An ID whose entry has been deleted.
+/// Replies with an ID whose entry has been deleted.
 pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
     reply.array(2);
     reply_id(reply, id);
     reply.null_array();
 }
 
-/// There is nothing to read: the client waits if it has requested that. `id` returns the ID of each
-/// stream for the repeated request.
+/// Called if there is nothing to read. The client waits if it has requested that. `id` returns the
+/// ID of each stream for the repeated request.
 pub(super) fn wait(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -136,7 +136,7 @@ enum ReadOption<'w> {
         consumer: &'w [u8],
     },
     NoAck,
-    /// The last option. The keys follow, then as many IDs.
+    /// The last option. The keys follow, then the same number of IDs.
     Streams(Range<usize>),
 }
 

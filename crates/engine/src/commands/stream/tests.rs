@@ -1,6 +1,6 @@
-//! Streams compared with replies, effects and events recorded from a real server. Where 7.2 differs
-//! from the recording (consumers are created at their first read, an error names the command), the
-//! transcript contains the behavior of 7.2.
+//! Compares replies, effects and events of stream commands with those recorded from a real server.
+//! Where 7.2 differs from the recording (consumers are created when they first read, and one error
+//! names the command), the transcript contains the behavior of 7.2.
 
 use crate::testing::Db;
 
@@ -26,7 +26,7 @@ fn chosen_ids_and_approximate_trims_are_propagated_exactly() {
     db.effects("XTRIM s MAXLEN ~ 1", &["XTRIM s MAXLEN = 1"]).effects("XTRIM s MAXLEN ~ 1", &[]);
 }
 
-/// The propagated command keeps the limit next to an exact length, in Redis as well as here.
+/// The propagated command keeps LIMIT in addition to an exact length, in Redis as well as here.
 #[test]
 fn a_limit_next_to_an_exact_length_is_ignored_in_a_replay() {
     const REFUSED: &str =

@@ -25,7 +25,8 @@ impl Trimming {
         let limit = match self.limit {
             _ if !self.approximate => 0,
             Some(limit) => limit,
-            // A hundred blocks, or some thousand entries if blocks have no limit.
+            // A hundred blocks, but at most a million entries; 10,000 entries if blocks have no
+            // limit.
             None => match limits.stream_node_max_entries {
                 0 => 10_000,
                 entries => (100 * entries as u64).min(1_000_000),
@@ -106,8 +107,8 @@ impl TrimOptions {
         Ok(approximate)
     }
 
-    /// In a replay a limit is ignored. The arguments before it were made exact, and the limit was
-    /// left in place, as in Redis.
+    /// In a replay, LIMIT is ignored: the arguments before it were made exact, but LIMIT was left
+    /// in place, as in Redis.
     pub(super) fn finish(self, is_replay: bool) -> Result<Option<Trimming>> {
         match (self.trimming, self.limit) {
             (trimming, _) if is_replay => Ok(trimming),

@@ -62,7 +62,7 @@ fn incrbyfloat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let sum = number.plus(increment).ok_or(CommandError::NanOrInfinity)?;
     let text = sum.to_text();
     ctx.keys.open_or_insert_string(&key)?.store_text(text.as_bytes(), "incrbyfloat");
-    // The sum is propagated, not the addition, because other replicas might round differently.
+    // The sum is propagated, not the addition, because replicas might round differently.
     ctx.keys.propagate(|| {
         [&b"SET"[..], key.bytes, text.as_bytes(), b"KEEPTTL"].map(<[u8]>::to_vec).to_vec()
     });

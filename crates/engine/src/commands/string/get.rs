@@ -40,7 +40,8 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 
     let Some(value) = ctx.keys.open::<Str>(&key)? else {
-        // Even for `EX nonsense`: the key is looked up before the number is parsed.
+        // This is the reply even to `EX nonsense`, because the key is looked up before the number
+        // is parsed.
         return Ok(ctx.reply.null());
     };
     let outcome = ctx.reply.string(&value);
@@ -58,7 +59,7 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 ctx.expire_key(&key);
             } else if let Some(mut entry) = ctx.keys.open_any_mut(&key) {
                 entry.expire_at(deadline);
-                // Absolute, so that a replay sets the same time.
+                // The propagated time is absolute, so that a replay sets the same time.
                 let at = deadline.0.to_string().into_bytes();
                 ctx.keys.propagate(|| vec![b"PEXPIREAT".to_vec(), key.bytes.to_vec(), at]);
             }

@@ -81,8 +81,8 @@ fn read_options(args: &mut Args<'_>) -> Result<Options> {
     Ok(options)
 }
 
-/// Redis rejects strings that would need a table larger than the maximum string. This table is a
-/// fraction of that. The limit stays, because it also bounds the command's time.
+/// Redis rejects strings that would need a table larger than the maximum string. The table here is
+/// much smaller, but the limit stays, because it also bounds the command's time.
 fn check_size(a_len: usize, b_len: usize, bytes_max: u64) -> Result<()> {
     if a_len.max(b_len) >= u32::MAX as usize - 1 {
         return Err(CommandError::text("ERR String too long for LCS"));

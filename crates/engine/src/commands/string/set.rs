@@ -67,7 +67,7 @@ fn set_with_options<'a>(
         Ttl::Given(unit, number) => Overwrite::ExpireAt(unit.deadline(ctx, number)?),
     };
     if get {
-        // The reply is the old value, whether the condition holds or not.
+        // The reply is the old value, whether or not the condition holds.
         match ctx.keys.open::<Str>(key)? {
             Some(old) => ctx.reply.string(&old),
             None => ctx.reply.null(),
@@ -114,7 +114,7 @@ fn propagate_with_deadline(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, value: &[u8], d
     });
 }
 
-/// With GET the old value is read and returned, otherwise it is not accessed.
+/// With GET, the old value is read and returned. Otherwise it is not accessed.
 fn set_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let get = (3..argc).any(|index| word(index).eq_ignore_ascii_case(b"GET"));
     if get { KeyFlags::RW.union(KeyFlags::ACCESS) } else { KeyFlags::OW }.union(KeyFlags::UPDATE)

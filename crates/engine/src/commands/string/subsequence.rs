@@ -1,18 +1,19 @@
 //! The longest common subsequence of two byte strings, 64 positions at a time.
 //!
-//! `L(i, j)` is the length for the first `i` bytes of `a` and the first `j` of `b`. In row `i` it
-//! grows by 0 or 1 from each `j` to the next, so a row can be stored as bits: 0 where it grows. All
-//! bits of a row follow from the previous row with one addition, whose carry runs along the row:
+//! `L(i, j)` is the length for the first `i` bytes of `a` and the first `j` of `b`. In row `i`, `L`
+//! grows by 0 or 1 from each `j` to the next, so a row can be stored as bits: 0 where `L` grows.
+//! All bits of a row follow from the previous row with one addition, whose carry runs along the
+//! row:
 //!
 //! ```text
 //! hit  = row & mask           mask: bit j is set where b[j] is the byte a[i]
 //! next = (row + hit) | (row & !mask)
 //! ```
 //!
-//! If several subsequences are longest, the result is the one that Redis chooses. From the end
-//! backwards, equal bytes match. Otherwise `a` is shortened if that keeps the length and shortening
-//! `b` does not; else `b` is shortened. Where bytes differ, `a` is shortened exactly if the row
-//! grows at `j`.
+//! If several subsequences are longest, the result is the one that Redis chooses. Going backward
+//! from the end, equal bytes match. Otherwise `a` is shortened if that keeps the length and
+//! shortening `b` does not; else `b` is shortened. Where bytes differ, `a` is shortened exactly if
+//! the row grows at `j`.
 //!
 //! Costs: O(a * b / 64) time, twice that with positions. Memory: [`TABLE_BYTES_MAX`] of rows or one
 //! row, whichever is more, and masks smaller than both strings together.
@@ -176,7 +177,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Reports whether `L(i, j)` is larger than `L(i, j - 1)`; `i` and `j` are at least 1. Cheap if
-    /// called with falling `i`.
+    /// called with decreasing `i`.
     #[inline]
     fn grows(&mut self, i: usize, j: usize) -> bool {
         let block = (i - 1) / self.per_block;

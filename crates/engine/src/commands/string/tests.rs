@@ -1,4 +1,4 @@
-//! Strings compared with replies, effects and events recorded from a real server.
+//! Compares replies, effects and events of string commands with those recorded from a real server.
 
 use crate::env::Dialect;
 use crate::env::effect::EventClass;
@@ -12,7 +12,8 @@ fn replies_are_those_of_a_real_server() {
     db.replay(include_str!("tests/transcript.txt")).invariants();
 }
 
-/// Lines of `a|b|subsequence|runs`, a run as `first-last=first-last`, the last run first.
+/// The lines have the form `a|b|subsequence|runs`. A run has the form `first-last=first-last`, and
+/// the last run comes first.
 #[test]
 fn lcs_chooses_the_subsequence_that_a_real_server_chooses() {
     let mut db = Db::new();

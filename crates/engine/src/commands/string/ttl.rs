@@ -70,8 +70,8 @@ impl TtlUnit {
         found.map(|(_, unit)| *unit)
     }
 
-    /// The expiry time that `number` means. Errors: not an integer; not positive, or too large in
-    /// milliseconds.
+    /// The expiry time that `number` means. Returns an error if it is not an integer, not positive,
+    /// or too large in milliseconds.
     pub(super) fn deadline(self, ctx: &Ctx<'_, '_>, number: &[u8]) -> Result<UnixMs> {
         let number = parse_i64(number).ok_or(CommandError::NotAnInteger)?;
         let unit_ms = match self {

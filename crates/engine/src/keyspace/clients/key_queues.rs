@@ -5,9 +5,9 @@
 //!                             key "mail" ──> queue: …
 //! ```
 //!
-//! A mark of the slot says that a client is interested in one of its keys, whether the key exists or
-//! not. All other slots pay one test. Queues are changed only under their slot's lock. The locks of the
-//! shards are taken after the slot's lock and held for single steps.
+//! A mark of the slot says that a client is interested in one of its keys, whether the key exists or not. In all other
+//! slots a change costs one test. Queues are changed only under their slot's lock. A shard's lock is taken after the
+//! slot's lock and held only for a single step.
 
 use crate::keyspace::{DbIndex, SlotId};
 use brisk_structures::poison::EvenPoisoned;
@@ -49,7 +49,7 @@ impl<Q: Default> KeyQueues<Q> {
     }
 
     /// Calls `leave` with a key's queue, to remove a client. `leave` reports whether the queue is
-    /// empty then. Returns true if no queue of the slot is left. O(1).
+    /// then empty. Returns true if no queue of the slot is left. O(1).
     pub(in crate::keyspace) fn leave(
         &self,
         db: DbIndex,

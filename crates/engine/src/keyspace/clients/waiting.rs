@@ -44,8 +44,8 @@ pub struct ClientRef {
     pub protocol: Protocol,
 }
 
-/// The reply where waiting is not possible. (After a timeout the reply is a null array for every
-/// command.)
+/// The reply of a blocking command where waiting is not possible, for example in a transaction.
+/// (After a timeout the reply is a null array for every command.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmptyReply {
     Null,
@@ -67,7 +67,8 @@ pub struct Waiter {
     /// `None`: no timeout.
     pub deadline_ms: Option<u64>,
     pub(crate) command: RecordedCommand,
-    /// The command is not run again while the key holds a value of another type.
+    /// The type of value that the client waits for. The command is not run again while the key
+    /// holds a value of another type.
     pub(crate) kind: ValueKind,
     /// The consumer group in which the client waits.
     pub(crate) group: Option<Box<[u8]>>,
@@ -93,14 +94,14 @@ struct Awaited {
 
 impl Waiter {
     /// Ends the wait. Returns false if another thread has ended it; then the reply is on its way.
-    /// After true the caller calls [`Keyspace::forget_waiter`].
+    /// If it returns true, the caller must call [`Keyspace::forget_waiter`].
     pub fn end(&self) -> bool {
         loop {
             match self.transit(WAITING, ENDED) {
                 Ok(_) => return true,
                 Err(ENDED) => return false,
                 // Another thread is running the command again, and does not wait for anything while
-                // it does.
+                // doing so.
                 Err(_) => std::thread::yield_now(),
             }
         }
@@ -183,7 +184,7 @@ impl Queue {
     }
 
     /// Reports whether a key of this type, or a deleted key, concerns a waiter whose group is not
-    /// in `in_vain`. A waiter in a group is concerned by any value that replaces the stream.
+    /// in `in_vain`. A value of any type that replaces the stream concerns a waiter in a group.
     /// O(groups).
     fn concerns(&self, kind: Option<ValueKind>, in_vain: &[Box<[u8]>]) -> bool {
         let Some(kind) = kind else { return self.in_groups > 0 };
@@ -202,7 +203,7 @@ impl Queue {
 pub(in crate::keyspace) struct Waiting {
     queues: KeyQueues<Queue>,
     numbers: AtomicU64,
-    /// Number of keys with waiters, and number of keys whose deletion is waited for.
+    /// Number of keys with waiters, and number of keys for whose deletion clients wait.
     keys: AtomicUsize,
     keys_of_end: AtomicUsize,
 }
@@ -229,7 +230,7 @@ impl Waiting {
         })
     }
 
-    /// Removes a waiter from one queue. Returns true if the slot has no waiter any more.
+    /// Removes a waiter from one queue. Returns true if the slot no longer has any waiters.
     fn leave(&self, db: DbIndex, key: &Awaited, place: Id) -> bool {
         self.queues.leave(db, key.slot, &key.bytes, |queue| {
             let had_end = queue.in_groups > 0;
@@ -248,8 +249,8 @@ impl Waiting {
     }
 
     /// The oldest waiter with a number above `after` that is concerned by a key of this type, or by
-    /// a deleted key. O(1) if there is none, else O(waiters skipped). `in_vain`: groups for which
-    /// the key has nothing.
+    /// a deleted key. O(1) if there is none, else O(waiters skipped). `in_vain` contains the groups
+    /// for which the key has nothing.
     fn oldest(
         &self,
         db: DbIndex,
@@ -316,7 +317,7 @@ impl Keyspace {
         self.waiting.keys.load(Ordering::Relaxed)
     }
 
-    /// Number of keys whose deletion is waited for. O(1).
+    /// Number of keys for whose deletion clients wait. O(1).
     pub fn blocking_keys_on_nokey(&self) -> usize {
         self.waiting.keys_of_end.load(Ordering::Relaxed)
     }
@@ -366,7 +367,8 @@ impl Keys<'_> {
         waiter
     }
 
-    /// Records a key in a marked slot as ready if clients wait for it: it was created or changed.
+    /// Called when a key in a marked slot was created or changed. Records the key as ready if
+    /// clients wait for it.
     #[cold]
     pub(in crate::keyspace) fn signal(&self, key: &Key<'_>) {
         if self.keyspace().waiting.is_awaited(self.db(), key.slot, key.bytes) {
@@ -385,7 +387,7 @@ impl Env {
     /// Records a key whose waiters have to be served.
     pub(crate) fn note_ready(&self, db: DbIndex, key: &[u8]) {
         let mut ready = self.ready.borrow_mut();
-        // If a key is recorded twice, it has no waiters the second time.
+        // Recording a key twice is harmless, because it has no waiters the second time.
         if ready.back().is_none_or(|(last_db, last)| *last_db != db || **last != *key) {
             ready.push_back((db, key.into()));
         }

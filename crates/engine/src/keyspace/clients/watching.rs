@@ -1,16 +1,16 @@
 //! WATCH: sessions that watch keys, so that the following EXEC fails if one of the keys changed.
 //!
-//! A session's watch of a key is in the key's queue (see `key_queues`) as long as it lasts. A
-//! command that changes a key in a slot marked [`WATCHED`] notifies the key's watchers while the
-//! slot is still locked. An EXEC that holds the slots of its watched keys therefore knows of every
-//! earlier change, and no change happens while it runs.
+//! While a session watches a key, its watch is in the key's queue (see `key_queues`). A command
+//! that changes a key in a slot marked [`WATCHED`] notifies the key's watchers while the slot is
+//! still locked. An EXEC that holds the slots of its watched keys therefore knows of every earlier
+//! change, and no change happens while it runs.
 //!
 //! A key whose TTL had already passed when the watch began is *stale*. Its removal is not a change;
 //! only later changes count.
 //!
-//! All watches of a session end at once. The epoch of its watcher advances, and notifications from
+//! All watches of a session end together. The epoch of its watcher advances, and notifications from
 //! watches of an earlier epoch are ignored. Ended watches that are still in queues are *leftovers*.
-//! Small numbers are removed at once, large numbers in slices.
+//! If there are few, they are removed immediately, otherwise in slices.
 
 use crate::env::Env;
 use crate::keyspace::key_queues::KeyQueues;
@@ -25,15 +25,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Maximum number of a session's watches that are removed from their queues at once when they end.
-/// The others become leftovers.
+/// Maximum number of a session's watches that are removed from their queues immediately when they
+/// end. The others become leftovers.
 const UNWATCHED_AT_ONCE_MAX: usize = 32;
 
 /// The states of a watcher.
 const INTACT: u32 = 0;
 /// A watched key was changed.
 const BROKEN: u32 = 1;
-/// The transaction runs: changes do not matter any more.
+/// The transaction is running: changes no longer matter.
 const SETTLED: u32 = 2;
 /// The bits of the state. The bits above are the epoch.
 const STATE: u32 = 3;
@@ -60,7 +60,8 @@ impl Watcher {
     }
 
     /// Ignores notifications from watches that began before now. An epoch number is reused after
-    /// 2^30 others. Each of these had at least one watch, and beginning a watch removes a leftover.
+    /// 2^30 others. Each of these had at least one watch, and each new watch removes a leftover, so
+    /// by then no leftover of the old epoch remains.
     fn begin_epoch(&self) {
         let next = self.epoch().wrapping_add(STATE + 1);
         self.0.store(next | INTACT, Ordering::Relaxed);
@@ -100,11 +101,12 @@ pub struct Watches {
 }
 
 /// Ended watches that are still in the queues of their keys. If each new watch removes one
-/// leftover, there are never more leftovers than the largest number of watches in force at one
-/// time.
+/// leftover, there are never more leftovers than the largest number of watches that were active at
+/// the same time.
 #[derive(Debug, Default)]
 pub struct EndedWatches {
-    /// Each is from one session, in the order in which they ended.
+    /// Each set has the watches that one session ended together. The sets are in the order in which
+    /// they ended.
     sets: VecDeque<BTreeMap<DbSlot, SlotKeys>>,
 }
 
@@ -141,7 +143,7 @@ impl Watches {
         self.len
     }
 
-    /// Bytes of memory; the part of the keys' queues is an estimate. O(1).
+    /// Memory in bytes. The share of the keys' queues is an estimate. O(1).
     pub fn memory(&self) -> usize {
         self.len * KEY_BYTES + 2 * self.name_bytes
     }
@@ -167,7 +169,7 @@ impl Watches {
 }
 
 impl Keys<'_> {
-    /// Makes a session watch a key, which is held. Watching a key twice has no further effect.
+    /// Makes a session watch a key whose slot is held. Watching a key twice has no further effect.
     /// O(1).
     pub fn watch(&mut self, key: &Key<'_>, watches: &mut Watches) {
         let (keyspace, db) = (self.keyspace(), self.db());
@@ -240,7 +242,7 @@ impl Keyspace {
         }
     }
 
-    /// All watches of a session end.
+    /// Removes a session's watches, which are ending, from the counts.
     fn uncount(&self, watches: &Watches) {
         if !watches.is_empty() {
             self.watching_clients.fetch_sub(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Slots with at most this many keys are emitted on first access, if all keys are small.
 const WHOLE_KEYS_MAX: usize = 64;
-/// Maximum number of bytes of these keys together.
+/// Maximum total size of these keys in bytes.
 const WHOLE_BYTES_MAX: usize = 32 << 10;
 
 /// The context in which a slot is changed.
@@ -75,7 +75,7 @@ impl Change<'_> {
         true
     }
 
-    /// An entry was removed from a slot that is still held.
+    /// Called after an entry was removed from a slot that is still held.
     pub(in crate::keyspace) fn preserve_removed(self, entry: &Entry) {
         let Key { hash, slot, .. } = self.keyspace.hasher().key(entry.key());
         let Some(cut) = self.keyspace.cuts.covering(self.env, slot) else { return };
@@ -87,7 +87,7 @@ impl Change<'_> {
     }
 
     /// The progress of a slot from which the key `leaving` is about to be removed. The caller puts
-    /// the progress back. `None` if the slot owes nothing any more.
+    /// the progress back. `None` if the slot no longer owes anything.
     fn begin_slot(
         self,
         guard: &mut SlotGuard<'_>,
@@ -96,7 +96,8 @@ impl Change<'_> {
     ) -> Option<(Arc<Cut>, Box<SlotProgress>)> {
         let cuts = &self.keyspace.cuts;
         let Some(cut) = cuts.owed(self.env, place.1, guard) else {
-            // No cut has this slot, or the cut has all of its entries, or the cut was given up.
+            // No cut covers this slot, its cut already has all of the slot's entries, or the cut
+            // was given up.
             guard.set_stamp(cuts.stamp());
             return None;
         };

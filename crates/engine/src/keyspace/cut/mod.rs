@@ -1,5 +1,5 @@
-//! Cuts: the entries of a set of slots as they were at one moment, written out while commands go on. Snapshots need no
-//! fork.
+//! A cut is a point-in-time copy of the entries of a set of slots. It is written out while commands continue, so
+//! snapshots need no fork.
 //!
 //! ```text
 //!  begin (all threads are       a command that changes an entry       walkers, between commands
@@ -11,23 +11,23 @@
 //!                                           Cut::write, on a thread of its own
 //! ```
 //!
-//! An *owed* entry existed at the cut and was not emitted yet. A thread that emits an entry holds its
-//! slot, so each entry is emitted once, with the value that it had at the cut: every change passes
-//! [`Change::preserve`] first (`slots/slot.rs`).
+//! An *owed* entry existed at the cut and has not been emitted yet. A thread that emits an entry holds its slot, so
+//! each entry is emitted once, with the value that it had at the cut: every change passes [`Change::preserve`] first
+//! (`slots/slot.rs`).
 //!
-//! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one
-//! of them. A slot owes its entries to the cut that has it if the slot's stamp is older than the stamp
-//! of the cut. A slot whose stamp is that of the keyspace owes nothing; this is the one comparison that
-//! changes pay for while no snapshot is taken. The first change in any slot after a cut began looks for
-//! the cut that has the slot, and brings the slot's stamp up to date if there is none.
+//! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one of them. A slot
+//! owes its entries to the cut that covers it if the slot's stamp is older than the stamp of the cut. A slot whose
+//! stamp equals the keyspace's stamp owes nothing. While no snapshot is in progress, changes pay only for this
+//! comparison. After a cut has begun, the first change in a slot looks for the cut that covers the slot. If there is
+//! none, it updates the slot's stamp.
 //!
-//! The first touch of a slot that owes counts its entries. From then on its [`SlotProgress`] says how
-//! far a walker has come in the order of hashes, and which keys after that position were touched
-//! before. Slots with few small entries are emitted whole at the first touch.
+//! The first access to a slot that owes entries counts them. From then on, the slot's [`SlotProgress`] records how far
+//! a walker has come in the order of hashes, and which keys after that position no longer owe anything. Slots with few
+//! small entries are emitted as a whole at the first access.
 //!
-//! At the end the numbers must agree: for each slot the emitted entries with the entries at the cut,
-//! and their sum with the sum of the keys. Otherwise the snapshot fails: a file that has a key twice
-//! stops a server that loads it, and a file that lacks a key is worse.
+//! At the end the counts must agree. Each slot must have emitted as many entries as it had at the cut, and the total
+//! must be the number of keys at the cut. Otherwise the snapshot fails. A server cannot load a file that contains a key
+//! twice, and a file that lacks a key is worse.
 //!
 //! | part | about |
 //! |---|---|
@@ -58,7 +58,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Walkers wait while more bytes than this are encoded and not written.
+/// Walkers wait while more bytes than this are encoded but not yet written.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// Interval at which the waiting writer checks whether the cut was given up.
 const WRITER_WAIT: Duration = Duration::from_millis(100);
@@ -68,12 +68,12 @@ const WRITER_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Cuts {
     stamp: Stamp,
     active: Mutex<Vec<Arc<Cut>>>,
-    /// Number of times that all databases were flushed at once.
+    /// Number of times that all databases were flushed together.
     flushes: AtomicU64,
 }
 
 /// Slots with this stamp owe nothing. It is read with every change and written once per snapshot,
-/// so it has a cache line of its own.
+/// so it has its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct Stamp {
@@ -84,17 +84,17 @@ struct Stamp {
 impl Cuts {
     #[inline(always)]
     fn stamp(&self) -> u32 {
-        // Written only during quiescence, which orders it.
+        // The stamp is written only during quiescence, which orders the accesses.
         self.stamp.stamp.load(Ordering::Relaxed)
     }
 
-    /// The cut that this slot owes its entries to. `env` is that of the thread.
+    /// The cut that this slot owes its entries to. `env` is the thread's own.
     fn owed(&self, env: &Env, slot: SlotId, guard: &SlotGuard<'_>) -> Option<Arc<Cut>> {
         let cut = self.covering(env, slot)?;
         cut.is_owed_by(guard).then_some(cut)
     }
 
-    /// The cut that covers this slot and is being emitted. `env` is that of the thread.
+    /// The cut that covers this slot and is being emitted. `env` is the thread's own.
     fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Cut>> {
         let mut buffers = env.cut_buffers.borrow_mut();
         buffers.follow(self);
@@ -113,7 +113,8 @@ pub struct CutOptions {
     /// True if walkers compress strings. Entries emitted before a change are never compressed,
     /// because a command waits.
     pub compresses: bool,
-    /// Maximum number of bytes that are encoded and not written. Beyond it the cut is given up.
+    /// Maximum number of bytes that are encoded but not yet written. If there are more, the cut is
+    /// given up.
     pub queue_bytes_max: u64,
     /// Estimated size of the dataset, to estimate the size of tables that are flushed during the cut.
     pub dataset_bytes: u64,
@@ -124,8 +125,8 @@ pub struct Cut {
     stamp: u32,
     slots: SlotSet,
     options: CutOptions,
-    /// Keys of each database, and those of them that have a TTL. Where the cut has a part of the slots only, the latter
-    /// is an upper bound.
+    /// For each database, the number of keys and the number of keys with a TTL. If the cut covers only some of the
+    /// slots, the second number is an upper bound.
     sizes: Vec<(u64, u64)>,
     progresses: SlotProgresses,
     /// Tables that were flushed before they were emitted.
@@ -146,10 +147,10 @@ pub struct Cut {
 }
 
 impl Keyspace {
-    /// Begins to emit the entries of `slots` as they are now. `None` if a cut that is being emitted has one of these
-    /// slots. Only while all other threads with an [`Env`] are quiesced.
+    /// Begins to emit the entries of `slots` as they are now. `None` if a cut that is being emitted covers one of these
+    /// slots. Call it only while all other threads with an [`Env`] are quiesced.
     ///
-    /// O(databases × threads) for all slots, O(databases × slots) for a part of them.
+    /// O(databases × threads) for all slots, O(databases × slots) for some of them.
     pub fn begin_cut(&self, slots: SlotSet, options: CutOptions) -> Option<Arc<Cut>> {
         let mut active = self.cuts.active.lock().even_poisoned();
         if active.iter().any(|cut| !cut.slots.is_disjoint(&slots)) {
@@ -179,7 +180,8 @@ impl Keyspace {
         Some(cut)
     }
 
-    /// For each database the keys of these slots, and those of them that have a TTL or an upper bound for that.
+    /// For each database, the number of keys in these slots, and the number of those with a TTL or an upper bound of
+    /// it.
     fn sizes_of(&self, slots: &SlotSet) -> Vec<(u64, u64)> {
         let totals = self.totals();
         let databases = totals.databases.iter().map(|db| (db.keys, db.with_deadline));
@@ -205,8 +207,8 @@ impl Keyspace {
         self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
     }
 
-    /// Number of times that all databases were flushed at once. A snapshot from before a flush is
-    /// useless.
+    /// Number of times that all databases were flushed together. A snapshot that began before a
+    /// flush is useless.
     pub fn flushes(&self) -> u64 {
         self.cuts.flushes.load(Ordering::Relaxed)
     }
@@ -215,7 +217,7 @@ impl Keyspace {
         self.cuts.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends a cut that was written or given up: no thread emits entries for it any more.
+    /// Ends a cut that was written or given up. No thread emits entries for it afterwards.
     pub fn end_cut(&self, cut: &Cut) {
         let mut active = self.cuts.active.lock().even_poisoned();
         active.retain(|active| active.stamp != cut.stamp);
@@ -228,8 +230,8 @@ impl Keyspace {
         cut.progresses.clear();
     }
 
-    /// Removes the table from a slot that is flushed. It is freed, unless a cut still needs it.
-    /// O(1).
+    /// Removes the table from a slot that is being flushed. The table is freed, unless a cut still
+    /// needs it. O(1).
     pub(super) fn hand_over(
         &self,
         env: &Env,
@@ -283,9 +285,10 @@ impl Keyspace {
 }
 
 impl Cut {
-    /// True if a slot of the set has entries that the cut still needs. The stamp of the slot is older than the cut.
+    /// Reports whether a slot of the set still owes entries to this cut, because the slot's stamp is older than the
+    /// cut's.
     fn is_owed_by(&self, guard: &SlotGuard<'_>) -> bool {
-        // Stamps wrap around; no slot is 2^31 cuts behind another.
+        // Stamps wrap around, but no slot's stamp is 2^31 cuts older than another's.
         self.stamp.wrapping_sub(guard.stamp()).cast_signed() > 0
     }
 
@@ -311,7 +314,7 @@ impl Cut {
         self.queue.peak().max(self.progresses.bytes())
     }
 
-    /// Gives the cut up. The first reason counts.
+    /// Gives up the cut. The first reason counts.
     pub fn give_up(&self, reason: &str) {
         self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();
@@ -385,7 +388,7 @@ impl Cut {
         }
     }
 
-    /// A slot has emitted all entries that it owed.
+    /// Called when a slot has emitted all entries that it owed. Verifies their number.
     fn finish(&self, progress: &progress::SlotProgress) {
         if progress.emitted != progress.count {
             self.give_up("internal error: a slot has not emitted what it held");

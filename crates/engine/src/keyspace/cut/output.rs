@@ -15,17 +15,17 @@ use std::time::Duration;
 
 /// Larger values are shared with the writer, not encoded while their slot is held.
 const ENCODED_BYTES_MAX: usize = 16 << 10;
-/// Encoded entries are handed to the writer at this size.
+/// Encoded entries are handed to the writer when they reach this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// Bytes that a shared value counts in the queue. Its parts belong to the dataset until a command
-/// changes them.
+/// Number of bytes that a shared value counts as in the queue, whatever its size. Its parts belong
+/// to the dataset until a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
-/// The sizes of values with more elements are estimated, to hold their slot briefly.
+/// The sizes of values with more elements are estimated, so that their slot is held only briefly.
 const ELEMENTS_COUNTED_MAX: usize = 10_000;
 /// Estimated bytes of an element of such a value.
 const ELEMENT_BYTES: usize = 64;
 
-/// The access clock is stored if the eviction policy uses it.
+/// The metadata to store with a key. It includes the access clock if the eviction policy uses it.
 pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> KeyMetadata {
     let policy = env.settings.eviction;
     let clock = entry.clock();
@@ -36,14 +36,14 @@ pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> KeyMetadata {
     }
 }
 
-/// The occasion on which an entry is emitted.
+/// Why an entry is emitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emitted {
     /// By a walker.
     AtLeisure { compresses: bool },
     /// The entry, or another in its slot, is about to be changed: a command waits.
     Changes,
-    /// Like `Changes`, and the dataset loses the entry.
+    /// Like `Changes`, but the entry is about to leave the dataset.
     Leaves,
 }
 
@@ -111,11 +111,12 @@ impl Piece {
 #[derive(Default)]
 pub(super) struct CutQueue {
     pieces: Mutex<Vec<Piece>>,
-    /// Signals new pieces, or the end of the queue.
+    /// Signals new pieces, or that the queue was closed.
     changed: Condvar,
-    /// Bytes of the pieces that are not written.
+    /// Bytes of the pieces that have not been written yet.
     bytes: AtomicU64,
-    /// Bytes of their shared values, and of those values that only the queue has.
+    /// Bytes of the shared values in these pieces, and of those values that only the queue
+    /// references.
     shared_bytes: AtomicU64,
     last_bytes: AtomicU64,
     /// The maximum of [`CutQueue::bytes_kept`] so far.
@@ -153,7 +154,7 @@ impl CutQueue {
         std::mem::take(&mut *waited.even_poisoned().0)
     }
 
-    /// The writer has finished a piece of this weight.
+    /// Called when the writer has finished a piece of this weight.
     pub(super) fn forget(&self, weight: &PieceWeight) {
         self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
         if let Some(kept) = weight.kept {
@@ -163,13 +164,13 @@ impl CutQueue {
         }
     }
 
-    /// Bytes that are encoded and not written. A shared value counts a fixed amount.
+    /// Bytes that are encoded but not written. A shared value counts as a fixed amount.
     pub(super) fn bytes(&self) -> u64 {
         if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// Like [`CutQueue::bytes`], with all shared values. Unchanged values belong to the dataset,
-    /// but evicting them would free nothing.
+    /// Like [`CutQueue::bytes`], plus the sizes of all shared values. Unchanged values belong to
+    /// the dataset, but evicting them would free nothing.
     pub(super) fn bytes_held(&self) -> u64 {
         self.bytes() + self.shared_bytes.load(Ordering::Relaxed)
     }
@@ -186,7 +187,7 @@ impl CutQueue {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// The writer has stopped.
+    /// Closes the queue and drops its pieces, because the writer has stopped or will stop.
     pub(super) fn close(&self) {
         let mut pieces = self.pieces.lock().even_poisoned();
         self.closed.store(true, Ordering::Relaxed);
@@ -200,8 +201,8 @@ impl CutQueue {
     }
 }
 
-/// Entries that a thread has encoded and not handed to the writers, one [`CutBuffer`] for each cut that
-/// is being emitted.
+/// Entries that a thread has encoded but not yet handed to the writers: one [`CutBuffer`] for each cut that is being
+/// emitted.
 #[derive(Default)]
 pub(crate) struct CutBuffers {
     /// The stamp of the keyspace when the list was made.
@@ -210,7 +211,7 @@ pub(crate) struct CutBuffers {
 }
 
 impl CutBuffers {
-    /// Takes over the list of cuts that are being emitted. Entries encoded for a cut that is over are dropped.
+    /// Updates the list of cuts that are being emitted. Drops entries that were encoded for a cut that is over.
     pub(super) fn follow(&mut self, cuts: &Cuts) {
         if self.stamp == cuts.stamp() && !self.buffers.iter().any(|buffer| buffer.cut.is_over()) {
             return;
@@ -243,7 +244,7 @@ impl CutBuffers {
     }
 }
 
-/// Entries that a thread has encoded and not handed to the writer of the cut.
+/// Entries that a thread has encoded but not yet handed to the writer of the cut.
 pub(super) struct CutBuffer {
     cut: Arc<Cut>,
     db: DbIndex,
@@ -293,7 +294,8 @@ impl CutBuffer {
         }
         let keys = std::mem::take(&mut self.keys);
         let bytes = if self.len() < PIECE_BYTES / 2 {
-            // End of a turn: a queue of oversized buffers would mostly hold unused room.
+            // At the end of a turn, most of the buffer may be unused. A copy of the right size is
+            // queued, so that the queue does not consist mostly of unused memory.
             let bytes = self.encoder.sink().as_slice().into();
             self.encoder.sink().clear();
             bytes
@@ -302,7 +304,8 @@ impl CutBuffer {
             std::mem::replace(self.encoder.sink(), room)
         };
         self.put(Piece::Encoded { db: self.db, keys, bytes });
-        // After the piece: a thread that sees no open output finds the piece in the queue, or counted.
+        // This comes after queuing the piece, so a thread that sees no open buffer finds the piece in the queue or
+        // already counted.
         self.cut.open_buffers.fetch_sub(1, Ordering::SeqCst);
     }
 

@@ -36,7 +36,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// A slot, or its table, that was accessed since the cut.
+/// The progress of a slot, or of its table, that has been accessed since the cut.
 pub(super) struct SlotProgress {
     /// The slot's database at the cut.
     pub(super) origin: DbIndex,
@@ -46,8 +46,8 @@ pub(super) struct SlotProgress {
     /// Walkers have emitted the keys before this cursor, in the order of a scan.
     pub(super) cursor: u32,
     /// Hashes of the keys at or after the cursor that owe nothing: emitted before a change, or
-    /// created after the cut. Two keys of one slot with equal hashes would show as a wrong number
-    /// at the end.
+    /// created after the cut. If two keys of one slot had equal hashes, the count at the end would
+    /// be wrong, which is detected.
     pub(super) settled: HashSet<u64, BuildHasherDefault<IdentityHasher>>,
 }
 
@@ -56,7 +56,7 @@ impl SlotProgress {
         Box::new(SlotProgress { origin, count, emitted: 0, cursor: 0, settled: HashSet::default() })
     }
 
-    /// Settles a key. Returns true if it owed its entry, in case it has one.
+    /// Marks a key as settled. Returns true if the key's entry, if there is one, was still owed.
     pub(super) fn settle(&mut self, hash: u64) -> bool {
         scan_position(hash) >= self.cursor && self.settled.insert(hash)
     }
@@ -72,7 +72,8 @@ pub(super) struct DetachedTable {
 
 type Shard = HashMap<DbSlot, Box<SlotProgress>>;
 
-/// The progress of all slots. A thread that takes or puts one holds the slot.
+/// The progress of all slots. A thread that takes or puts back the progress of a slot holds the
+/// slot.
 pub(super) struct SlotProgresses {
     shards: [Mutex<Shard>; SHARDS],
     /// Estimated number of hashes in the sets.

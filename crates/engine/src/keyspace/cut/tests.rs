@@ -177,7 +177,7 @@ fn random_changes_during_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
         for _ in 0..1500 {
             changes.change(&mut db, false);
         }
-        // The second snapshot finds the stamps that the first one has left.
+        // The second snapshot starts with the stamps that the first one left behind.
         for _ in 0..2 {
             let taken = Taken::begin(&db);
             let steps = changes.below(40);
@@ -197,7 +197,7 @@ fn random_changes_during_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
     }
 }
 
-/// The slots divided among `parts` sets and none, by chance.
+/// Divides the slots randomly among `parts` sets. Some slots are in no set.
 fn divided(random: &mut Random, parts: u64) -> Vec<SlotSet> {
     let mut sets = vec![SlotSet::new(); parts as usize];
     for slot in 0..SLOTS as u16 {
@@ -229,7 +229,8 @@ fn cuts_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
                 });
             }
             match sets.pop() {
-                // Most cuts begin while another is being emitted; some are written before.
+                // Most cuts begin while another one is being emitted. Others are completely written
+                // first.
                 Some(slots) if taken.is_empty() || changes.below(3) > 0 => {
                     if !taken.is_empty() {
                         assert!(db.keyspace().begin_cut(SlotSet::all(), OPTIONS).is_none());
@@ -291,7 +292,7 @@ fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
             taken.cut.give_up("enough");
             let error = taken.writer.join().expect("no panic").unwrap_err();
             assert_eq!(error.to_string(), "enough");
-            // Before all threads know that the cut is over, and after.
+            // Change data before the threads know that the cut is over, and again afterwards.
             changes.change(&mut db, true);
             db.keyspace().end_cut(&taken.cut);
             assert_eq!(taken.cut.bytes(), 0);
@@ -353,7 +354,8 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
     db.check("DBSIZE", "(integer) 300").invariants();
 }
 
-/// Removing them frees nothing yet, so eviction must not count their memory as free.
+/// Removing values and tables that the snapshot still needs frees nothing yet, so eviction must not
+/// count their memory as free.
 #[test]
 fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     const BYTES: u64 = 200_000;

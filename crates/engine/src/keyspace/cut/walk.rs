@@ -1,9 +1,8 @@
-//! Walkers: threads emit the entries that no command changes, between commands.
+//! Walkers: between commands, threads emit the entries that no command changes.
 //!
-//! Slots are handed out in order, so that idle threads do more of them. A pass visits all slots
-//! with keys. Tables that commands have moved to before the walk's position (SWAPDB) are visited by the next
-//! pass. After a pass without a slot that owes entries, nothing more can be emitted. All keys are
-//! then in the writer's queue, or some are missing.
+//! Slots are handed out in order, so idle threads process more of them. A pass visits all slots with keys. Tables that
+//! commands have moved to before the walk's position (SWAPDB) are visited by the next pass. After a pass without a slot
+//! that owes entries, nothing more can be emitted. All keys are then in the writer's queue, or some are missing.
 
 use super::output::Emitted;
 use super::progress::SlotProgress;
@@ -16,15 +15,15 @@ use brisk_structures::table::{SCAN_END, TableRef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Maximum number of entries emitted under one lock of their slot, and of bytes: some tens of
-/// microseconds.
+/// Maximum numbers of entries and of bytes that are emitted while their slot is locked once. This
+/// takes some tens of microseconds.
 const BITE_KEYS: usize = 64;
 const BITE_BYTES: usize = 16 << 10;
 
 /// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkOutcome {
-    /// There is more to do immediately.
+    /// There is more work, which can continue immediately.
     Part,
     /// The walk waits for the writer, or for the holder of a slot.
     Waits,
@@ -39,13 +38,13 @@ pub(super) struct WalkOrder {
     next_slot: usize,
     /// Number of slots handed out and not given back.
     out: usize,
-    /// This pass met a slot that owes entries.
+    /// True if this pass has met a slot that owes entries.
     met_owing: bool,
-    /// A whole pass met no slot that owes entries.
+    /// True if a whole pass has met no slot that owes entries.
     is_clean: bool,
 }
 
-/// The part of a thread in the walks of all cuts.
+/// One thread's part in the walks of all cuts.
 #[derive(Default)]
 pub struct CutWalker {
     walks: Vec<Walk>,
@@ -53,16 +52,16 @@ pub struct CutWalker {
     next: usize,
 }
 
-/// The part of a thread in the walk of one cut.
+/// One thread's part in the walk of one cut.
 struct Walk {
     cut: Arc<Cut>,
-    /// The slot that the thread has in hand.
+    /// The slot that the thread is working on.
     place: Option<DbSlot>,
 }
 
 impl CutWalker {
-    /// Emits entries while `more` returns true, in turn for each cut that is being emitted. Hands on what this thread
-    /// has emitted before changes, too. Only for a thread that holds no slot.
+    /// Emits entries while `more` returns true, in turn for each cut that is being emitted. Also hands over the entries
+    /// that this thread has emitted before changes. The thread must hold no slot.
     pub fn walk(
         &mut self,
         keyspace: &Keyspace,
@@ -167,7 +166,7 @@ impl Cut {
             }
             (order.next_db, order.next_slot) = (order.next_db + 1, 0);
         }
-        // A thread with a slot in hand may still find that it owes entries.
+        // A thread that is still working on a slot may find that the slot owes entries.
         if order.out == 0 {
             order.is_clean = !order.met_owing && self.detached.lock().even_poisoned().is_empty();
             *order = WalkOrder { is_clean: order.is_clean, ..WalkOrder::default() };
@@ -175,17 +174,18 @@ impl Cut {
         None
     }
 
-    /// Nothing more can be emitted, and some keys were not.
+    /// Reports whether nothing more can be emitted although some keys have not been emitted.
     fn is_incomplete(&self) -> bool {
         let is_clean = self.order.lock().even_poisoned().is_clean;
-        // In this order: an output that is no longer open has been counted.
+        // These are read in this order, because the keys of a buffer that is no longer open have
+        // been counted.
         is_clean
             && self.open_buffers.load(Ordering::SeqCst) == 0
             && self.emitted.load(Ordering::SeqCst) < self.keys()
     }
 }
 
-/// Emits a part of a table that was flushed. False if there is none.
+/// Emits a part of a table that was flushed. Returns false if there is no such table.
 fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Arc<Cut>) -> bool {
     let Some(mut detached) = cut.detached.lock().even_poisoned().pop() else { return false };
     if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
@@ -198,7 +198,8 @@ fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Arc<Cut>) -> bool {
     true
 }
 
-/// Emits some entries of a table that no other thread works on. Returns true at its end.
+/// Emits some entries of a table that no other thread works on. Returns true at the end of the
+/// table.
 fn bite(
     keyspace: &Keyspace,
     env: &Env,
@@ -220,7 +221,8 @@ fn bite(
                 output.add(*origin, &EntryRef(entry), env, how);
             }
         });
-        // More than one step was handed over in the meantime.
+        // If the buffer is shorter than before, it was handed over in the meantime. Then a whole
+        // step counts as done.
         bytes += output.len().checked_sub(before).unwrap_or(BITE_BYTES);
         progress.cursor = if next == 0 { SCAN_END } else { next };
         if next == 0 {

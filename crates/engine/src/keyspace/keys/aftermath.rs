@@ -47,7 +47,7 @@ impl<'a> Keys<'a> {
         self.notify_event(key, class, event);
     }
 
-    /// Publishes a keyspace event for a further key that a change concerns. The change is counted
+    /// Publishes a keyspace event for another key that a change affects. The change is counted
     /// elsewhere.
     #[inline]
     pub(crate) fn notify_event(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
@@ -56,7 +56,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Counts a change that no single key stands for, such as FLUSHDB.
+    /// Counts changes that do not belong to a single key, such as those of FLUSHDB.
     pub fn changed_all(&mut self, count: u64) {
         self.dirty += count;
     }
@@ -66,9 +66,9 @@ impl<'a> Keys<'a> {
         notify(self.env, self.db, key, class, name);
     }
 
-    /// Sets what to propagate instead of the command as it was sent. Something is propagated then
-    /// even if nothing changed here. May be called several times. `words` runs only if effects are
-    /// collected.
+    /// Sets what to propagate instead of the command as it was sent. The replacement is propagated
+    /// even if nothing changed here. This method may be called several times. `words` runs only if
+    /// effects are collected.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
@@ -87,7 +87,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Ends changes without effects: replicas do not see them.
+    /// Ends the changes without recording effects, so replicas do not see them.
     pub fn close_without_effects(mut self) {
         self.propagate_nothing();
         let ticket = self.close(std::iter::empty());
@@ -145,7 +145,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Records the last transaction that the command may have seen: the last one in each of its
-    /// slots, or the latest of all if it holds none.
+    /// slots, or the latest one overall if it holds no slot.
     #[inline]
     pub(crate) fn note_shown(&self) {
         if !self.env.hooks.get().contains(Hooks::PROPAGATE) {
@@ -171,7 +171,7 @@ impl<'a> Keys<'a> {
 
 impl Keyspace {
     /// Propagates a command that changes no key, such as PUBLISH: as part of the running
-    /// transaction, or as a transaction of its own.
+    /// transaction, or as a separate transaction.
     pub fn propagate_without_keys(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
         if !env.hooks.get().contains(Hooks::PROPAGATE) {
             return;

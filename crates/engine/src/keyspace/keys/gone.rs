@@ -39,8 +39,8 @@ pub(in crate::keyspace) fn detach(
     Some(entry)
 }
 
-/// Seals the effects of removing keys from a slot that no command holds, as a transaction of its
-/// own. Within a unit they become part of the unit.
+/// Seals the effects of removing keys from a slot that no command holds, as a separate transaction.
+/// Within a unit, these effects become part of the unit.
 pub(in crate::keyspace) fn seal_slot(
     keyspace: &Keyspace,
     env: &Env,
@@ -58,14 +58,14 @@ pub(in crate::keyspace) fn seal_slot(
     }
 }
 
-/// Clients that wait in a consumer group of a stream are notified when the stream is deleted.
+/// Notifies clients that wait in a consumer group of a stream that the stream was deleted.
 pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
     if crate::types::kind_of(entry) == ValueKind::Stream {
         env.note_ready(db, entry.key());
     }
 }
 
-/// Notifications for a key that was removed because it had expired.
+/// Sends the notifications for a key that was removed because it had expired.
 pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
     note_gone(env, db, &entry);
@@ -77,7 +77,7 @@ pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     discard(env, entry);
 }
 
-/// Notifications for a key that was evicted.
+/// Sends the notifications for a key that was evicted.
 pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
     note_gone(env, db, entry);
     if !env.hooks.get().is_empty() {
@@ -107,14 +107,14 @@ pub(in crate::keyspace) fn notify(
     }
 }
 
-/// Frees an entry: at once if that is quick, in another thread if its value is large.
+/// Frees an entry: immediately if that is quick, in another thread if its value is large.
 pub(crate) fn discard(env: &Env, mut entry: Entry) {
     if entry.object_mut().is_some_and(|value| !value.is_light()) {
         env.garbage.borrow_mut().push(Garbage::Entry(entry));
     }
 }
 
-/// Like [`discard`] for a value that was in no entry.
+/// Like [`discard`], for a value that belongs to no entry.
 pub(crate) fn discard_value(env: &Env, value: Value) {
     if !value.is_light() {
         env.garbage.borrow_mut().push(Garbage::Value(value));

@@ -3,8 +3,9 @@
 use crate::keyspace::{DbSlot, SLOTS, SlotGuard, SlotId};
 use smallvec::SmallVec;
 
-/// From this number on, slots that are added one by one are no longer kept in order. Inserting into
-/// the list and searching it would take longer than all other work of a SORT BY per key.
+/// From this number on, slots that are added one by one are no longer kept in order. In a SORT BY,
+/// inserting each key's slot into the list and searching for it would take longer than all other
+/// work for the key.
 const SORTED_MAX: usize = 64;
 
 /// The slots that a command holds.
@@ -71,7 +72,7 @@ impl<'a> HeldSlots<'a> {
 }
 
 impl<'a> Guards<'a> {
-    /// From a list in ascending order.
+    /// Creates guards from a list in ascending order.
     #[inline]
     pub(super) const fn in_order(list: GuardList<'a>) -> Guards<'a> {
         Guards { list, index: None }
@@ -89,7 +90,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// O(1) for most slots of a long list, O(slots) for slots of several databases.
+    /// Adds a slot. O(1) for most slots of a long list, O(slots) for slots of several databases.
     fn add(&mut self, place: DbSlot, guard: SlotGuard<'a>) {
         let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
         match &mut self.index {

@@ -60,7 +60,7 @@ impl<'k> HeldLocks<'k> {
         guard.ok_or(CommandError::SlotBusy)
     }
 
-    /// Lends the slots of `prepared` to keys that hold nothing yet.
+    /// Lends the slots of `wanted` to a `Keys` that holds nothing yet.
     pub(crate) fn lend_to<'a>(&mut self, keys: &mut Keys<'a>, wanted: &[PreparedKey]) -> Result<()>
     where
         'k: 'a,

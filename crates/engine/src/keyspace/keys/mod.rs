@@ -1,9 +1,9 @@
-//! Access of a running command to its keys, with all side effects of the changes.
+//! How a running command accesses its keys, with all side effects of the changes.
 //!
 //! A command declares its keys ([`crate::command::keyspec`]) and holds their slots. An access to a
-//! key whose slot is not held is a defect of the command, and it is rejected: the key appears not
-//! to exist, nothing is written, and the command ends with [`CommandError::UndeclaredKey`]
-//! ([`Keys::refuse_undeclared`]). Earlier changes of keys that it holds stay and are propagated.
+//! key whose slot is not held is a bug in the command and is rejected: the key appears not to
+//! exist, nothing is written, and the command ends with [`CommandError::UndeclaredKey`]
+//! ([`Keys::refuse_undeclared`]). Earlier changes to keys that it holds stay and are propagated.
 
 use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
@@ -43,7 +43,7 @@ pub use slot_wait::{on_slot_wait, postpone_writes_while};
 /// than most commands hold a slot.
 const SPIN_ROUNDS: u32 = 200;
 
-/// The effect of replacing a value on the key's TTL.
+/// How replacing a value affects the key's TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwrite {
     Persist,
@@ -58,13 +58,14 @@ pub struct Keys<'a> {
     db: DbIndex,
     held: HeldSlots<'a>,
     dirty: u64,
-    /// Expired keys were removed first. That is propagated whatever the command does.
+    /// True if expired keys were removed first. The removal is propagated whatever the command
+    /// does.
     pub(super) expired_any: bool,
-    /// Expired keys are hidden, see `hidden.rs`.
+    /// True if expired keys are hidden; see `hidden.rs`.
     pub(super) hides: bool,
-    /// Some keys were hidden.
+    /// True if keys were hidden.
     pub(super) hidden_any: bool,
-    /// A key was used whose slot is not held.
+    /// True if a key was used whose slot is not held.
     used_undeclared: Cell<bool>,
 }
 
@@ -83,9 +84,9 @@ impl<'a> Keys<'a> {
         Ok(keys)
     }
 
-    /// [`Keys::lock`] for keys that hold nothing yet. It works in place, because moving the struct
-    /// costs more than the lock. (As a separate call it costs 38 instructions more, out of 1,750
-    /// for a GET.)
+    /// Like [`Keys::lock`], for a `Keys` that holds nothing yet. It works in place, because moving
+    /// the struct costs more than the lock. (If it were not inlined, a GET would take 38 more
+    /// instructions; it takes 1,750.)
     #[inline(always)]
     pub(crate) fn hold(&mut self, prepared: &[PreparedKey]) -> Result<()> {
         self.assert_holds_nothing();
@@ -104,7 +105,8 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// Keys that hold no slot: for commands without keys, or that lock slots one by one.
+    /// Creates a `Keys` that holds no slot, for commands that have no keys or lock slots one by
+    /// one.
     #[inline]
     pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
         Keys {
@@ -120,7 +122,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Locks the slots of `prepared` and `more` in database `db`, however long others hold them.
+    /// Locks the slots of `prepared` and `more` in database `db`. Waits as long as other threads
+    /// hold them.
     pub(crate) fn hold_blocking(
         keyspace: &'a Keyspace,
         env: &'a Env,
@@ -155,8 +158,8 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// Allows the command to use `key` in database `db` also. The command has not changed anything
-    /// yet. [`CommandError::SlotBusy`] if another thread holds the slot.
+    /// Allows the command to use one more key, `key` in database `db`. The command must not have
+    /// changed anything yet. [`CommandError::SlotBusy`] if another thread holds the slot.
     pub fn lock_also(&mut self, db: DbIndex, key: &Key<'_>) -> Result<()> {
         let place = (db, key.slot);
         if self.held.at(place).is_none() {
@@ -172,8 +175,8 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
-    /// Like [`Keys::lock_also`], however long another thread holds the slot. The command holds no
-    /// other slot.
+    /// Like [`Keys::lock_also`], but waits as long as another thread holds the slot. The command
+    /// must hold no other slot.
     pub fn lock_also_blocking(&mut self, db: DbIndex, key: &Key<'_>) {
         self.assert_holds_nothing();
         while self.lock_also(db, key).is_err() {
@@ -258,7 +261,7 @@ impl<'a> Keys<'a> {
         if self.used_undeclared() { Err(CommandError::undeclared_key()) } else { Ok(()) }
     }
 
-    /// Replaces a command's result by an error that names the command, if it used an undeclared
+    /// Replaces a command's result with an error that names the command, if it used an undeclared
     /// key.
     ///
     /// # Errors
@@ -326,7 +329,7 @@ impl<'a> Keys<'a> {
         found.map(EntryRef)
     }
 
-    /// As [`Keys::peek`], without a keyspace event for a missing key.
+    /// Like [`Keys::peek`], without a keyspace event for a missing key.
     pub fn peek_silently(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         let found = self.find(key);
         match found {
@@ -336,7 +339,7 @@ impl<'a> Keys<'a> {
         found.map(EntryRef)
     }
 
-    /// The entry, without an effect on clocks, statistics or events.
+    /// The entry, without side effects on clocks, statistics or events.
     pub fn inspect(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         self.find(key).map(EntryRef)
     }
@@ -467,13 +470,13 @@ impl<'a> Keys<'a> {
         self.announce_new(key);
     }
 
-    /// As [`Keys::insert`]. An empty slot reserves room for `expected` keys.
+    /// Like [`Keys::insert`]. An empty slot reserves room for `expected` keys.
     pub(crate) fn insert_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
         self.put_entry_first_of(key, entry, expected);
         self.announce_new(key);
     }
 
-    /// As [`Keys::insert`], to replace an entry that was just removed: the key is not new.
+    /// Like [`Keys::insert`], to replace an entry that was just removed: the key is not new.
     pub(super) fn put_entry(&mut self, key: &Key<'_>, entry: Entry) {
         self.put_entry_first_of(key, entry, 0);
     }
@@ -542,7 +545,8 @@ impl<'a> Keys<'a> {
         guard.set_marks(marks);
     }
 
-    /// A key was changed: breaks watches of it, and invalidates it for clients that cache it.
+    /// Called when a key was changed. Breaks its watches, and invalidates the key for clients that
+    /// cache it.
     #[inline]
     fn notify_change(&self, key: &Key<'_>) {
         let marks = match &self.held {
@@ -591,7 +595,8 @@ impl<'a> Keys<'a> {
         true
     }
 
-    /// The entry may go to a slot that the walk that restarts access clocks has already passed.
+    /// Restarts the access clock of an entry that is about to move, because the walk that restarts
+    /// clocks may already have passed the new slot.
     fn restart_clock(&self, entry: &Entry) {
         if self.keyspace.restarts_clocks() {
             entry.set_clock(initial_clock(self.env));
@@ -677,8 +682,8 @@ impl<'a> Keys<'a> {
         before.is_some()
     }
 
-    /// On a replica the primary decides what has expired, except TTLs that the replica's clients
-    /// have set.
+    /// On a replica, the primary decides which keys have expired, except for keys whose TTL the
+    /// replica's clients have set.
     #[inline]
     fn note_replica_expire(&self, key: &Key<'_>) {
         if self.env.keeps_expired.get() {
@@ -690,7 +695,8 @@ impl<'a> Keys<'a> {
     }
 
     /// Removes the command's keys that have expired, and the expired parts of the other keys'
-    /// values. With `in_slices` only as much as is quick: returns false if more has expired.
+    /// values. With `in_slices`, removes only as much as is quick, and returns false if more has
+    /// expired.
     #[inline]
     pub(crate) fn remove_expired<'w>(
         &mut self,

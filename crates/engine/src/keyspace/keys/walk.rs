@@ -68,9 +68,9 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Visits at least `count` keys, in whole buckets, from `cursor` on, and returns the next cursor: 0 at the end.
-    /// Keys that exist throughout a full iteration are visited exactly once, even if tables grow or shrink during it.
-    /// Expired keys are not visited.
+    /// Visits at least `count` keys, in whole buckets, starting at `cursor`. Returns the next cursor, which is 0 at the
+    /// end. Keys that exist throughout a full iteration are visited exactly once, even if tables grow or shrink during
+    /// it. Expired keys are not visited.
     ///
     /// A cursor is `slot * 2^24 + position`, where a position is a point in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
@@ -78,7 +78,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Reports whether a key exists and has not expired. The key's slot is not held. An expired key
-    /// stays, as for all commands that only iterate over the keys.
+    /// is not removed, as in all commands that only iterate over keys.
     pub fn is_alive(&self, key: &Key<'_>) -> bool {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
@@ -99,7 +99,7 @@ impl<'a> Keys<'a> {
             && guard.table().find(key.hash, key.bytes).is_some_and(due)
     }
 
-    /// As [`Keys::scan`], and removes the expired keys for which `concerns` returns true.
+    /// Like [`Keys::scan`], but also removes the expired keys for which `concerns` returns true.
     pub fn scan_and_expire(
         &mut self,
         cursor: u64,
@@ -167,8 +167,8 @@ impl<'a> Keys<'a> {
         (0, removed)
     }
 
-    /// Removes all keys of a database and returns their number. Only during quiescence. O(slots
-    /// with keys): another thread frees the memory.
+    /// Removes all keys of a database and returns their number. Call it only during quiescence.
+    /// O(slots with keys): another thread frees the memory.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
@@ -193,7 +193,7 @@ impl<'a> Keys<'a> {
         was.keys
     }
 
-    /// Exchanges two databases. Only during quiescence. O(slots with keys).
+    /// Exchanges two databases. Call it only during quiescence. O(slots with keys).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
         self.assert_holds_nothing();
         // Exchanging a database with itself counts as a change too, although nothing moves.
@@ -234,7 +234,8 @@ impl<'a> Keys<'a> {
             second.note_occupied(id, &mut there);
             self.wrote_slot(a, id);
             self.wrote_slot(b, id);
-            // A client waits for a key in the database with that number.
+            // Clients wait for keys of a database number, so the swap may have made their keys
+            // ready.
             for (db, guard) in [(a, &here), (b, &there)] {
                 if guard.marks() & WAITED_FOR != 0 {
                     self.signal_all(db, id);
@@ -249,9 +250,9 @@ impl<'a> Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Replaces all contents by those of another keyspace with the same number of databases.
-    /// Another thread frees the old contents. Only during quiescence, while no snapshot emits
-    /// entries and the caller is the only user of the other keyspace. O(slots with keys).
+    /// Replaces all contents with those of another keyspace with the same number of databases.
+    /// Another thread frees the old contents. Call it only during quiescence, while no snapshot
+    /// emits entries and the caller is the only user of the other keyspace. O(slots with keys).
     pub fn adopt(&mut self, other: &Keyspace) {
         self.assert_holds_nothing();
         self.keyspace.clocks.start_again();
@@ -300,8 +301,8 @@ impl Keys<'_> {
 
 impl Keyspace {
     /// Calls `visit` with all keys of a database that have not expired, slot by slot. Each step
-    /// locks its slot separately. Keys that exist throughout are visited exactly once. For threads
-    /// that hold no slot. O(keys + slots with keys).
+    /// locks its slot separately. Keys that exist throughout are visited exactly once. The calling
+    /// thread must hold no slot. O(keys + slots with keys).
     pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
         let Some(database) = self.database_if_used(db) else { return };
         for id in database.occupied_from(0) {

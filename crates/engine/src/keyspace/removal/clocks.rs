@@ -5,10 +5,9 @@
 //!                 └──────── all keys count as new ────────┘
 //! ```
 //!
-//! LRU and LFU give the clock bits different meanings. If the low bits of a time in seconds were read as
-//! a counter, keys would be evicted first, or never. So the restart sets each key to new (LFU) or just
-//! used (LRU). A walk sets the clocks in short steps between commands. No clock is read until the walk
-//! is complete.
+//! LRU and LFU give the clock bits different meanings. If the low bits of a time in seconds were read as a counter,
+//! keys would be evicted first, or never. The restart therefore makes each key count as new (LFU) or as just used
+//! (LRU). A walk sets the clocks in short steps between commands. No clock is read until the walk is complete.
 
 use crate::env::Env;
 use crate::keyspace::evict::{new_frequency_clock, recency_clock};
@@ -26,12 +25,12 @@ pub(in crate::keyspace) struct ClockRestart {
     begun: AtomicU64,
     /// The restart that was completed last. Equal to `begun` if no restart is in progress.
     completed: AtomicU64,
-    /// The meaning of the clocks from now on: uses (LFU) or times (LRU).
+    /// True if the clocks now count uses (LFU), false if they are times (LRU).
     is_lfu: AtomicBool,
 }
 
 impl ClockRestart {
-    /// Reports whether clocks may still have the meaning of the former policy.
+    /// Reports whether clocks may still have the format of the previous policy.
     #[inline]
     pub(crate) fn is_in_progress(&self) -> bool {
         self.completed.load(Ordering::Acquire) != self.begun.load(Ordering::Acquire)
@@ -41,7 +40,7 @@ impl ClockRestart {
         self.begun.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Keys have moved between slots: a walk in progress starts again.
+    /// Called when keys have moved between slots. A walk in progress starts again.
     pub(in crate::keyspace) fn start_again(&self) {
         if self.is_in_progress() {
             self.begin();
@@ -51,7 +50,7 @@ impl ClockRestart {
 
 impl Keyspace {
     /// Begins to restart the access clocks of all keys, because the policy changed between LRU and
-    /// LFU. A [`ClockWalker`] does the work. Only during quiescence. O(1).
+    /// LFU. A [`ClockWalker`] does the work. Call it only during quiescence. O(1).
     pub fn restart_clocks(&self, is_lfu: bool) {
         self.clocks.is_lfu.store(is_lfu, Ordering::Relaxed);
         self.clocks.begin();

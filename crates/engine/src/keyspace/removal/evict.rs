@@ -16,13 +16,14 @@ use crate::keyspace::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored,
 use crate::types::allocated_bytes;
 
 const CLOCK_MAX: u32 = (1 << 24) - 1;
-/// Counter of a new key, so that the key is not evicted before it has had a chance.
+/// Counter of a new key. It is not 0, so that the key is not evicted before clients have had a
+/// chance to use it.
 const LFU_NEW: u32 = 5;
 /// Candidates kept between calls.
 const POOL_MAX: usize = 16;
 /// Larger key buffers are not kept.
 const SPARE_KEY_BYTES_MAX: usize = 256;
-/// Number of random slots to try before walking all slots from a random one on.
+/// Number of random slots to try before walking all slots, starting at a random one.
 const RANDOM_SLOTS_MAX: usize = 64;
 /// Number of keys to check in a random slot for a key that may be evicted.
 const SAMPLED_MAX: usize = 256;
@@ -193,7 +194,7 @@ pub struct Evictor {
     pool: Vec<Candidate>,
     /// The policy that computed the scores. Scores of another policy are meaningless.
     scored_by: Option<EvictionPolicy>,
-    /// Databases with keys that may be evicted. A field only to reuse its memory.
+    /// Databases with keys that may be evicted. It is a field only so that its memory is reused.
     used: Vec<DbIndex>,
     /// Key buffers of former candidates, so that a new candidate needs no allocation. Eviction runs
     /// when memory is short, possibly before each command.
@@ -201,8 +202,8 @@ pub struct Evictor {
 }
 
 impl Evictor {
-    /// Removes one key by the policy. Returns the bytes of memory that the key used, or `None` if
-    /// no key may be evicted.
+    /// Removes one key according to the policy. Returns the bytes of memory that the key used, or
+    /// `None` if no key may be evicted.
     pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> Option<u64> {
         let policy = env.settings.eviction;
         if policy == EvictionPolicy::NoEviction {
@@ -245,8 +246,8 @@ impl Evictor {
         }
     }
 
-    /// Offers some keys of a database: keys of random slots, or of all slots from a random one on
-    /// until there are enough.
+    /// Offers some keys of a database to the pool: keys of random slots or, with `whole`, of all
+    /// slots, starting at a random one, until there are enough.
     fn sample(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex, whole: bool) {
         let Some(database) = keyspace.database_if_used(db) else { return };
         if whole {
@@ -272,8 +273,8 @@ impl Evictor {
         }
     }
 
-    /// Offers up to `wanted` keys of a slot, and checks at most `looks` keys. Returns the number
-    /// offered.
+    /// Offers up to `wanted` keys of a slot to the pool, and checks at most `looks` keys. Returns
+    /// the number offered.
     fn sample_slot(
         &mut self,
         env: &Env,
@@ -301,7 +302,7 @@ impl Evictor {
         };
         guard.table().sample_many(random, wanted.min(looks), &mut offer);
         if seen.get() == 0 {
-            // Only few of many keys have a TTL.
+            // Only a few of many keys have a TTL.
             guard.table().sample_many(random, looks, offer);
         }
         seen.get()
@@ -364,8 +365,8 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> 
     after_eviction(env, candidate.db, &entry);
     seal_slot(keyspace, env, (candidate.db, candidate.slot), &mut guard);
     drop(guard);
-    // The evicting thread must see the memory come back, or it would keep evicting. The setting
-    // `lazy_eviction` turns that wait off.
+    // The evicting thread must see that the memory is free, or it would keep evicting. With
+    // `lazy_eviction` it does not wait for that.
     if env.settings.lazy_eviction {
         discard(env, entry);
     }

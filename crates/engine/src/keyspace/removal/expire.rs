@@ -3,7 +3,7 @@
 //! Each slot has a lower bound of its expiry times. A cycle therefore reads one cache line per
 //! slot, and walks the entries only where a key may have expired. A slot that was walked rests for
 //! `REST_MS`. If expiry times are spread evenly, every walk finds a few expired keys, and walking
-//! in each cycle would use all the time there is. With the rest, an expired key stays in memory for
+//! in each cycle would use all available time. With the rest, an expired key stays in memory for
 //! less than a second, and each key is checked about once per second. A walk goes bucket by bucket
 //! and may stop anywhere.
 
@@ -130,8 +130,8 @@ impl Sweeper {
             return SlotProgress::Nothing;
         }
         let meta = guard.meta();
-        // A rest never ends later than its full length from now. Any other value is from an old
-        // rest, or from none, seen after the 32 bits have wrapped around.
+        // A rest ends at most `REST_MS` from now. Any other value is left over from an old rest or
+        // was never set, and the 32 bits have wrapped around since.
         let rest_left = meta.rest_until.wrapping_sub(now.0 as u32);
         let resting = (1..=REST_MS).contains(&rest_left);
         if meta.earliest > now || (resting && self.position == 0) {

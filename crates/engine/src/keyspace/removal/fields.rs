@@ -18,7 +18,7 @@ use crate::types::{Collection, ValueKind, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::ops::ControlFlow;
 
-/// Fields that one command, or one step of the expiry cycle, removes from a hash at once.
+/// Number of fields that one command, or one step of the expiry cycle, removes from a hash.
 pub(in crate::keyspace) const FIELDS_PER_SLICE: usize = 2000;
 
 /// Maximum number of expired fields in one propagated HDEL.
@@ -37,7 +37,7 @@ pub(in crate::keyspace) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
 }
 
 impl Keys<'_> {
-    /// A value of the slot contains a TTL.
+    /// Records that a value of the slot contains an element with this expiry time.
     #[cold]
     pub(in crate::keyspace) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
         self.mark(slot, FIELD_MARKS);
@@ -89,8 +89,8 @@ pub(in crate::keyspace) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut 
     }
 }
 
-/// Removes about `limit` expired fields from a hash, and the hash with its last field. Returns
-/// false if more fields have expired.
+/// Removes about `limit` expired fields from a hash, and the hash itself if no field is left.
+/// Returns false if more fields have expired.
 pub(in crate::keyspace) fn expire_inside(
     keyspace: &Keyspace,
     env: &Env,

@@ -1,8 +1,8 @@
 //! TTLs that a replica's own clients have set on keys of a writable replica. The primary does not
 //! know these TTLs, so the replica itself removes the keys.
 //!
-//! A key is stored by name and looked up when its turn comes. The names go around in a queue. Keys
-//! without a TTL leave the queue.
+//! The names of the keys are in a queue. The replica looks up the key at the front and puts its
+//! name back at the end, unless the key no longer has a TTL.
 
 use crate::env::Env;
 use crate::keyspace::keys::{after_expiry, detach, lock_blocking, must_postpone_writes, seal_slot};
@@ -12,7 +12,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Limit of names. Further keys are only hidden when they expire, and stay in memory.
+/// Maximum number of names. Further keys are only hidden when they expire, and stay in memory.
 const KEYS_MAX: usize = 1 << 20;
 
 type Name = (DbIndex, Box<[u8]>);
@@ -41,7 +41,7 @@ enum Fate {
 }
 
 impl Keyspace {
-    /// A client of a replica has set a TTL.
+    /// Called when a client of a replica has set a TTL.
     #[cold]
     pub(in crate::keyspace) fn note_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
         let mut names = self.replica_expires.names.lock().even_poisoned();
@@ -52,7 +52,7 @@ impl Keyspace {
         }
     }
 
-    /// The primary has set a TTL, so the primary removes the key.
+    /// Called when the primary has set a TTL, so that the primary removes the key.
     #[inline]
     pub(in crate::keyspace) fn forget_replica_expire(&self, db: DbIndex, key: &Key<'_>) {
         if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
@@ -67,8 +67,8 @@ impl Keyspace {
         names.known.remove(&(db, key.bytes.into()));
     }
 
-    /// Checks up to `most` of the keys and removes those that have expired. For the timers of a
-    /// replica. O(`most`).
+    /// Checks up to `most` of the keys and removes those that have expired. Called by the timers of
+    /// a replica. O(`most`).
     pub fn expire_replica_keys(&self, env: &Env, most: usize) {
         for _ in 0..self.replica_expires.count.load(Ordering::Relaxed).min(most) {
             // The lock is not held together with a slot: the holder of a slot may be about to add a
@@ -93,8 +93,8 @@ impl Keyspace {
         }
     }
 
-    /// This server is no longer a replica and removes all expired keys itself, or it has another
-    /// dataset.
+    /// Called when this server is no longer a replica and removes all expired keys itself, or when
+    /// its dataset was replaced.
     pub fn forget_replica_expires(&self) {
         if self.replica_expires.count.load(Ordering::Relaxed) > 0 {
             let mut names = self.replica_expires.names.lock().even_poisoned();

@@ -1,7 +1,7 @@
-//! Frozen slots: writers wait while a long command computes something from values in the slot.
+//! Frozen slots: writers wait while a long command computes something from the slot's values.
 //!
-//! A mark freezes a slot. The thread that finishes a computation removes the mark, also for other
-//! computations that have set it. That is safe, because blocking writers is only an optimisation
+//! A mark freezes a slot. The thread that finishes a computation removes the mark, even if other
+//! computations have set it too. That is safe, because blocking writers is only an optimization
 //! (see [`crate::call::long`]).
 
 use crate::base::number::Digits;
@@ -14,7 +14,7 @@ use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
-    /// Blocks commands that write from the slot until [`Keys::thaw`].
+    /// Makes commands that write to the slot wait until [`Keys::thaw`].
     pub(crate) fn freeze(&mut self, slot: SlotId) {
         self.mark(slot, FROZEN);
     }

@@ -11,15 +11,15 @@ pub(in crate::keyspace) const FIELDS_EXPIRE_ANEW: u8 = 1 << 2;
 pub(in crate::keyspace) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
 /// A session watches a key of the slot, whether the key exists or not.
 pub(in crate::keyspace) const WATCHED: u8 = 1 << 3;
-/// Commands that write wait while something is computed from values of the slot.
+/// Commands that write to the slot wait while something is being computed from its values.
 pub(in crate::keyspace) const FROZEN: u8 = 1 << 4;
 /// The database's [`Occupied`](super::occupied::Occupied) set contains the slot.
 pub(in crate::keyspace) const OCCUPIED: u8 = 1 << 5;
-/// Clients may cache keys of the slot, so changes look into `tracking`.
+/// Clients may cache keys of the slot, so each change checks `tracking`.
 pub(in crate::keyspace) const TRACKED: u8 = 1 << 6;
-/// Changes of the slot's keys are counted for a computation (see `observed`).
+/// Changes to the slot's keys are counted for a computation (see `observed`).
 pub(in crate::keyspace) const OBSERVED: u8 = 1 << 7;
-/// Changes of the slot's keys have to be reported.
+/// Changes to the slot's keys have to be reported.
 pub(in crate::keyspace) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
 
 const _: () = {

@@ -6,7 +6,7 @@
 //! | `marks` | the bits that a slot keeps next to its lock |
 //! | `occupied` | the slots of a database that may hold keys |
 //! | `freeze` | blocking writers while a long command works on values of the slot |
-//! | `observed` | counting the changes of a slot |
+//! | `observed` | counting the changes to a slot |
 
 mod freeze;
 pub(super) mod marks;

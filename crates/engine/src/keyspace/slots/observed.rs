@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 /// All counters, and the number of observers that rely on them.
 pub(in crate::keyspace) struct Observed {
-    /// Number of changes of each slot while it was observed. Modified under the slot's lock.
+    /// Number of changes to each slot while it was observed. Modified under the slot's lock.
     counts: Box<[OnceLock<Box<[AtomicU32]>>]>,
     observers: Arc<AtomicUsize>,
 }
@@ -39,7 +39,7 @@ impl Observed {
         &counts[slot.index()]
     }
 
-    /// Counts a change of a slot that is held and marked.
+    /// Counts a change to a slot that is held and marked.
     pub(in crate::keyspace) fn raise(&self, place: DbSlot) {
         // The slot's lock orders this.
         self.count(place).fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Keyspace {
     }
 
     /// Calls `look` with a locked slot and its change counter. From now on the slot's changes are
-    /// counted. For threads that hold no slot.
+    /// counted. The calling thread must hold no slot.
     pub(crate) fn observe<R>(
         &self,
         _observer: &Observer,
@@ -67,7 +67,7 @@ impl Keyspace {
         look(&guard, self.observed.count(place).load(Ordering::Relaxed))
     }
 
-    /// The contents of a held slot are about to be replaced.
+    /// Called when the contents of a held slot are about to be replaced.
     pub(in crate::keyspace) fn note_other_contents(&self, place: DbSlot, guard: &SlotGuard<'_>) {
         if guard.marks() & OBSERVED != 0 {
             self.observed.raise(place);

@@ -4,8 +4,9 @@
 //! There is a bit per slot. The holder of the slot sets and clears it. The slot's mark [`OCCUPIED`]
 //! mirrors the bit, so that adding a key tests only a cache line that is already loaded. A slot
 //! that becomes empty keeps its bit until a walk visits it, because keys come and go more often
-//! than walks run. A second array records which words of the first have bits. Its bits are cleared
-//! only during quiescence, because no thread ever holds all slots of a word.
+//! than walks run. A second array records which words of the first have set bits. The bits of the
+//! second array are cleared only during quiescence, because no thread ever holds all slots of a
+//! word.
 
 use crate::keyspace::marks::OCCUPIED;
 use crate::keyspace::{Database, SLOTS, SlotGuard, SlotId};
@@ -61,7 +62,7 @@ impl Occupied {
 }
 
 impl Database {
-    /// A held slot got its first key.
+    /// Called when a held slot got its first key.
     #[cold]
     pub(in crate::keyspace) fn note_occupied(&self, slot: SlotId, guard: &mut SlotGuard<'_>) {
         let (word, bit) = self.occupied.word(slot);
@@ -84,7 +85,7 @@ impl Database {
         }
     }
 
-    /// Clears the word bits of empty words. Only during quiescence. O(words that had bits).
+    /// Clears the word bits of empty words. Call it only during quiescence. O(words that had bits).
     pub(in crate::keyspace) fn forget_empty_words(&self) {
         let mut next = self.occupied.next_word(0);
         while next < WORDS {

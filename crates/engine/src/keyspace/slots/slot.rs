@@ -1,4 +1,4 @@
-//! The engine's view of a slot: its table changes only through the hook of a snapshot.
+//! The engine's view of a slot: every change to its table goes through the snapshot hook.
 
 use crate::keyspace::cut::Change;
 use crate::keyspace::{SlotId, Stored, Table, Ticket, UnixMs};
@@ -36,21 +36,21 @@ impl Default for SlotMeta {
 }
 
 impl SlotMeta {
-    /// A key of the slot got this expiry time.
+    /// Records that a key of the slot got this expiry time.
     #[inline]
     pub(crate) fn note(&mut self, deadline: UnixMs) {
         self.earliest = self.earliest.min(deadline);
         self.earliest_since_walk = self.earliest_since_walk.min(deadline);
     }
 
-    /// No key of the slot has a TTL any more.
+    /// Records that no key of the slot has a TTL anymore.
     pub(crate) fn no_deadlines(&mut self) {
         self.with_deadline = 0;
         self.earliest = UnixMs::MAX;
         self.earliest_since_walk = UnixMs::MAX;
     }
 
-    /// The table was replaced: a walk cannot rely on what it has seen.
+    /// Called when the table was replaced, so that a walk does not rely on what it has seen.
     pub(crate) fn restart_walk(&mut self) {
         self.earliest_since_walk = self.earliest;
     }
@@ -77,13 +77,13 @@ impl Slot {
         self.0.lock_spin(bound).map(SlotGuard)
     }
 
-    /// Number of entries, read without the lock. It may be outdated at once.
+    /// Number of entries, read without the lock. It may be outdated immediately.
     #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Reports whether the slot has no entries, also without the lock.
+    /// Reports, without the lock, whether the slot has no entries.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -110,9 +110,9 @@ impl Slot {
 
 /// The lock of a slot, and the only access to the data that it protects.
 ///
-/// Every change of the table passes `Change::preserve` first, so that a snapshot in progress gets
-/// the value from its start. No other path leads to a `&mut` of an entry, or into or out of the
-/// table. The two exceptions have names that say so (`SlotGuard::stash`).
+/// Every change to the table passes `Change::preserve` first, so that a snapshot in progress gets
+/// the value as it was when the snapshot began. No other path leads to a `&mut` of an entry, or
+/// into or out of the table. The two exceptions have names that say so (`SlotGuard::stash`).
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {
@@ -143,7 +143,7 @@ impl<'a> SlotGuard<'a> {
         self.0.set_marks(marks);
     }
 
-    /// The newest snapshot that needs nothing from the slot any more.
+    /// The newest snapshot that no longer needs anything from the slot.
     #[inline(always)]
     pub(in crate::keyspace) fn stamp(&self) -> u32 {
         self.0.stamp()
@@ -153,7 +153,8 @@ impl<'a> SlotGuard<'a> {
         self.0.set_stamp(stamp);
     }
 
-    /// The same lock, held through another reference to the slot. Panics if it is another slot.
+    /// The same lock, held through another reference to the slot. Panics if `slot` is a different
+    /// slot.
     pub(in crate::keyspace) fn through<'b>(self, slot: &'b Slot) -> SlotGuard<'b> {
         SlotGuard(self.0.through(&slot.0))
     }
@@ -177,7 +178,7 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().insert(hash, entry);
     }
 
-    /// As [`SlotGuard::insert`]. An empty table reserves room for `expected` entries.
+    /// Like [`SlotGuard::insert`]. An empty table reserves room for `expected` entries.
     #[inline(always)]
     pub(in crate::keyspace) fn insert_first_of(
         &mut self,
@@ -202,7 +203,7 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().remove(hash, key)
     }
 
-    /// As [`brisk_structures::table::TableMut::extract_at`].
+    /// Like [`brisk_structures::table::TableMut::extract_at`].
     pub(in crate::keyspace) fn extract_at(
         &mut self,
         change: Change<'_>,
@@ -220,8 +221,8 @@ impl<'a> SlotGuard<'a> {
         })
     }
 
-    /// Hides an entry until [`SlotGuard::unstash`], while the lock is held throughout. This is not
-    /// a change of the data.
+    /// Hides an entry until [`SlotGuard::unstash`]. The lock must be held throughout. This does not
+    /// count as a change to the data.
     pub(in crate::keyspace) fn stash(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
         self.0.table_mut().remove(hash, key)
     }

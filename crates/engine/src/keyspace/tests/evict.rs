@@ -1,4 +1,4 @@
-//! Each policy evicts the keys that it promises, and no others.
+//! Each policy evicts the keys that it is supposed to evict, and no others.
 
 use super::*;
 use crate::env::EvictionPolicy;

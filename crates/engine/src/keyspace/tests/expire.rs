@@ -64,7 +64,7 @@ fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     assert_eq!(world.count(), 0);
 }
 
-/// The low 32 bits of the time tell nothing about old or missing rests.
+/// Whatever the low 32 bits of the time are, an old or missing rest does not delay expiry.
 #[test]
 fn keys_expire_at_any_time_of_the_calendar() {
     for now in [0x1_0000, 0x8000_1000, 0xFFFF_0000, 0x1A1_FE00_0000, 0x1A1_7000_0000u64] {
@@ -171,7 +171,7 @@ fn every_expired_or_evicted_key_is_a_separate_transaction() {
     };
     let fill = || {
         world.env.set_now(UnixMs(1000));
-        // Each in a slot of its own, except the last two.
+        // Each key is in a different slot, except the last two.
         ["a", "b", "c", "{c}d"].iter().for_each(|name| world.set(name, Some(2000)));
         world.env.set_now(UnixMs(3000));
     };

@@ -1,4 +1,4 @@
-//! The keyspace compared with a plain map, and the guarantees of its walks.
+//! Compares the keyspace with a plain map, and tests the guarantees of its walks.
 
 mod evict;
 mod expire;

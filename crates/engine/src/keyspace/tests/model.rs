@@ -1,4 +1,4 @@
-//! Random operations on the keyspace and on a map; both must agree after each.
+//! Random operations on the keyspace and on a map; both must agree after each operation.
 
 use super::*;
 use crate::keyspace::expire::Sweeper;

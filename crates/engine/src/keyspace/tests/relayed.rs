@@ -37,7 +37,7 @@ fn relayed_changes_keep_their_form_and_other_changes_are_not_relayed() {
     });
     end(b"a question");
     assert_eq!(took(), "a question");
-    // Changes by clients of this server are not part of it.
+    // Changes by clients of this server are not part of the stream.
     assert_eq!(write([b"SET", b"own", b"1"]), Some(journal.end()));
     assert_eq!(took(), "");
     // The server stopped following the other one before its command ran.

@@ -5,7 +5,8 @@ use crate::keyspace::keys::lock_blocking;
 use crate::testing::Db;
 use std::collections::HashMap;
 
-/// Scans the whole database and runs `between` before each call. Returns how often each key came.
+/// Scans the whole database and runs `between` before each call. Returns how often each key was
+/// returned.
 fn scan_all(world: &World, count: u64, mut between: impl FnMut(usize)) -> HashMap<String, usize> {
     let mut seen = HashMap::new();
     let (mut cursor, mut calls) = (0, 0);

@@ -39,8 +39,8 @@ impl<'k> Unit<'k> {
         Unit { keyspace, held: None }
     }
 
-    /// Reports whether the keys that a session watches have not changed. The unit holds them. From
-    /// now on their changes do not matter to the session. O(watched keys).
+    /// Reports whether the keys that a session watches are unchanged. The unit holds their slots.
+    /// From now on, changes to these keys no longer matter to the session. O(watched keys).
     pub fn settle(&mut self, env: &Env, watches: &Watches) -> bool {
         let keyspace = self.keyspace;
         let held = &mut self.held;
@@ -128,11 +128,12 @@ impl<'k> Unit<'k> {
                 None => others.push(place),
             }
         }
-        // A thread that waits for a slot holds none: the slot's holder may wait for one of these.
+        // A thread that waits for a slot must hold none, because the slot's holder may wait for one
+        // of this thread's slots.
         self.release();
         for (db, slot) in others {
             let mut guard = lock_blocking(self.keyspace.database(db), slot);
-            // Another thread may have written there since.
+            // Another thread may have written to the slot since then.
             let last_write = &mut guard.meta_mut().last_write;
             *last_write = ticket.max(*last_write);
         }

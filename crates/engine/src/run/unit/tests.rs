@@ -110,7 +110,7 @@ fn a_watch_sees_only_changes_of_the_key() {
     survives(&[], "SET k x", false);
     survives(&["LPUSH k x"], "LPOP k", false);
     survives(&["LPUSH k x"], "LREM k 0 y", true);
-    // A change of a stream's groups is not a change of its contents.
+    // A change to a stream's groups is not a change to its contents.
     survives(&["XADD k 1-1 f v"], "XGROUP CREATE k g 0", true);
     survives(&["XADD k 1-1 f v"], "XADD k 2-1 f v", false);
     survives(&[], "XGROUP CREATE k g 0 MKSTREAM", false);

@@ -4,9 +4,9 @@ use super::{Fields, Hash, Text, text};
 use std::collections::BTreeSet;
 
 impl Hash {
-    /// Calls the visitor with one random field and its value, all with equal probability.
-    /// `below(n)` returns a random number below `n`. No call if there are no fields. O(1) expected;
-    /// O(n) for compact encodings.
+    /// Calls the visitor with one random field and its value. All fields are equally likely.
+    /// `below(n)` returns a random number below `n`. The visitor is not called if there are no
+    /// fields. O(1) expected; O(n) for compact encodings.
     pub fn random(
         &self,
         mut below: impl FnMut(u64) -> u64,

@@ -1,4 +1,4 @@
-//! Hashes in dumps. Hashes with field TTLs have dump types of their own, since version 12.
+//! Hashes in dumps. Since version 12, hashes with field TTLs have their own dump types.
 
 use super::pack::Pack;
 use super::{Fields, Hash, Text, Timed};

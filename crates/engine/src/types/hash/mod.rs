@@ -3,7 +3,7 @@
 //! | encoding | when |
 //! |---|---|
 //! | `listpack` | within `hash-max-listpack-entries`; each text within `hash-max-listpack-value` |
-//! | `listpackex` | the same, after a field has got a TTL |
+//! | `listpackex` | the same, once a field has had a TTL |
 //! | `hashtable` | otherwise |
 //!
 //! A hash never returns to an earlier encoding, as in Redis.
@@ -46,10 +46,10 @@ struct Timed {
     soonest: u64,
 }
 
-/// A table with fewer segments is freed at once.
+/// A table with fewer segments is freed immediately.
 const LIGHT_SEGMENTS_MAX: usize = 32;
 
-/// The effect of replacing a field's value on the field's TTL.
+/// How replacing a field's value affects the field's TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldDeadline {
     Drop,
@@ -192,9 +192,9 @@ impl Hash {
         }
     }
 
-    /// Visits about `count` fields from `cursor` on, and returns the next cursor. 0 is the start and the end. Fields
-    /// that exist throughout an iteration are visited at least once, even if the hash changes during it, and exactly
-    /// once if the hash does not change. Compact encodings are visited whole.
+    /// Visits about `count` fields starting at `cursor`, and returns the next cursor. 0 is the start and the end.
+    /// Fields that exist throughout an iteration are visited at least once, even if the hash changes during it, and
+    /// exactly once if the hash does not change. Compact encodings are visited as a whole.
     pub fn scan(
         &self,
         mut cursor: u64,
@@ -217,8 +217,8 @@ impl Hash {
         }
     }
 
-    /// Changes the encoding if a field or value in `words` is too long for a compact one, before
-    /// any of them is added.
+    /// Changes the encoding if a field or value in `words` is too long for a compact encoding,
+    /// before any of them is added.
     pub fn prepare<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>, limits: &EncodingLimits) {
         if matches!(self.0, Fields::Table(_)) {
             return;

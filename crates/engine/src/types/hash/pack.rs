@@ -111,7 +111,7 @@ pub(super) fn remove(list: &mut ListPack, stride: usize, field: &[u8]) -> bool {
     found.is_some()
 }
 
-/// Bytes of a short text as an entry.
+/// Size of a short text as a listpack entry, in bytes.
 pub(super) fn entry_len(word: &[u8]) -> usize {
     match Text::of(word) {
         Text::Int(0..=127) => 2,
@@ -120,7 +120,7 @@ pub(super) fn entry_len(word: &[u8]) -> usize {
         Text::Int(-0x80_0000..=0x7f_ffff) => 5,
         Text::Int(-0x8000_0000..=0x7fff_ffff) => 6,
         Text::Int(_) => 10,
-        // The header and the back length take one byte each up to 63 bytes.
+        // The header and the back length take one byte each for texts of up to 63 bytes.
         Text::Str(text) => text.len() + 2 + text.len() / 64,
     }
 }

@@ -1,4 +1,5 @@
-//! Hashes compared with a tree, in all encodings, with limits so low that conversions happen.
+//! Compares hashes in all encodings with a `BTreeMap`. The limits are so low that conversions
+//! happen.
 
 use super::{FieldDeadline, Hash};
 use crate::base::random::Random;

@@ -32,7 +32,7 @@ impl List {
         }
     }
 
-    /// Whole nodes are kept; single elements are packed by the current limits.
+    /// Whole nodes are kept. Individual elements are packed according to the current limits.
     pub(in crate::types) fn of_dumped(nodes: Vec<ListNode>, limits: &EncodingLimits) -> List {
         let mut list = QuickList::new(options(limits));
         for node in nodes {

@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 
 pub use brisk_structures::quicklist::{End, NodeRef};
 
-/// Maximum number of quicklist nodes that are freed at once. More are handed to another thread.
+/// Maximum number of quicklist nodes that are freed immediately. Lists with more nodes are handed
+/// to another thread.
 const LIGHT_NODES_MAX: usize = 32;
 
 /// A list in one of its encodings.
@@ -70,9 +71,9 @@ impl Collection for List {
 #[derive(Debug, Clone)]
 pub enum LoadedNode {
     Packed(ListPack),
-    /// One element in a node of its own.
+    /// A node that contains only one element.
     Plain(Vec<u8>),
-    /// One element that is added as by a push.
+    /// One element, which is added as a push would add it.
     Element(Vec<u8>),
 }
 
@@ -86,7 +87,7 @@ fn options(limits: &EncodingLimits) -> Options {
 
 #[expect(clippy::len_without_is_empty, reason = "it is the one of `Collection`")]
 impl List {
-    /// As `Value::is_same`.
+    /// Like `Value::is_same`.
     pub(super) fn is_same(&self, other: &List) -> bool {
         match (self, other) {
             (List::ListPack(a), List::ListPack(b)) => a.as_bytes() == b.as_bytes(),
@@ -227,8 +228,8 @@ impl List {
         }
     }
 
-    /// Calls `visit` with the elements from `index` on and their indexes, in the direction from
-    /// `end` to the other end, until it breaks.
+    /// Calls `visit` with the elements starting at `index`, and their indexes, in the direction
+    /// from `end` to the other end, until `visit` breaks.
     pub fn walk<B>(
         &self,
         index: usize,
@@ -330,7 +331,7 @@ impl List {
         }
     }
 
-    /// Removes `count` elements from `index` on, or as many as there are.
+    /// Removes `count` elements starting at `index`, or as many as there are.
     pub fn remove_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
         match self {
             List::ListPack(list) => {
@@ -345,7 +346,7 @@ impl List {
         }
     }
 
-    /// Keeps `count` elements from `index` on and removes all others.
+    /// Keeps `count` elements starting at `index` and removes all others.
     pub fn keep_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
         let behind = index + count;
         self.remove_ends(index, behind);

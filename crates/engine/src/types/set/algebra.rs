@@ -1,11 +1,11 @@
 //! Intersections, unions and differences of sets, visited member by member or as a new set.
 //!
 //! - Intersection: the members of the smallest set that all other sets contain.
-//! - Union, visited: all members of the largest set, and from the others the members that no previous
-//!   set contains. With many sets a table of visited members is used. Stored: all members are added to
-//!   one set, or to a shared copy of the largest.
-//! - Difference: the members of the first set that no other set contains; or a copy of the first from
-//!   which all others are removed, if that is less work.
+//! - Union, if visited: all members of the largest set, then those members of each other set that no previous set
+//!   contains. With many sets, a table of visited members is used. If stored: all members are added to one set, or to a
+//!   shared copy of the largest set.
+//! - Difference: the members of the first set that no other set contains; or, if that is less work, a copy of the first
+//!   set from which the members of all others are removed.
 //!
 //! Listpacks with many lookups get an index, unless both have their members in the same order
 //! (`probe.rs`). The encoding of a stored result is the same as in Redis 7.2, although the algorithm may
@@ -33,8 +33,8 @@ pub fn each_common<'a>(
     });
 }
 
-/// Number of members that all of `sets` contain, at most `count_max`. `None` if that is not known
-/// after `members_max` members of the smallest set.
+/// Number of members that all of `sets` contain, at most `count_max`. `None` if that is still
+/// unknown after checking `members_max` members of the smallest set.
 pub fn count_common(
     sets: &mut [&Set],
     limits: &EncodingLimits,
@@ -51,7 +51,7 @@ pub fn count_common(
     (!over).then_some(count)
 }
 
-/// Visits the members of the smallest of `sets`, and whether all sets contain them.
+/// Visits each member of the smallest of `sets`, along with whether all sets contain it.
 fn each_of_smallest<'a>(
     sets: &mut [&'a Set],
     limits: &EncodingLimits,
@@ -78,7 +78,7 @@ pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
     };
     let mut only_integers = true;
     each_common(sets, limits, |member| {
-        // A text that was not converted yet may be an integer.
+        // A text that has not been converted yet may be an integer.
         let member = match member {
             Member::Str(text) if only_integers => Member::from(text),
             other => other,
@@ -127,8 +127,7 @@ pub fn each_of_any<'a>(
     }
 }
 
-/// The members of all of `sets`. O(members of all sets), without those of a large set that is
-/// copied.
+/// The union of `sets`. O(members of all sets), not counting those of a large set that is copied.
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let shared = sets.iter().filter(|set| set.stays_table(limits)).max_by_key(|set| set.len());
     let mut all = shared.map_or_else(Set::of_ints, |set| Set::clone(set));
@@ -157,8 +156,8 @@ fn is_cheaper_by_lookup(first: &Set, others: &[&Set]) -> bool {
     lookups <= removing
 }
 
-/// Visits the members of `first` that none of `others` contains. Moves the largest of them to the
-/// front.
+/// Visits the members of `first` that none of `others` contains. Moves the largest of `others` to
+/// the front.
 pub fn each_only_in<'a>(
     first: &'a Set,
     others: &mut [&'a Set],
@@ -220,7 +219,7 @@ pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingL
 }
 
 impl Set {
-    /// As [`Set::try_each`], with the part of a member's hash that a table stores.
+    /// Like [`Set::try_each`], with the part of a member's hash that a table stores.
     fn try_each_placed<'a>(
         &'a self,
         mut visit: impl FnMut(Member<'a>, Option<HashStart>) -> ControlFlow<()>,
@@ -234,7 +233,7 @@ impl Set {
     }
 
     /// Reports whether adding the members to a new set would result in a table. Cheap, but may
-    /// return false for some of these sets.
+    /// return false for some sets for which it would.
     fn stays_table(&self, limits: &EncodingLimits) -> bool {
         let compact_max = limits.set_max_intset_entries.max(limits.set_max_listpack_entries);
         matches!(self.0, Members::Table(_)) && self.len() > compact_max

@@ -82,8 +82,8 @@ impl Set {
         }
     }
 
-    /// Calls `visit` with `count` distinct members, or with all if there are not more. Their order
-    /// is not random. O(count) for few of a large set, else O(n).
+    /// Calls `visit` with `count` distinct members, or with all if there are no more. Their order
+    /// is not random. O(count) for a few members of a large set, else O(n).
     pub fn sample<'a>(
         &'a self,
         count: usize,
@@ -128,7 +128,8 @@ impl Set {
         }
     }
 
-    /// Removes `count` members, fewer than there are, and calls `visit` with them.
+    /// Removes `count` members and calls `visit` with them. The set must have more than `count`
+    /// members.
     pub fn pop_many(
         &mut self,
         count: usize,

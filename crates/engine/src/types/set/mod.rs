@@ -3,13 +3,13 @@
 //! | encoding | when |
 //! |---|---|
 //! | `intset` | integers only, up to `set-max-intset-entries` |
-//! | `listpack` | at most `set-max-listpack-entries` members of `set-max-listpack-value` bytes |
+//! | `listpack` | at most `set-max-listpack-entries` members of at most `set-max-listpack-value` bytes |
 //! | `hashtable` | otherwise |
 //!
-//! A set starts with the encoding that suits its first member and the number of members added with it.
-//! It changes the encoding when a member does not fit, and does not return by itself. Only operations
-//! that build a new set (unions and the like, and SPOP when few members remain) choose the smallest
-//! encoding again. All this is as in Redis 7.2.
+//! A set starts with the encoding that suits its first member and the number of members added with it. It changes the
+//! encoding when a member does not fit, and does not change back on its own. Only operations that build a new set
+//! (unions and the like, and SPOP when few members remain) choose the smallest encoding again. All of this is as in
+//! Redis 7.2.
 
 mod algebra;
 mod choice;
@@ -39,7 +39,7 @@ pub struct Set(Members);
 
 #[derive(Debug, Clone, Default)]
 enum Members {
-    /// No member was added yet: the first one determines the encoding.
+    /// No member has been added yet. The first one determines the encoding.
     #[default]
     None,
     Ints(IntSet),
@@ -50,7 +50,7 @@ enum Members {
 /// Maximum size of an integer in a listpack, in bytes.
 const PACKED_INT_MAX: usize = 11;
 
-/// A table with fewer segments is freed at once.
+/// A table with at most this number of segments is freed immediately.
 const LIGHT_SEGMENTS_MAX: usize = 32;
 
 impl Collection for Set {
@@ -139,7 +139,7 @@ impl Set {
         }
     }
 
-    /// Adds `member`. Returns false if it exists. O(1) in a table, else O(n).
+    /// Adds `member`. Returns false if it already exists. O(1) in a table, else O(n).
     #[inline]
     pub fn add(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
         match &mut self.0 {
@@ -179,7 +179,7 @@ impl Set {
         }
     }
 
-    /// Adds a member of another set that does not exist in this one. O(1) in a listpack too.
+    /// Adds a member of another set, which this set must not contain. O(1) in a listpack too.
     fn add_absent(&mut self, member: Member<'_>, limits: &EncodingLimits) {
         match &self.0 {
             Members::Pack(_) => {
@@ -191,7 +191,7 @@ impl Set {
         }
     }
 
-    /// Adds a member of another set. Returns false if it exists.
+    /// Adds a member of another set. Returns false if it already exists.
     #[inline]
     pub fn add_member(&mut self, member: Member<'_>, limits: &EncodingLimits) -> bool {
         match member {
@@ -344,9 +344,9 @@ impl Set {
         }
     }
 
-    /// One step of an iteration: visits about `count` members from `cursor` on and returns the next cursor, 0 at the
-    /// end. Compact sets are visited whole. Members that exist throughout an iteration are visited at least once,
-    /// whatever is added and removed during it.
+    /// One step of an iteration: visits about `count` members starting at `cursor`, and returns the next cursor, which
+    /// is 0 at the end. Compact sets are visited as a whole. Members that exist throughout an iteration are visited at
+    /// least once, whatever is added and removed during it.
     pub fn scan<'a>(&'a self, cursor: u64, count: u64, mut visit: impl FnMut(Member<'a>)) -> u64 {
         let Members::Table(table) = &self.0 else {
             self.each(visit);
@@ -366,7 +366,7 @@ impl Set {
         next
     }
 
-    /// As `Value::is_same`.
+    /// Like `Value::is_same`.
     pub(super) fn is_same(&self, other: &Set) -> bool {
         match (&self.0, &other.0) {
             (Members::None, Members::None) => true,

@@ -34,7 +34,7 @@ impl<'a> Probe<'a> {
     }
 
     /// Reports whether the set contains a member of another set. O(1) expected for an indexed
-    /// listpack, after O(members) once; else as [`Set::contains_member`].
+    /// listpack, after O(members) to build the index; otherwise like [`Set::contains_member`].
     #[inline]
     pub(super) fn contains(&mut self, member: Member<'_>, start: Option<HashStart>) -> bool {
         match (self, start, member) {

@@ -1,4 +1,4 @@
-//! Sets compared with `BTreeSet`, with limits so low that all encodings and conversions occur.
+//! Compares sets with `BTreeSet`. The limits are so low that all encodings and conversions occur.
 
 use super::*;
 use crate::base::random::Random;
@@ -151,7 +151,7 @@ fn a_scan_shows_all_members_that_stay() {
 fn algebra_is_that_of_trees() {
     let mut random = Random::seeded(8);
     for round in 0..400 {
-        // Of one kind or of several; now and then the same set twice.
+        // The members are of one kind or of several. Sometimes the same set is used twice.
         let kind = |i: u64| if round % 5 == 0 { i } else { round };
         let built: Vec<(Set, Model)> =
             (0..1 + random.below(6)).map(|i| built(&mut random, kind(i), 40)).collect();

@@ -54,8 +54,8 @@ impl SortedSet {
                 }
                 let mut tree = Ordered::new(limits.hash_key);
                 let mut all: Vec<_> = members.iter().zip(scores).collect();
-                // Servers write members in descending order. In ascending order, leaf after leaf is
-                // filled.
+                // Servers write members in descending order. In ascending order, the leaves are
+                // filled one after the other.
                 if all.first().map(|(_, score)| score) > all.last().map(|(_, score)| score) {
                     all.reverse();
                 }

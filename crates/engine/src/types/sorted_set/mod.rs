@@ -20,7 +20,7 @@ use std::ops::{ControlFlow, Range};
 /// Estimated bytes of a member and its score in a listpack, without the member's text.
 const PACKED_SCORE_BYTES: usize = 6;
 
-/// Maximum number of members of a value that is freed at once, not by another thread.
+/// Maximum number of members of a value that is freed immediately, not by another thread.
 const LIGHT_LEN_MAX: usize = 256;
 
 /// Members with scores, in the order of (score, member).
@@ -33,13 +33,13 @@ pub enum SortedSet {
 /// The options of ZADD that restrict changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AddRules {
-    /// Add new members only.
+    /// Only add new members.
     pub only_new: bool,
-    /// Change existing members only.
+    /// Only change existing members.
     pub only_existing: bool,
-    /// Change scores only to greater ones.
+    /// Only change scores to greater ones.
     pub only_greater: bool,
-    /// Change scores only to lesser ones.
+    /// Only change scores to lesser ones.
     pub only_less: bool,
     /// Add the number to the score.
     pub increment: bool,
@@ -50,7 +50,7 @@ pub struct AddRules {
 pub enum Added {
     /// The rules did not allow the change.
     Refused,
-    /// The member had that score already.
+    /// The member already had that score.
     Same(f64),
     New(f64),
     Changed(f64),
@@ -119,7 +119,7 @@ impl SortedSet {
         });
     }
 
-    /// As `Value::is_same`.
+    /// Like `Value::is_same`.
     pub(super) fn is_same(&self, other: &SortedSet) -> bool {
         match (self, other) {
             (SortedSet::ListPack(a), SortedSet::ListPack(b)) => a.as_bytes() == b.as_bytes(),
@@ -170,7 +170,7 @@ impl SortedSet {
     /// Gives `member` the score that `rules` allow. O(log n).
     ///
     /// # Errors
-    /// If the sum is not a number, or the member is too long. Nothing has changed then.
+    /// If the sum is not a number, or the member is too long. In this case nothing has changed.
     pub fn add(
         &mut self,
         member: &[u8],
@@ -256,8 +256,8 @@ impl SortedSet {
         }
     }
 
-    /// The ranks for Redis's index notation: negative ones count from the end, limited to existing
-    /// ones.
+    /// The ranks for Redis's index notation: negative ones count from the end. The result is
+    /// limited to existing ranks.
     #[must_use]
     pub fn ranks(&self, start: i64, end: i64) -> Range<usize> {
         let len = self.len() as i64;
@@ -291,7 +291,7 @@ impl SortedSet {
     }
 
     /// The ranks of the members in `range`, for members with equal scores. O(log n). If scores
-    /// differ, the result of a search from the front (from the end if `backward`).
+    /// differ, the result is that of a search from the front (from the end if `backward`).
     #[must_use]
     pub fn lex_ranks(&self, range: &LexRange<'_>, backward: bool) -> Range<usize> {
         if range.is_empty() {
@@ -323,8 +323,8 @@ impl SortedSet {
     }
 
     /// Calls `visit` with the members whose scores are in one of the ranges and for whose scores
-    /// `pick` returns a value, along with that value, until it breaks. The ranges are visited one
-    /// after the other. O(ranges * log n + members in them), and once O(n) for a listpack.
+    /// `pick` returns a value, along with that value, until `visit` breaks. The ranges are visited
+    /// one after the other. O(ranges * log n + members in them), plus O(n) once for a listpack.
     pub fn select<'a, R>(
         &'a self,
         ranges: impl IntoIterator<Item = ScoreRange>,
@@ -359,8 +359,8 @@ impl SortedSet {
         ControlFlow::Continue(())
     }
 
-    /// Visits members with the texts of their scores, for ZSCAN: about `count` from `cursor` on, or
-    /// all of a listpack. Returns the next cursor.
+    /// Visits members with the texts of their scores, for ZSCAN: about `count` members starting at
+    /// `cursor`, or all members of a listpack. Returns the next cursor.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'_>, &[u8])) -> u64 {
         match self {
             SortedSet::ListPack(list) => {

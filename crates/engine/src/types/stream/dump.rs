@@ -63,7 +63,7 @@ pub(in crate::types) fn of_dumped(mut dumped: Dumped) -> Option<Stream> {
 }
 
 fn add_group(stream: &mut Stream, dumped: &DumpedGroup<'_>) -> Option<()> {
-    // As in Redis, the greatest number stands for an unknown one, which is -1.
+    // As in Redis, the greatest number means that the number is unknown. In memory this is -1.
     let entries_read = dumped.entries_read.unwrap_or(u64::MAX).cast_signed();
     stream.create_group(dumped.name, dumped.last_id, entries_read);
     let group = stream.group_mut(dumped.name)?;

@@ -1,4 +1,4 @@
-//! Streams. The structure is in `brisk_structures::stream`. They have only one encoding.
+//! Streams have only one encoding. Its structure is in `brisk_structures::stream`.
 
 mod dump;
 
@@ -47,7 +47,8 @@ impl Collection for Stream {
         Encoding::Stream
     }
 
-    /// New entries have higher IDs, and groups can be deleted.
+    /// The fingerprint changes when an entry is added, because its ID is higher, and when a group
+    /// is deleted.
     fn wait_fingerprint(&self) -> (u128, usize) {
         let StreamId { ms, seq } = self.last_id;
         (u128::from(ms) << 64 | u128::from(seq), self.groups().len())

@@ -5,18 +5,18 @@
 //! - [`AofError::Torn`]: the last command, line or batch is incomplete, or the bytes of the last
 //!   batch do not match its checksum. A crash leaves files in this state.
 //! - [`AofError::OpenMulti`]: the file ends with commands of a transaction without its EXEC.
-//! - [`AofError::Damaged`]: everything else. A faulty batch was complete once if a later batch
-//!   proves it, or if another server has continued the file.
+//! - [`AofError::Damaged`]: everything else. This includes a faulty batch that was once complete: a
+//!   later batch proves this, or another server has continued the file.
 //!
 //! The bytes of a batch are compared with their checksum before any of its commands is returned.
 //! For this, a batch of up to [`BATCH_BUFFERED_MAX`] bytes is read into the buffer. A larger batch,
-//! which holds a large transaction, is read twice, so the source must support seeking. Otherwise
-//! memory is bounded by the largest command. It grows with the bytes that arrive, not with the
-//! announced lengths.
+//! which contains a large transaction, is read twice, so the source must support seeking. Apart
+//! from batches, memory is bounded by the largest command. It grows with the bytes that arrive, not
+//! with the announced lengths.
 //!
 //! Commands stay in the buffer until the next event is requested. Nothing is copied or allocated
-//! for them, except that a command across the buffer's end is first moved to the buffer's
-//! beginning.
+//! for them, except that a command that reaches the end of the buffer is first moved to the
+//! buffer's beginning.
 
 use crate::aof::annotation::{self, Annotation, BatchLine, LINE_BYTES_MAX};
 use crate::aof::command::{AofCommand, CommandParser, ParseStep};
@@ -62,7 +62,7 @@ pub enum AofEventKind<'a> {
     Command(AofCommand<'a>),
     /// The following commands ran in this second (Unix time) or later.
     Timestamp(i64),
-    /// A batch begins. The commands up to `end` belong together, and their checksum is right.
+    /// A batch begins. The commands up to `end` belong together, and their checksum is correct.
     Batch {
         /// The ticket of the last transaction in the batch.
         ticket: u64,
@@ -296,7 +296,7 @@ impl<R: Read + Seek> AofReader<R> {
         })
     }
 
-    /// Judges an item that cannot stand here. After a batch, the line of the next batch may have
+    /// Judges an item that is not allowed here. After a batch, the line of the next batch may have
     /// been lost with a page of the file.
     fn judge_here(&mut self, fault: Fault) -> IoResult<AofError> {
         let at = self.whole_until();
@@ -306,7 +306,7 @@ impl<R: Read + Seek> AofReader<R> {
         Ok(AofError::Damaged { at, fault, next_valid: None })
     }
 
-    /// Decides if only the end of the file is missing, or if the file is damaged.
+    /// Decides whether only the end of the file is missing or the file is damaged.
     fn judge(&mut self, fault: Fault, suspect: SuspectBatch) -> IoResult<AofError> {
         let at = self.whole_until();
         Ok(match tail::find_proof_after(&mut self.source, suspect)? {

@@ -13,7 +13,7 @@ enum EventSummary {
     Annotation(String),
 }
 
-/// Gives `step` bytes at a time.
+/// Returns a few bytes at a time.
 struct Slow<R>(R, usize);
 
 impl<R: Read> Read for Slow<R> {
@@ -57,7 +57,7 @@ fn read_all<R: Read + Seek>(mut reader: AofReader<R>) -> (Vec<EventSummary>, Res
     }
 }
 
-/// Reads a file at once, in small pieces, and with batches read twice: all must agree.
+/// Reads a file in one piece, in small pieces, and with batches read twice. The results must agree.
 fn read(file: &[u8]) -> (Vec<EventSummary>, Result<(), AofError>) {
     let (seen, outcome) = read_all(AofReader::new(Cursor::new(file), 0).unwrap());
     let slow = AofReader::new(Slow(Cursor::new(file), 7), 0).unwrap();
@@ -199,7 +199,8 @@ fn a_changed_batch_before_a_complete_one_is_damage() {
         let mut file = file.clone();
         file[at] ^= 0x04;
         let found = damaged(&file).unwrap_or_else(|| panic!("a bit at {at}"));
-        // If the line has another length, commands of the batch itself may be the next valid item.
+        // If the line has a different length, commands of the batch itself may be the next valid
+        // item.
         let (whole, next_valid) = found;
         let next_valid = next_valid.filter(|next_valid| *next_valid <= first.len() as u64);
         assert!(whole == 0 && next_valid.is_some(), "a bit at {at}: {found:?}");
@@ -405,7 +406,7 @@ fn the_rest_of_a_batch_without_its_line_is_not_another_server() {
     let (mut file, starts) = continuing_file(&[(0, "SET a 1"), (0, "SET b 2"), (0, "SET c 3")]);
     let second = starts[1];
     file.truncate(starts[2]);
-    // The line and a part of the first command.
+    // Zeros replace the line and a part of the first command.
     for len in 1..file.len() - second {
         let mut file = file.clone();
         file[second..second + len].fill(0);

@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 const CONTAINER_PLAIN: u64 = 1;
 const CONTAINER_PACKED: u64 = 2;
 
-/// A plain list node shorter than this is stored together with others. A node of its own would take
+/// A plain list node shorter than this is stored together with others. A separate node would take
 /// several times its size in the file.
 const PLAIN_BYTES_MIN: usize = 64;
 
@@ -178,7 +178,7 @@ impl<I: Input> Decoder<I> {
         for _ in 0..self.length()? {
             let mut expire_time = if times_after { 0 } else { self.length()? };
             if kind == kind::HASH_METADATA && expire_time != 0 {
-                // Relative to the earliest time, which itself is 1.
+                // Times are relative to the earliest time, which is stored as 1.
                 expire_time = earliest.saturating_add(expire_time - 1);
             }
             self.string_onto(&mut fields)?;
@@ -186,7 +186,7 @@ impl<I: Input> Decoder<I> {
             if times_after {
                 expire_time = match self.milliseconds()? {
                     -1 => 0,
-                    // 0 would mean "none". The field has long expired, and 1 ms later makes no
+                    // 0 would mean "none". The field expired long ago, and 1 ms more makes no
                     // difference.
                     0 => 1,
                     time => time.cast_unsigned(),

@@ -2,8 +2,8 @@
 //!
 //! The caller keeps the unread bytes in one slice. It drops the bytes that each call has consumed,
 //! even if the reply is incomplete: the decoder keeps nested values, and only the incomplete token
-//! (a line, or a bulk string with its line end) stays in the caller's buffer. So every byte is
-//! parsed once, in however many pieces it arrives.
+//! (a line, or a bulk string with its line end) stays in the caller's buffer. Every byte is
+//! therefore parsed once, however many pieces the bytes arrive in.
 //!
 //! ```text
 //!  *3\r\n :1\r\n *2\r\n $1\r\nx\r\n $5\r\nab           stack: Array, 2 to come, [1]
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! No memory is allocated for a claimed length: lists grow as elements arrive, and a string is
-//! copied when it is complete. Depth, line length, bulk length and count are limited, since the
+//! copied when it is complete. Depth, line length, bulk length and count are limited, because the
 //! peer is not trusted. Streamed RESP3 types (`$?`, `*?`) are rejected; no server sends them.
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ impl ReplyDecoder {
     ///
     /// # Errors
     /// The bytes are not a reply or exceed the limits. The decoder is reset, and the connection
-    /// must not be used any more.
+    /// must no longer be used.
     pub fn decode(&mut self, input: &[u8]) -> Result<ReplyStep, ReplyError> {
         let step = self.read(input);
         if step.is_err() {

@@ -1,10 +1,10 @@
 //! Displays replies as `redis-cli` does on a terminal, without the last line end.
 //!
-//! Lists number their entries, aligned to the widest number, and a nested list is indented by the
-//! width of its own number. The number is followed by `)` for arrays and pushes, `~` for sets, `#`
-//! for maps. A map's value moves to a line of its own if it has several entries. `redis-cli` 7.0
-//! cannot show big numbers and attributes; here big numbers look like doubles, and of attributed
-//! replies only the value is shown.
+//! The entries of a list are numbered, and the numbers are aligned to the widest one. A nested list
+//! is indented by the width of its own number. The number is followed by `)` for arrays and pushes,
+//! `~` for sets, `#` for maps. A map's value is shown on a separate line if it has several entries.
+//! `redis-cli` 7.0 cannot show big numbers or attributes. Here, big numbers look like doubles, and
+//! attributes are left out.
 
 use std::fmt::{Display, Formatter, Result, Write};
 

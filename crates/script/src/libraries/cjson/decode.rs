@@ -12,8 +12,8 @@ use crate::libraries::number::strtod;
 use mlua::{Lua, LuaString, Table, Value};
 use std::ops::Range;
 
-/// The stack slots that the C library uses for the argument; those it requests at a table, and
-/// keeps for one.
+/// The numbers of stack slots that the C library uses for the argument, and those that it requests
+/// for a table and keeps for an open one.
 const SLOTS_AT_START: usize = 1;
 const ARRAY_SLOTS: (usize, usize) = (2, 1);
 const OBJECT_SLOTS: (usize, usize) = (3, 2);
@@ -130,7 +130,7 @@ impl Scanner<'_> {
         kind
     }
 
-    /// True if the number here is valid for `strtod` only.
+    /// True if the number here is valid only for `strtod`.
     fn is_lenient_number(&self) -> bool {
         let first = self.byte(self.at);
         if first == b'+' {
@@ -153,7 +153,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads a string from its opening quote on.
+    /// Reads a string that starts with the opening quote.
     fn string(&mut self) -> Kind {
         self.at += 1;
         let start = self.at;
@@ -203,7 +203,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Reads `\uXXXX`, or two of them that are a surrogate pair. A surrogate alone is an error.
+    /// Reads `\uXXXX`, or two of them that form a surrogate pair. A lone surrogate is an error.
     fn unicode(&mut self) -> Option<()> {
         let first = self.hex4(self.at + 2)?;
         let (code, len) = match first {

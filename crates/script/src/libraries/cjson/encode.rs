@@ -264,7 +264,7 @@ impl Encoder<'_> {
             }
             _ => Err(STOP),
         });
-        // An index beyond an `int` of C makes an object, as in the C library.
+        // An index that exceeds C's `int` makes the table an object, as in the C library.
         if walked.is_err() || max > f64::from(i32::MAX) || items == 0 {
             return Ok(Shape::Object);
         }
@@ -315,7 +315,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Ends an iteration over a table early. It is never visible outside.
+/// Ends an iteration over a table early. It is never visible outside of this file.
 const STOP: mlua::Error = mlua::Error::StackError;
 
 fn refused(value: &Value, reason: &str) -> Failure {

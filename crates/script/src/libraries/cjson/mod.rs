@@ -1,7 +1,8 @@
 //! `cjson`: JSON from Lua values (`encode.rs`) and back (`decode.rs`), and the settings of both.
 //!
 //! Settings belong to the module, so they outlast a script. `cjson.new` creates another module with
-//! its own settings. `cjson.null` represents null in decoded values, since a table cannot hold nil.
+//! its own settings. `cjson.null` represents null in decoded values, because a table cannot hold
+//! nil.
 
 mod decode;
 mod encode;
@@ -13,7 +14,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The handling of infinities and NaN.
+/// How infinities and NaN are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InvalidNumbers {
     Refused,

@@ -30,7 +30,7 @@ pub fn install(lua: &Lua) -> mlua::Result<()> {
     library.install()
 }
 
-/// First bytes of values that do not contain the value, or its length, themselves.
+/// First bytes that do not themselves contain the value or its length.
 mod tag {
     pub(super) const NIL: u8 = 0xc0;
     pub(super) const FALSE: u8 = 0xc2;

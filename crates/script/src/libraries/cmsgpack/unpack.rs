@@ -11,8 +11,8 @@ use mlua::{Lua, MultiValue, Table, Value};
 const SLOTS_AT_START: usize = 1;
 const TABLE_SLOTS: usize = 2;
 
-/// Unpacks `limit` values from `offset` on, and returns the next offset (-1 at the end) before
-/// them. If both are 0, returns all values, and only them.
+/// Unpacks `limit` values starting at `offset`. Returns the next offset (-1 at the end), followed
+/// by the values. If both are 0, returns all values without an offset.
 pub(super) fn unpack(lua: &Lua, bytes: &[u8], limit: i64, offset: i64) -> Outcome {
     let len = bytes.len();
     let (Ok(limit), Ok(offset)) = (usize::try_from(limit), usize::try_from(offset)) else {
@@ -60,7 +60,7 @@ enum Open {
         len: usize,
         left: u32,
     },
-    /// The key is nil as long as it has not been read.
+    /// The key is nil if it has not been read yet.
     Map {
         table: Table,
         key: Option<Value>,
@@ -76,7 +76,7 @@ enum Begun {
 }
 
 impl<'a> Unpacker<'a> {
-    /// Reads a value, when the C library's stack would hold `slots` slots.
+    /// Reads a value at a point at which the C library would use `slots` stack slots.
     fn value(&mut self, slots: usize) -> Result<Value, Failure> {
         let mut slots = slots;
         loop {

@@ -91,7 +91,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.ok())
 }
 
-/// The entry for a payload; the inner `None` if its value cannot be stored.
+/// The entry for a payload. The inner option is `None` if the value cannot be stored.
 fn entry_of_payload(
     key: &[u8],
     payload: &[u8],
@@ -107,15 +107,15 @@ fn entry_of_payload(
     Ok(entry_of(key, value, limits))
 }
 
-/// The entry if another thread has created it; otherwise another thread will.
+/// The entry, if another thread has created it. Otherwise another thread will create it.
 fn made_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     key: &Key<'_>,
     payload: &[u8],
 ) -> Option<Result<Option<Entry>>> {
-    // Checked first, so that the payload is not copied again. The result depends on no other keys,
-    // so it is valid whatever has happened to these.
+    // This is checked first, so that the payload is not copied again. The result depends on no
+    // keys, so it is valid whatever has happened to them.
     if let (_, Some(made)) = ctx.made_of(&[]) {
         return Some(made);
     }
@@ -131,7 +131,7 @@ fn made_elsewhere(
 fn steps(payload: &[u8]) -> usize {
     /// Reading a byte and creating its share of the elements takes about 20 ns.
     const ELEMENTS_BYTES_PER_STEP: usize = 5;
-    /// The bits of a first byte that is not a length, but states how a string is packed.
+    /// These bits are set in a first byte that is not a length but says how a string is packed.
     const PACKED: u8 = 0b11 << 6;
     match payload {
         [kind::STRING, head, ..] if head & PACKED != PACKED => payload.len() / BYTES_PER_STEP,

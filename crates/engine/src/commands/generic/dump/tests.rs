@@ -161,12 +161,12 @@ fn ttls_of_fields_are_restored() {
         db.check("OBJECT ENCODING copy", &format!("\"{encoding}\""));
         db.check("HPEXPIRETIME copy FIELDS 3 a b c", want);
         assert_eq!(digest(&db, "copy"), digest(&db, "h"));
-        // Next, the encoding is a table.
+        // In the next round, the encoding is a table.
         db.settings().limits.hash_max_listpack_entries = 2;
         assert_eq!(restore(&mut db, "h", &payload), "OK");
     }
     db.at(6000).check("HGET copy c", "(nil)").check("HLEN copy", "(integer) 2");
-    // Without TTLs, servers that do not support field TTLs can read it.
+    // Without TTLs, servers that do not support field TTLs can read the payload.
     db.run("HPERSIST copy FIELDS 1 b");
     let payload = dumped(&mut db, "copy");
     assert_eq!(payload[payload.len() - 10..payload.len() - 8], [10, 0]);

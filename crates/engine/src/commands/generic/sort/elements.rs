@@ -23,7 +23,7 @@ impl SortOrder {
         start..end
     }
 
-    /// The part of a list or sorted set with `len` elements to read.
+    /// The part to read of a list or sorted set with `len` elements.
     fn stretch(&self, len: usize) -> Range<usize> {
         let window = self.window(len);
         match (self.as_is, self.descending) {
@@ -72,7 +72,7 @@ impl Texts {
     }
 }
 
-/// The texts that other keys have for elements, by number; `None` where there is none.
+/// The texts that other keys have for elements, by the element's number; `None` if there is none.
 #[derive(Debug)]
 pub(super) struct LookedUp {
     bytes: Vec<u8>,
@@ -120,13 +120,13 @@ impl<'k> SortSource<'k> {
         let found = match keys.inspect(key).map(|entry| entry.kind()) {
             Some(ValueKind::List) => keys.open::<List>(key)?.map(SortSource::List),
             Some(ValueKind::SortedSet) => keys.open::<SortedSet>(key)?.map(SortSource::SortedSet),
-            // Also for a missing key, and for a key of a wrong type.
+            // This also handles a missing key, and a key of a wrong type.
             _ => keys.open::<Set>(key)?.map(SortSource::Set),
         };
         Ok(found.unwrap_or(SortSource::None))
     }
 
-    /// The same without side effects, for a key that was opened.
+    /// Like `open`, but without side effects, for a key that has already been opened.
     pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> SortSource<'k> {
         entry.and_then(|entry| entry.object()).map_or(SortSource::None, SortSource::of_value)
     }
@@ -217,7 +217,7 @@ impl<'k> SortSource<'k> {
         Ok(texts)
     }
 
-    /// The same with weights from other keys.
+    /// Like `sorted`, with weights from other keys.
     pub(super) fn sorted_by(
         keys: &mut Keys<'_>,
         mut texts: Texts,

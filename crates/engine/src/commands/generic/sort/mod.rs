@@ -2,9 +2,8 @@
 //! keys for them.
 //!
 //! The elements are copied first, because lookups of the keys of BY and GET change which slots are
-//! held. All these slots stay locked to the end, so the reply shows one moment. Another thread does
-//! long sorts, see `gather`.
-//! elsewhere, see `gather`.
+//! held. All these slots stay locked until the command ends, so the reply shows a single point in
+//! time. Another thread does long sorts; see `gather`.
 
 mod elements;
 mod gather;
@@ -43,15 +42,15 @@ struct Options<'a> {
 #[derive(Clone, Copy)]
 struct SortOrder {
     descending: bool,
-    /// By text, not by number.
+    /// True to sort by text, not by number.
     alpha: bool,
-    /// Keep the order that the elements have: BY had no `*`.
+    /// True to keep the order that the elements have, because BY has no `*`.
     as_is: bool,
     offset: i64,
     /// Negative for all.
     count: i64,
     stored: bool,
-    /// The result must not depend on the order of a hash table.
+    /// True if the result must not depend on the order of a hash table.
     reproducible: bool,
 }
 
@@ -155,9 +154,9 @@ impl<'a> Options<'a> {
 /// Lookups of keys whose names contain elements, as BY and GET request them.
 #[derive(Clone, Copy)]
 struct Lookups {
-    /// The user may not read all keys, and these may be any keys.
+    /// True if the user may not read all keys, because any keys may be looked up.
     are_denied: bool,
-    /// In cluster mode other nodes may have them.
+    /// True in cluster mode, where other nodes may have the keys.
     in_cluster: bool,
 }
 
@@ -195,7 +194,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         if by.is_none() && get.is_empty() {
             return sort_elsewhere(ctx, args, &key, order, destination);
         }
-        // Events for missing keys are published by the thread that holds the slots.
+        // The thread that holds the slots publishes the events for missing keys.
         if !ctx.keys.notifies_misses() {
             let request = SortRequest {
                 order,
@@ -226,7 +225,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// A sort that needs no other keys than the one with the elements.
+/// A sort that needs no keys other than the one with the elements.
 fn sort_elsewhere(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
@@ -254,8 +253,8 @@ fn sort_elsewhere(
     }
 }
 
-/// A sort that needs the keys that the elements name. `None` if they have changed too often faster
-/// than they could be read.
+/// A sort that needs the keys that the elements name. `None` if these keys have repeatedly changed
+/// faster than they could be read.
 fn sort_with_others(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,

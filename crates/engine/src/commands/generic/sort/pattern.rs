@@ -56,8 +56,8 @@ impl<'a> Pattern<'a> {
     }
 
     /// Calls `visit` with the text for `element`, `None` if there is none. Locks the key's slot and
-    /// keeps it locked, so that the command sees all keys at one moment. `name` is a buffer for the
-    /// key's name.
+    /// keeps it locked, so that the command sees all keys at the same point in time. `name` is a
+    /// buffer for the key's name.
     pub(super) fn look_up<R>(
         &self,
         keys: &mut Keys<'_>,

@@ -1,5 +1,5 @@
-//! Hashes compared with replies, effects and events recorded from a real server. Commands that are
-//! newer than that server follow the specifications of Redis 7.4 and 8.0.
+//! Compares replies, effects and events of hash commands with those recorded from a real server.
+//! Commands that are newer than that server follow the specifications of Redis 7.4 and 8.0.
 
 use crate::testing::Db;
 
@@ -34,7 +34,8 @@ fn a_rejected_change_creates_no_key() {
     db.check("EXISTS h", "(integer) 0");
 }
 
-/// Fields of a table, all of which a full iteration visits, whatever changes during it.
+/// A full iteration over a table visits all fields that exist throughout, whatever changes during
+/// it.
 #[test]
 fn a_scan_shows_the_fields_that_stay_while_the_hash_grows_and_shrinks() {
     let mut db = Db::new();

@@ -207,7 +207,7 @@ fn parse_options(args: &mut Args<'_>, options: &mut Options, now_ms: i64) -> Res
             options.delivered_ms = Some(args.integer().map_err(|_| invalid("TIME"))?);
         } else if is("RETRYCOUNT") && more {
             let count = args.integer().map_err(|_| invalid("RETRYCOUNT"))?;
-            // With a negative number the command decides.
+            // A negative number counts as if RETRYCOUNT were not given.
             options.retry_count = u64::try_from(count).ok();
         } else if is("LASTID") && more {
             options.last_id = id::parse(args.bytes()?, 0)?;

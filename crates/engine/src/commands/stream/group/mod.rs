@@ -105,7 +105,7 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.ok())
 }
 
-/// Changes the stream of a subcommand, which must exist.
+/// Changes the stream that a subcommand names. The stream must exist.
 fn change<R>(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,

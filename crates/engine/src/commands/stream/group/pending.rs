@@ -1,4 +1,5 @@
-//! XACK and XPENDING: acknowledge delivered entries, and list those that were not acknowledged.
+//! XACK and XPENDING: acknowledge delivered entries, and list those that have not been
+//! acknowledged.
 
 use super::read_group::idle_ms;
 use crate::base::error::{CommandError, Result};
@@ -15,7 +16,7 @@ use crate::types::stream::{Stream, StreamId};
 fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
-    // Redis looks the stream up as for a read.
+    // As in Redis, the stream is looked up as if it were only read.
     ctx.keys.peek(&key);
     let acknowledged = ctx.keys.update::<Stream, _>(&key, |stream, _| {
         if stream.group(name).is_none() {
@@ -63,7 +64,8 @@ fn xpending(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     };
     let inside = |id: &StreamId| *id <= filter.end;
-    // Limited by the entries checked, not by those found: the client has requested a full scan.
+    // The count limits the entries found, not the entries checked. With IDLE, all entries of the
+    // range may be checked.
     match filter.consumer {
         Some(consumer) => {
             let Some(consumer) = group.consumer(consumer) else { return Ok(ctx.reply.array(0)) };

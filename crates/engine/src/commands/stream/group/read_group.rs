@@ -53,7 +53,8 @@ pub(in crate::commands::stream) fn read_as_consumer(
     Ok(Outcome::Replied)
 }
 
-/// The start of reading in a stream, and whether there is something to reply at once.
+/// The position at which reading a stream starts, and whether there is something to return
+/// immediately.
 fn plan(
     keys: &Keys<'_>,
     key: &Key<'_>,
@@ -147,7 +148,8 @@ fn read_new(
     })?;
     let Some((last_id, entries_read)) = last.flatten() else { return Ok(()) };
     if !member.no_ack {
-        // Each entry with its state at the delivery, so that a replay results in the same group.
+        // Each entry is propagated with its state at delivery, so that a replay results in the same
+        // group.
         for id in given {
             let claim = Claim { key, group: member.group, consumer: member.consumer, last_id: id };
             claim.propagate(ctx.keys, id, now_ms, 1);

@@ -36,7 +36,7 @@ const PARTS: usize = 4;
 /// Counter of a part that has more tracked keys than the counter can hold.
 const PART_FULL: u8 = u8::MAX;
 
-/// The part, among all keys, to which a key belongs.
+/// The index of the part to which a key belongs, among the parts of all slots.
 fn part_of(slot: SlotId, hash: u64) -> usize {
     slot.index() * PARTS + hash as usize % PARTS
 }
@@ -65,12 +65,12 @@ impl TrackingShard {
 #[derive(Debug)]
 pub struct Tracking {
     shards: Box<[TrackingShard]>,
-    /// Number of tracked keys by slot and [`part_of`] their hash, so that a write to a key without
+    /// Number of tracked keys in each part (see [`part_of`]), so that a write to a key without
     /// readers usually needs no access to a shard. Each counter is one byte, which keeps the array
     /// small. A counter that has reached [`PART_FULL`] stays there until a flush. This field and
     /// the two below are changed under the lock of the shard that has changed. The exception is
-    /// [`Tracking::clear`], which has held every lock: no removal of a key is in progress when it
-    /// resets the counters.
+    /// [`Tracking::clear`]. It resets the counters after it has held every lock, so no removal of a
+    /// key is in progress then.
     by_part: Box<[AtomicU8]>,
     keys: AtomicUsize,
     items: AtomicUsize,
@@ -161,7 +161,7 @@ impl Tracking {
         self.broadcasts.store(on, Ordering::SeqCst);
     }
 
-    /// A client has disabled tracking. Its entries stay until they are found. O(1).
+    /// Called when a client has disabled tracking. Its entries stay until they are found. O(1).
     pub fn leave(&self, client: u64) {
         self.clients.write().even_poisoned().remove(&client);
     }
@@ -193,7 +193,7 @@ impl Tracking {
         let is_gone = |reader| self.is_gone(reader);
         let (change, is_new) = table.add(key.hash, key.bytes, reader, is_gone);
         self.shard(key.slot).note_index(&table);
-        // Counted before another thread can remove it.
+        // The key is counted before another thread can remove it.
         if change.added + change.dropped > 0 {
             self.items.fetch_add(change.added, Ordering::Relaxed);
             self.items.fetch_sub(change.dropped, Ordering::Relaxed);
@@ -251,7 +251,8 @@ impl Tracking {
         }
     }
 
-    /// Removes a key from a shard, and counts it out before another thread can look into the shard.
+    /// Removes a key from a shard, and decrements the counters before another thread can access the
+    /// shard.
     fn take(
         &self,
         shard: &TrackingShard,
@@ -292,7 +293,7 @@ impl Tracking {
 }
 
 impl Keyspace {
-    /// A client enables tracking. The first time O(slots): the caller holds no slot.
+    /// Enables tracking for a client. The caller holds no slot. O(slots) the first time.
     pub fn begin_tracking(&self, client: u64) {
         let tracking = &self.tracking;
         tracking.clients.write().even_poisoned().insert(client);
@@ -316,8 +317,8 @@ impl Keyspace {
 }
 
 impl Keys<'_> {
-    /// If the client of the running command caches what it reads, records that it may have this
-    /// key. The key is held.
+    /// If the client of the running command caches what it reads, records that it may have cached
+    /// this key. The key's slot is held.
     #[inline]
     pub fn remember(&self, key: &Key<'_>) {
         let env = self.env();
@@ -334,7 +335,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Whole databases were flushed: all cached values are invalid. Only during quiescence.
+    /// Makes all cached values invalid, because whole databases were flushed. Call it only during
+    /// quiescence.
     pub fn invalidate_all(&self) {
         let (env, tracking) = (self.env(), &self.keyspace().tracking);
         tracking.clear(env);
@@ -346,14 +348,14 @@ impl Keys<'_> {
     }
 }
 
-/// Records a changed key. If a key changes often before messages go out, one record is enough, so
+/// Records a changed key. If a key changes often before messages are sent, one record is enough, so
 /// duplicates are removed before the list grows beyond [`CHANGES_MIN`]. O(log changes) on average.
 fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
     if all.len() >= CHANGES_MIN && all.len() == all.capacity() {
-        // The last client to change a key counts.
+        // For each key, the last client that changed it is kept.
         let last: BTreeMap<KeyName, u64> = all.drain(..).collect();
         all.extend(last);
-        // Doubles the room, so that this does not happen again soon.
+        // Doubles the capacity, so that this does not happen again soon.
         all.reserve(all.len());
     }
     all.push(changed);
@@ -362,7 +364,7 @@ fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
 /// Number of changes that are recorded without removing duplicates.
 const CHANGES_MIN: usize = 4096;
 
-/// The change of `key` that was recorded last was not made by a client.
+/// Records that the latest change of `key` was not made by a client.
 pub(in crate::keyspace) fn nobody_changed(env: &Env, key: &[u8]) {
     if env.hooks.get().contains(Hooks::BROADCAST)
         && let Some((last, by)) = env.aftermath.borrow_mut().changed.last_mut()
@@ -410,7 +412,7 @@ mod tests {
         assert!(counts().all(|count| count == 0));
     }
 
-    /// FLUSHALL of a slow script concurrently with another worker's timer.
+    /// A FLUSHALL in a slow script runs concurrently with another worker's timer.
     #[test]
     fn a_trim_during_a_flush_counts_no_key_out_twice() {
         const KEYS: usize = 500;
@@ -430,7 +432,7 @@ mod tests {
                     tracking.trim(&other, KEYS);
                 });
                 begin.wait();
-                // The other thread is in the middle of it, at a different point each time.
+                // The other thread is in the middle of `trim`, at a different point each time.
                 while tracking.key_count() > KEYS - round % (KEYS - 1) {
                     std::thread::yield_now();
                 }

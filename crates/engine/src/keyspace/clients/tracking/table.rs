@@ -9,7 +9,7 @@ use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// Number of readers of a key from which they are stored in a set.
+/// A key with more readers than this stores them in a set.
 const LISTED_MAX: usize = 32;
 /// Size of the smallest index.
 const INDEX_MIN: usize = 8;
@@ -24,11 +24,11 @@ pub(super) enum Readers {
 /// Number of readers that fit into the entry itself.
 const FEW: usize = 2;
 
-/// More readers of one key.
+/// The readers of a key that has more than [`FEW`].
 #[derive(Debug)]
 pub(super) enum ManyReaders {
     Listed(Vec<TrackingClient>),
-    /// With the size at which disconnected readers are searched for.
+    /// The second field is the size at which disconnected readers are searched for.
     Set(HashSet<TrackingClient>, usize),
 }
 
@@ -37,7 +37,7 @@ impl Readers {
         Readers::Few([Some(reader), None])
     }
 
-    /// Adds a reader. O([`LISTED_MAX`]), amortised. Readers for which `is_gone` returns true may be
+    /// Adds a reader. O([`LISTED_MAX`]), amortized. Readers for which `is_gone` returns true may be
     /// dropped.
     fn add(
         &mut self,
@@ -129,7 +129,7 @@ impl ManyReaders {
     }
 }
 
-/// The change of the number of readers.
+/// How the number of readers changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReaderChange {
     pub(super) added: usize,
@@ -137,8 +137,8 @@ pub(super) struct ReaderChange {
 }
 
 /// A key that readers may have cached. It takes one cache line, unless the name is long or there
-/// are many readers. The name comes first, because names are compared with loads of 32 bytes. A
-/// load across the end of the line would wait for the next line (80 ns).
+/// are many readers. The name comes first, because names are compared with 32-byte loads. A load
+/// across the end of the line would wait for the next line (80 ns).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tracked {
@@ -164,7 +164,8 @@ const fn place_in(mark: IndexTag) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct TrackingTable {
     entries: Vec<Tracked>,
-    /// A power of two of tags, at most three quarters in use; empty at first.
+    /// The number of tags is a power of two, and at most three quarters of them are in use.
+    /// Initially empty.
     index: Vec<IndexTag>,
 }
 
@@ -229,8 +230,8 @@ impl TrackingTable {
         }
     }
 
-    /// Adds a reader of a key. Returns the change of the number of readers, and whether the key is
-    /// new. Amortised O(1).
+    /// Adds a reader of a key. Returns how the number of readers changed, and whether the key is
+    /// new. Amortized O(1).
     pub(super) fn add(
         &mut self,
         hash: u64,
@@ -287,7 +288,7 @@ impl TrackingTable {
         removed
     }
 
-    /// Frees a position of the index. Following tags that would no longer be found move up.
+    /// Frees a position of the index. Later tags that would otherwise no longer be found move up.
     fn free(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;
         let mut at = gap;

@@ -1,5 +1,5 @@
-//! SORT of many elements with keys of BY or GET, computed by another thread without delaying other
-//! clients.
+//! SORT of many elements with keys from BY or GET. Another thread computes it without delaying
+//! other clients.
 //!
 //! ```text
 //!  read the keys ─> sort ─> slots that have changed: do their keys have the same values? ─> result
@@ -7,10 +7,10 @@
 //!                    └────────────────────────────────┘
 //! ```
 //!
-//! Then the command is run again and holds all these slots. The few that have changed since are read
-//! once more. If all keys have the same values, the result is valid at this moment. Otherwise another
-//! thread sorts again. From then on the slots are frozen, so that only writers to them wait, and only
-//! for that time.
+//! Then the command is run again while it holds all these slots. It reads keys once more in the few slots that have
+//! changed since then. If all keys still have the same values, the result is correct at this moment. Otherwise another
+//! thread sorts again. In this and any further attempt the slots are frozen: clients that write to them wait until the
+//! attempt ends.
 
 use super::elements::{LookedUp, SortSource, Texts};
 use super::pattern::Pattern;
@@ -32,8 +32,9 @@ use std::ops::Range;
 /// Number of keys looked up in a slot before other threads may lock it.
 const KEYS_PER_STEP: usize = 64;
 
-/// Number of times that changed slots are read and sorted again before the command is run again.
-/// Each round takes a fraction of the previous one, and fewer changes happen in it.
+/// Number of times that changed slots are read again and the elements sorted again before the
+/// command is run again. Each round takes a fraction of the time of the previous one, so fewer
+/// changes happen during it.
 const ROUNDS_MAX: usize = 4;
 
 /// The arguments of the request, owned.
@@ -91,7 +92,7 @@ impl Gathered {
         }
     }
 
-    /// Looks up again what may have changed, and computes the result from that.
+    /// Looks up again those keys that may have changed, and computes the result.
     pub(super) fn again(mut self, keyspace: &Keyspace) -> Prepared {
         self.reread_changed(keyspace);
         self.complete(keyspace)
@@ -192,7 +193,7 @@ impl Gathered {
     }
 }
 
-/// The state that looking up keys on another thread needs.
+/// The state that is needed to look up keys on another thread.
 pub(super) struct LookupContext {
     observer: Observer,
     db: DbIndex,
@@ -296,7 +297,7 @@ impl Lookups {
                         if only_changed && group.changes == changes {
                             return false;
                         }
-                        // Changes between the steps are detected by this counter.
+                        // This counter detects changes between the steps.
                         group.changes = changes;
                     }
                     for number in step {

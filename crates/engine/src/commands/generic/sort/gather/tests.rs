@@ -1,4 +1,5 @@
-//! SORT with other keys on another thread: the same result as at once, and of one moment.
+//! SORT with other keys on another thread returns the same result as an immediate SORT, and a
+//! point-in-time result.
 
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::env::EvictionPolicy;
@@ -31,7 +32,8 @@ fn weighted() -> Db {
     db
 }
 
-/// Also a set and a sorted set, texts `t:` and hashes `h:` for most numbers, and other types.
+/// Like [`weighted`], with a set and a sorted set, texts `t:` and hashes `h:` for most numbers, and
+/// other types.
 fn large() -> Db {
     let mut db = weighted();
     run_with(&mut db, &["SADD", "s"], &numbers());
@@ -116,7 +118,8 @@ const FIRST: &str = "SORT l BY w:* LIMIT 0 1";
 
 #[test]
 fn the_reply_is_of_one_moment_although_keys_change() {
-    // Each of these changes makes another element the first: before, it is 1 with weight -1.
+    // Each of these changes makes a different element the first one. Before the change, the first
+    // element is 1 with weight -1.
     for (change, first) in [
         ("SET w:9 -7", "9"),
         ("INCRBY w:9 -100000", "9"),
@@ -160,7 +163,7 @@ fn changes_without_effect_on_the_result_do_not_restart_the_command() {
     let want = db.run(FIRST);
     let Err(long) = db.begin(FIRST) else { panic!("it is long") };
     let computed = long.compute(db.keyspace());
-    // In slots of keys that were read.
+    // These commands change slots of keys that were read.
     db.check("INCR {w:1}counter", "(integer) 1");
     db.check("SET w:9 279", "OK");
     assert_eq!(db.end(computed).ok(), Some(want));
@@ -175,7 +178,7 @@ fn from_the_second_attempt_on_writers_wait_and_readers_do_not() {
     let Err(again) = db.end(computed) else { panic!("another weight") };
     let frozen = "(error) ERR internal: slot frozen";
     for line in ["SET w:9 -8", "DEL w:11", "LPUSH l 1", "SET t:9 other"] {
-        // GET reads the first element only.
+        // GET reads only the first element.
         let is_read = line != "SET t:9 other";
         assert_eq!(db.run(line) == frozen, is_read, "{line}");
     }
@@ -205,7 +208,7 @@ fn expired_keys_and_fields_do_not_exist() {
     }
     db.at(1600);
     for line in [FIRST, by_field] {
-        // The expired keys were not removed yet.
+        // The expired keys have not been removed yet.
         assert_eq!(to_the_end(&mut db, line), "1) \"0\"", "{line}");
         assert_eq!(db.run(line), "1) \"0\"", "{line}");
     }
@@ -274,7 +277,7 @@ fn errors_and_odd_requests_get_the_replies_of_a_short_sort() {
     let want = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
     assert_eq!(db.finish(long).ok().as_deref(), Some(want));
     db.check("EXISTS d", "(integer) 0");
-    // The command is repeated in the form in which it was sent.
+    // The command is propagated in the form in which it was sent.
     let mut db = weighted();
     db.env().set_hooks(Hooks::PROPAGATE, true);
     to_the_end(&mut db, "SORT l BY w:* STORE d");
@@ -282,7 +285,8 @@ fn errors_and_odd_requests_get_the_replies_of_a_short_sort() {
     assert_eq!((transactions.len(), transactions[0][0].1.len()), (1, 6));
 }
 
-/// The slots of the keys that were read are held; the list that appeared meanwhile needs one more.
+/// The slots of the keys that were read are held. The list that appeared in the meantime needs one
+/// more slot.
 #[test]
 fn a_command_that_gave_up_its_result_runs_while_writes_are_postponed() {
     let mut db = weighted();
@@ -297,7 +301,8 @@ fn a_command_that_gave_up_its_result_runs_while_writes_are_postponed() {
     db.run(&format!("MSET w:{other} -1"));
     db.run("DEL l");
     db.run(&format!("RPUSH l 2 {other}"));
-    // From the second call on. At the first call the result still exists, and is kept for later.
+    // Writes are postponed from the second call on. At the first call, the result still exists and
+    // would be kept for later.
     let asked = Cell::new(false);
     postpone_writes_while(move || asked.replace(true));
     let (release, held) = mpsc::channel();
