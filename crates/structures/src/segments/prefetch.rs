@@ -1,8 +1,8 @@
-//! Prefetches all lines of keys before they are looked up.
+//! Prefetches the cache lines that looking up a group of keys will read.
 //!
-//! A look-up reads a segment's head, then its index, then its arena. Each address depends on the
-//! previous read. One after another, every key waits three times for memory. As a group, all keys
-//! together wait three times.
+//! A lookup reads the `Segment` struct, then its index, then its arena. Each address depends on the
+//! previous read. If keys are looked up one after another, each waits for memory three times. As a
+//! group, all keys together wait three times.
 
 use super::segment::Segment;
 use super::{Place, Segments};
