@@ -1,5 +1,5 @@
-//! The minimum work of an event loop: it answers every request with +PONG. The cost of a server
-//! above this is the server's own.
+//! The minimum work of an event loop: it answers every request with +PONG. Any additional cost of a
+//! server is the server's own.
 //!
 //! `ping_loop [--port N] [--backend epoll|io_uring]`. The program does not parse requests. The
 //! first byte of a connection shows if requests are arrays (one request per `*`, so arguments must

@@ -14,8 +14,8 @@ const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, l
 
 /// This directory lists the threads of the process.
 const THREADS: &str = "/proc/self/task";
-/// An ended and joined thread stays listed for a moment. This is the maximum number of checks until
-/// it is gone, with a pause between them.
+/// A thread that has ended and been joined stays listed for a moment. This is the maximum number of
+/// checks until it is gone, with a pause between checks.
 const CHECKS_MAX: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -52,7 +52,7 @@ pub fn fork_single_threaded() -> io::Result<ForkResult> {
     }
 }
 
-/// Returns true if the calling thread is the only one. Waits a moment for ended threads to
+/// Returns true if the calling thread is the only one. Waits briefly for ended threads to
 /// disappear.
 fn is_single_threaded() -> io::Result<bool> {
     for _ in 0..CHECKS_MAX {
