@@ -4,7 +4,7 @@
 //! |---|---|
 //! | here | the document's types, JSON |
 //! | `check` | the rules of a document by itself, and compared with the document in force |
-//! | `report` | the values that nodes publish next to the document: registrations and status reports |
+//! | `report` | the values that nodes publish in addition to the document: registrations and status reports |
 //!
 //! The document is the only source of truth about the cluster. A coordinator stores it under one key; every change
 //! replaces it as a whole. A change preserves fields that this version does not know.
