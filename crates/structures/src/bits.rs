@@ -11,7 +11,7 @@ pub fn count_ones(bytes: &[u8]) -> u64 {
     whole + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// Counts the set bits in `first..=last`. The range must lie inside `bytes`.
+/// Counts the set bits in `first..=last`. The range must be inside `bytes`.
 pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
     debug_assert!(first <= last && last < bytes.len() as u64 * 8);
     let (from, to) = ((first / 8) as usize, (last / 8) as usize);
@@ -22,7 +22,7 @@ pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
 }
 
 /// Returns the offset of the first bit in `first..=last` that is set (or clear, if `set` is false).
-/// The range must lie inside `bytes`. O(bits / 64).
+/// The range must be inside `bytes`. O(bits / 64).
 pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
     debug_assert!(first <= last && last < bytes.len() as u64 * 8);
     // Flip so that the wanted bits are ones.
@@ -61,7 +61,7 @@ pub fn bit(bytes: &[u8], offset: u64) -> bool {
     byte.is_some_and(|byte| byte & (0x80 >> (offset % 8)) != 0)
 }
 
-/// Sets the bit at `offset`, which must lie inside `bytes`, and returns its old value.
+/// Sets the bit at `offset`, which must be inside `bytes`, and returns its old value.
 pub fn set_bit(bytes: &mut [u8], offset: u64, set: bool) -> bool {
     let byte = &mut bytes[(offset / 8) as usize];
     let mask = 0x80 >> (offset % 8);

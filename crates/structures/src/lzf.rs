@@ -219,7 +219,7 @@ pub(crate) const TRUSTED_FACTOR: usize = 8;
 /// times the block's size, unless the block is well-formed and has that length.
 ///
 /// # Errors
-/// As [`validate`]; `out` is then unchanged.
+/// Returns the same errors as [`validate`]; `out` is then unchanged.
 pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     if len / TRUSTED_FACTOR > block.len() {
         validate(block, len)?;
@@ -231,7 +231,7 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     out.resize(start + len, 0);
     if expand(block, &mut out[start..]).is_none() {
         out.truncate(start);
-        // Finds the fault.
+        // This finds the fault.
         validate(block, len)?;
         return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
     }
@@ -243,7 +243,7 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
 /// content.
 ///
 /// # Errors
-/// As [`validate`].
+/// Returns the same errors as [`validate`].
 pub fn decompress_in<'r>(
     block: &[u8],
     len: usize,

@@ -92,7 +92,7 @@ mod tests {
             unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) }.cast::<u8>();
         let skipped = mapping.align_offset(HUGE);
         assert!(skipped < HUGE, "not mapped");
-        // SAFETY: two huge pages that start at the first boundary lie within the four mapped. One
+        // SAFETY: two huge pages that start at the first boundary are within the four mapped. One
         // byte of the first page and each small page of the second are written first.
         let (little, much) = unsafe {
             let little = mapping.add(skipped);

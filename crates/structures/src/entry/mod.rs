@@ -284,7 +284,7 @@ impl<V> Entry<V> {
         }
         let old = self.reform(0, inline_len(value.len()), false);
         let at = self.geometry().value_at();
-        // SAFETY: reform made room for value.len() bytes at value_at; `value` cannot lie inside
+        // SAFETY: reform made room for value.len() bytes at value_at; `value` cannot be inside
         // this entry because &mut self is exclusive.
         unsafe {
             let at = self.pointer.as_ptr().add(at);
@@ -418,7 +418,7 @@ impl<V> Entry<V> {
         let form_len = if flags & FORM == old_shape.flags & FORM { shape.form_len() } else { 0 };
         let kept_value = if keep_value { old_shape.inline_len.min(inline_len) } else { 0 };
         let moved = old.key_len + usize::from(kept_value); // the value directly follows the key
-        // SAFETY: both ranges lie inside their allocations (1); `copy` allows them to overlap. The
+        // SAFETY: both ranges are inside their allocations (1); `copy` allows them to overlap. The
         // form, of at most OBJECT_LEN bytes, is saved first, since the key may overwrite it. The
         // old allocation is freed with the size with which it was allocated, and not used again.
         unsafe {

@@ -124,7 +124,7 @@ impl Buffer {
         let own = ManuallyDrop::new(self);
         let begin = own.begin();
         if own.front > 0 {
-            // SAFETY: by 1 and 2 both ranges lie in the allocation,
+            // SAFETY: by 1 and 2 both ranges are in the allocation,
             // and what is read is initialised.
             unsafe { std::ptr::copy(own.start.as_ptr(), begin, own.len()) };
         }
@@ -134,7 +134,7 @@ impl Buffer {
     }
 
     fn begin(&self) -> *mut u8 {
-        // SAFETY: by 1 this many bytes of the allocation lie before `start`.
+        // SAFETY: by 1 this many bytes of the allocation are before `start`.
         unsafe { self.start.as_ptr().sub(usize::from(self.front)) }
     }
 
@@ -200,7 +200,7 @@ impl Buffer {
     fn shift(&mut self, by: usize) {
         assert!(self.front == 0 && by <= self.capacity() - self.len() && by <= FRONT_MAX);
         let start = self.start.as_ptr();
-        // SAFETY: the assertion, 1 and 2: what is read is initialised, what is written lies inside.
+        // SAFETY: the assertion, 1 and 2: what is read is initialised, what is written is inside.
         unsafe {
             let to = start.add(by);
             std::ptr::copy(start, to, self.len());
@@ -222,7 +222,7 @@ impl Buffer {
             return;
         }
         self.reserve_front(added);
-        // SAFETY: `added` bytes of the allocation lie before `start` now, and so also before the
+        // SAFETY: `added` bytes of the allocation are before `start` now, and so also before the
         // bytes that followed the head. Head and parts together fill the gap and the head's old
         // bytes, so 2 holds. The parts are elsewhere in memory, because `self` is borrowed mutably.
         unsafe {
@@ -263,7 +263,7 @@ impl Buffer {
             self.remove_moving_others(head, count);
             return;
         }
-        // SAFETY: the assertion: both ranges lie within the bytes.
+        // SAFETY: the assertion: both ranges are within the bytes.
         unsafe {
             let start = self.start.as_ptr().add(count);
             std::ptr::copy(self.start.as_ptr(), start, head);

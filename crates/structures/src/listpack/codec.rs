@@ -23,7 +23,7 @@ pub(super) const END: u8 = 0xff;
 /// Lower first bytes are small integers.
 pub(super) const SHORT: u8 = 0x80;
 pub(super) const SHORT_MAX: usize = 64;
-/// The count that means that the number is unknown and that counting takes a walk.
+/// The value of the count if the number is unknown, so that it must be found by a walk.
 pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
 
 /// Returns the size of the back length for an entry whose encoding and data have `len` bytes. The
@@ -40,8 +40,8 @@ pub(super) fn back_len_size(len: usize) -> usize {
     }
 }
 
-/// Returns the length of encoding and data of the entry at the start of `rest`. Returns `None` if
-/// no entry starts there or its length is cut off. The data itself need not be complete.
+/// Returns the length of the encoding and the data of the entry at the start of `rest`. Returns
+/// `None` if no entry starts there or its length is cut off. The data itself need not be complete.
 #[inline]
 pub(super) fn encoded_len(rest: &[u8]) -> Option<usize> {
     match *rest {
@@ -250,7 +250,7 @@ fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
 }
 
 /// The most common case: returns the element of a well-formed entry that is a short string, and the
-/// offset of the next entry. Its back length has one byte.
+/// offset of the next entry. The back length of such an entry has one byte.
 #[inline]
 fn short_entry(bytes: &[u8], at: usize, end: usize) -> Option<(Item<'_>, usize)> {
     let first @ SHORT..0xc0 = bytes[at] else { return None };

@@ -3,7 +3,7 @@
 //! The index is a trie over 32 hash bits, four at a time. Its segments are arrays of (hash, leaf)
 //! in hash order. Hashes are evenly distributed, so a lookup begins at the expected position and
 //! walks the few entries to the real one. SCAN also walks in hash order, which neither growing nor
-//! shrinking changes. Members with the same hash have an entry each; the entries are equal if the
+//! shrinking changes. Members with the same hash have one entry each; the entries are equal if the
 //! members share a leaf.
 
 use super::room_for;
@@ -54,7 +54,7 @@ fn child_of(hash: u32, depth: u32) -> usize {
     (hash << (depth * BITS) >> (32 - BITS)) as usize
 }
 
-/// Returns the expected position of `hash` in a segment, `depth` levels below the root, if the
+/// Returns the position that `hash` would have in a segment `depth` levels below the root if the
 /// hashes were distributed perfectly evenly.
 #[inline]
 fn start(segment: &[Entry], hash: u32, depth: u32) -> usize {

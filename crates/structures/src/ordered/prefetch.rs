@@ -6,7 +6,7 @@ use super::table::LeafId;
 use super::tree::{Node, Prefix};
 use crate::prefetch::prefetch_value;
 
-/// Number of members in a group. With more, they would evict each other from the cache.
+/// Number of members in a group. With more members, their cache lines would evict each other.
 const GROUP: usize = 16;
 /// With fewer members, most of the prefetched lines would be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
@@ -23,8 +23,8 @@ struct Search<'a> {
 
 impl Ordered {
     /// Prefetches the memory that looking up these members will read. Also prefetches the places
-    /// for new scores: `score_of` returns the new score of the member with an index, if there is
-    /// one. Changes nothing. O(members).
+    /// for new scores. `score_of` takes the index of a member and returns its new score, if there
+    /// is one. Changes nothing. O(members).
     pub fn prefetch(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
         if self.len < LEN_MIN {
             return;

@@ -371,7 +371,7 @@ impl Segments {
         (self.soonest != u64::MAX).then_some(self.soonest)
     }
 
-    /// Returns true if any element has a deadline. O(segments that may have some).
+    /// Returns true if any element has a deadline. O(segments that may contain deadlines).
     #[must_use]
     pub fn has_deadlines(&self) -> bool {
         self.root
@@ -410,7 +410,7 @@ impl Segments {
         soonest > now
     }
 
-    /// Returns the memory in bytes, without this struct itself. O(segments).
+    /// Returns the memory usage in bytes, without this struct itself. O(segments).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let page = |page: &Page| {

@@ -8,7 +8,7 @@ use super::segment::Segment;
 use super::{Place, Segments};
 use crate::prefetch::prefetch_value;
 
-/// Number of keys in a group. With more, they would evict each other from the cache.
+/// Number of keys in a group. With more keys, their cache lines would evict each other.
 const GROUP: usize = 32;
 /// With fewer elements, most of the prefetched lines would be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };

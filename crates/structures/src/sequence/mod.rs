@@ -250,7 +250,7 @@ impl<T: Part> Sequence<T> {
         (0..self.root.parts).map(|place| self.get(place).expect("by 2 each place has a part"))
     }
 
-    /// Returns the memory of the branches, in bytes, without the parts.
+    /// Returns the memory usage of the branches in bytes, without the parts.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.root.allocated_bytes()

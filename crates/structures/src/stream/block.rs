@@ -38,8 +38,8 @@ pub(super) struct Block {
     deleted: usize,
     /// The ID of the last entry, deleted or not.
     last_id: StreamId,
-    /// No live entry comes before this one; `None` if unknown. Without this position, if every XADD
-    /// trims the stream, each would walk over all deleted entries of the block.
+    /// No live entry comes before this one; `None` if unknown. Without this position, every XADD
+    /// that trims the stream would walk over all deleted entries of the block.
     front: Option<Pos>,
     pack: ListPack,
 }
@@ -64,7 +64,7 @@ pub struct Entry<'a> {
     same_fields: bool,
 }
 
-/// Returns an integer of the format; validated bytes have integers at all expected positions.
+/// Returns the integer of an element; validated bytes have integers at all expected positions.
 fn int(item: Item<'_>) -> i64 {
     item.int().unwrap_or(0)
 }

@@ -42,7 +42,7 @@ use block::Block;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A group's counter of entries read, if the number is unknown.
+/// The value of a group's counter of entries read if the number is unknown.
 pub const ENTRIES_READ_UNKNOWN: i64 = -1;
 
 /// A stream: entries and consumer groups.

@@ -1,4 +1,4 @@
-//! Compares streams with trees: random changes, old views, groups.
+//! Compares streams with `std`'s tree maps after random changes, and tests old views and groups.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -34,7 +34,7 @@ fn release_pages(start: *mut u8) {
     const PAGE_MAX: usize = 64 << 10;
     let skipped = start.align_offset(PAGE_MAX);
     let length = (RELEASED_CHUNK_BYTES - skipped) / PAGE_MAX * PAGE_MAX;
-    // SAFETY: the range lies inside a live array of this table (table.rs, 1), private anonymous
+    // SAFETY: the range is inside a live array of this table (table.rs, 1), private anonymous
     // memory of the allocator. Its buckets are drained and stay so (2), so dropping the pages
     // changes no byte that any thread, including prefetching threads, can read. Failure is
     // harmless.
