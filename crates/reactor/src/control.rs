@@ -123,8 +123,8 @@ impl Control {
         self.slab.get(token).map_or(0, Connection::unsent)
     }
 
-    /// Returns the memory of the connection's output in bytes, including all shared bytes; 0 for a
-    /// stale token.
+    /// Returns the memory usage of the connection's output in bytes, including all shared bytes; 0
+    /// for a stale token.
     #[inline]
     #[must_use]
     pub fn output_memory(&self, token: Token) -> usize {

@@ -219,7 +219,8 @@ impl AsFd for Listener {
 /// Checks whether another socket listens on `address`, by binding without SO_REUSEPORT.
 ///
 /// # Errors
-/// As [`Listener::tcp`]. [`ListenError::is_in_use`] is true if the address is taken.
+/// Returns the same errors as [`Listener::tcp`]. [`ListenError::is_in_use`] is true if the address
+/// is taken.
 pub fn probe_tcp(address: SocketAddr) -> Result<(), ListenError> {
     let socket = tcp_socket(address, false)?;
     let failed = |cause| ListenError { address: address.to_string(), step: "bind", cause };

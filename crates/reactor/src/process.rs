@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_process_with_threads_does_not_fork() {
-        // The test itself runs in a thread next to the main one.
+        // The test itself runs in a thread other than the main thread.
         assert!(fork_single_threaded().is_err());
     }
 }

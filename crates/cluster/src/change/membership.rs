@@ -68,8 +68,8 @@ pub fn meet(
     finish(next)
 }
 
-/// REPLICATE on the node `own`: it joins the shard of the primary `target`. If it was a primary without slots, its
-/// replicas come along. O(nodes).
+/// REPLICATE on the node `own`: the node joins the shard of the primary `target`. If it was a primary without slots,
+/// its replicas come along. O(nodes).
 ///
 /// # Errors
 /// A node that is not a member knows only itself, as in Redis before MEET.
@@ -141,8 +141,8 @@ pub fn forget(
     finish(next)
 }
 
-/// RESET on the node `own`: it leaves the cluster. Its replicas become primaries without slots. With HARD the caller
-/// also takes a new id. `now` is the Unix time in seconds. O(nodes).
+/// RESET on the node `own`: the node leaves the cluster. Its replicas become primaries without slots. With HARD the
+/// caller also takes a new id. `now` is the Unix time in seconds. O(nodes).
 pub fn reset(topology: &Topology, change: ChangeId, own: OwnNode, now: u64) -> Edit {
     let Some(shard) = topology.shard_of(own.id) else { return Ok(None) };
     if shard.primary == own.id && own.has_keys {

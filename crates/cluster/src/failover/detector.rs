@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(world.after(0), []);
         assert_eq!(world.after(DELAY_MS - 1), []);
         assert_eq!(world.after(1), [node(3)]);
-        // Another process of the node counts as alive. When it serves is decided by that process and the controller.
+        // Another process of the node counts as alive. That process and the controller decide when it serves.
         world.registered.insert(node(3), registration(3, 1));
         assert_eq!(world.after(0), []);
         world.registered.remove(&node(3));

@@ -11,9 +11,9 @@
 //! Safety rests on five rules:
 //! - A node serves only until its lease deadline by its own clock.
 //! - A renewal counts only once the node has installed the document of the renewal's revision.
-//! - A promotion because of an ended lease must not take effect while the holder, having registered again, serves.
-//!   Either the promotion's transaction checks that the lease is still absent ([`Decision::Promote`]), or a node that
-//!   lost its lease serves only after its change [`reassert`](crate::change::reassert) was committed.
+//! - A promotion because of an ended lease must not take effect if the holder has registered again and serves. Either
+//!   the promotion's transaction checks that the lease is still absent ([`Decision::Promote`]), or a node that lost its
+//!   lease serves only after its change [`reassert`](crate::change::reassert) was committed.
 //! - After a forced promotion, the new primary waits until the lease of the previous primary must have ended. Every
 //!   node of the shard records this time, in case the new primary is lost before then.
 //! - A primary may serve without its coordinator for a limited window after it sent the data that every replica has

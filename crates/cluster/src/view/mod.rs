@@ -5,8 +5,8 @@
 //! | here | CLUSTER SLOTS, SHARDS, INFO, MYSHARDID; what a node sees |
 //! | `nodes` | CLUSTER NODES and REPLICAS, `nodes.conf` |
 //!
-//! A node that is not a member of the document shows only itself: `redis-cli --cluster create` demands that.
-//! There is no bus: CLUSTER LINKS is empty and CLUSTER COUNT-FAILURE-REPORTS is 0.
+//! A node that is not a member of the document shows only itself: `redis-cli --cluster create`
+//! requires this. There is no bus: CLUSTER LINKS is empty and CLUSTER COUNT-FAILURE-REPORTS is 0.
 
 mod nodes;
 #[cfg(test)]

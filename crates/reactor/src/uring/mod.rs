@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A receive fills one buffer and is started again after that buffer was delivered. A multishot
-//! receive would continue by itself, even during a pause, until its cancellation is complete. In
+//! receive would continue on its own, even during a pause, until its cancellation is complete. In
 //! measurements, more than a megabyte was received that way. With single receives, at most one
 //! buffer is held for a connection whose reading is paused; it is delivered when reading resumes.
 //! Once a hang-up has been reported during a pause, or the peer has finished, the connection is no
@@ -221,8 +221,8 @@ fn may_try_again(error: &io::Error) -> bool {
 }
 
 impl Backend for Uring {
-    // The ring waits by itself. On a non-blocking socket it would return an error instead of
-    // waiting.
+    // The ring itself does the waiting. On a non-blocking socket it would return an error instead
+    // of waiting.
     const NONBLOCKING: bool = false;
 
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
@@ -318,7 +318,7 @@ impl Backend for Uring {
         if !io.slab.slot(index).registered {
             self.opened(io, token);
             if let Some(fd) = io.fd(token) {
-                // As for listeners: the ring waits by itself.
+                // As for listeners: the ring itself does the waiting.
                 let _ = SockRef::from(&fd).set_nonblocking(false);
             }
         }

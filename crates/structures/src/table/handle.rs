@@ -95,7 +95,7 @@ impl<V> Deref for EntryMut<'_, V> {
     }
 }
 
-/// Writes a moved entry's new address to its bucket, even if the change panics half-way.
+/// Writes a moved entry's new address to its bucket, even if the change panics halfway.
 struct WriteBack<'h, 'a, V>(&'h mut EntryMut<'a, V>);
 
 impl<V> Drop for WriteBack<'_, '_, V> {

@@ -6,7 +6,7 @@ use super::{EntryMut, EntryRef, Root, Table, TableMut, TableRef, owned};
 use crate::entry::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// All entries of chains up to this length have equal chances to be sampled.
+/// All entries of chains up to this length are sampled with the same probability.
 const FAIR_CHAIN_LEN: u64 = 16;
 /// Number of random buckets to try before a sample takes the next entry that it finds.
 const SAMPLE_TRIES: u32 = 64;
@@ -172,7 +172,8 @@ impl<'a, V> TableRef<'a, V> {
         }
     }
 
-    /// Returns the bytes of bucket arrays and overflow buckets, without the entries. O(buckets).
+    /// Returns the memory usage in bytes of bucket arrays and overflow buckets, without the
+    /// entries. O(buckets).
     #[must_use]
     pub fn allocated_bytes(self) -> usize {
         let bucket_bytes = size_of::<Bucket>();
