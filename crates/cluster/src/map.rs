@@ -308,8 +308,8 @@ fn role(shard: &Shard, own: NodeRun) -> MapRole {
     }
 }
 
-/// The error of a node that is down; `None` if it may serve the command anyway. Such a node allows reads only if the
-/// settings do.
+/// The error of a node that is down; `None` if it may serve the command anyway. A node that is down allows reads only
+/// if the settings do.
 fn refusal_when_down(request: &RouteRequest, state: &RouteState) -> Option<RouteError> {
     if request.is_sharded_pubsub {
         return (!state.allows_pubsub_when_down).then_some(RouteError::ClusterDown);

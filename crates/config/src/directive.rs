@@ -15,8 +15,8 @@ pub struct Field<T: 'static> {
     pub get_mut: fn(&mut Config) -> &mut T,
 }
 
-/// Creates the `Field` of a path such as `network.port`. A macro, because two closures must name
-/// the path.
+/// Creates the `Field` of a path such as `network.port`. This is a macro because two closures must
+/// name the path.
 macro_rules! field {
     ($($path:ident).+) => {
         $crate::directive::Field { get: |c| &c.$($path).+, get_mut: |c| &mut c.$($path).+ }
@@ -75,8 +75,8 @@ pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
 /// Sets a field from the arguments of a line that may only be in files.
 pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
 
-/// Judges lines that may only be in files and that the settings alone cannot judge: the judge knows
-/// the commands and the rules of users.
+/// Judges lines that may only be in files and that cannot be judged from the settings alone. The
+/// judge knows the commands and the rules of users.
 pub trait LineJudge {
     /// Checks whether these commands can be renamed, each from the first name to the second.
     ///

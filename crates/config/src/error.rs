@@ -1,4 +1,4 @@
-//! Configuration errors, in the words that users of Redis know.
+//! Configuration errors, with the texts that users of Redis know.
 
 use super::value::Refusal;
 use brisk_engine::CommandError;
@@ -23,7 +23,7 @@ pub enum FileError {
     Line {
         /// Line number in its file, starting with 1.
         line: usize,
-        /// The line without surrounding blanks.
+        /// The line without surrounding whitespace.
         text: String,
         /// The fault.
         reason: Refusal,
@@ -79,7 +79,7 @@ pub enum ConfigError {
     /// as for all commands that are rejected during loading, and contains the program's name.
     #[error("LOADING the dataset is being loaded")]
     Loading,
-    /// A directive that does not accept this value, or not now.
+    /// A directive that does not accept this value, or does not accept it now.
     #[error("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
     Refused {
         /// As the client wrote it if the directive cannot be set at all or was given twice;

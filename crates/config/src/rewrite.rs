@@ -41,7 +41,7 @@ pub enum Added {
     All,
 }
 
-/// Reads the file (a missing file is empty), merges, and writes the result.
+/// Reads the file (a missing file counts as empty), merges, and writes the result.
 pub(super) fn rewrite(
     file: &Path,
     config: &Config,

@@ -219,7 +219,7 @@ pub(super) const PERCENTILES: Special = Special {
     },
 };
 
-/// At most six digits after the point, without trailing zeros.
+/// At most six digits after the decimal point, without trailing zeros.
 fn percentiles(c: &Config) -> String {
     let shown = c.observe.latency_percentiles.iter().map(|number| {
         let fixed = format!("{number:.6}");

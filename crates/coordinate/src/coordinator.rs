@@ -76,15 +76,15 @@ pub trait Coordinator: Debug + Send + Sync {
         claim: Claim,
     ) -> Result<Lease, CoordinatorError>;
 
-    /// Renews a lease, within at most half of its TTL; the result has a later [`Lease::expires_at`].
+    /// Renews a lease. The call takes at most half of the TTL. The returned lease has a later [`Lease::expires_at`].
     ///
     /// # Errors
     /// [`CoordinatorError::LeaseLost`]: the process registers again with [`Claim::Resume`] and the same incarnation.
     /// After any other error, the lease may still be valid until `expires_at`.
     fn renew(&self, lease: &Lease) -> Result<Lease, CoordinatorError>;
 
-    /// Ends a lease immediately. The node's registration, its status and its office as controller are removed. Ending a
-    /// lease that has already ended succeeds.
+    /// Ends a lease immediately. This removes the node's registration and status. If the node is the controller, the
+    /// office becomes vacant. Ending a lease that has already ended succeeds.
     ///
     /// # Errors
     /// The coordinator cannot be reached. The lease then ends on its own.
@@ -118,15 +118,15 @@ pub trait Coordinator: Debug + Send + Sync {
     /// [`Watch::next`].
     fn watch(&self, after: Revision) -> Box<dyn Watch>;
 
-    /// Makes all calls of other threads end soon with [`CoordinatorError::Stopped`]. Later calls fail with this error
-    /// immediately. Leases are not ended.
+    /// Makes the current calls of other threads fail soon with [`CoordinatorError::Stopped`]. Later calls fail with
+    /// this error immediately. Leases are not ended.
     fn stop(&self);
 }
 
 /// A watch of the topology, the nodes and the controller.
 ///
-/// Each document is reported, in the order of revisions. An event of a node or of the controller may
-/// be left out if a later one supersedes it. After a lost connection an event may be repeated.
+/// Each document is reported, in the order of revisions. An event about a node or the controller may be left out if a
+/// later one supersedes it. After a lost connection an event may be repeated.
 pub trait Watch: Debug + Send {
     /// Waits for events for at most `limit`; the list is empty if there are none by then.
     ///

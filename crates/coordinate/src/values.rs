@@ -311,7 +311,7 @@ pub struct NodeStatus {
 /// A change that a watch reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// The document was created or changed. `None`: other software removed it.
+    /// The document was created or changed. The document is `None` if other software removed it.
     Topology(Topology),
     /// A node registered, or another incarnation of it did.
     NodeRegistered(RegisteredNode),

@@ -1,5 +1,5 @@
-//! The contract of all coordinators: the same tests run against each of them, so that all behave
-//! the same.
+//! The contract of all coordinators. The same tests run against each of them, to verify that all
+//! behave the same.
 
 use crate::subject::{Subject, each_subject, id, registration};
 use brisk_coordinate::Watch;

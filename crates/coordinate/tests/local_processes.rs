@@ -40,7 +40,7 @@ fn writer_process() {
     let ttl = LeaseTtl::at_least(Duration::from_secs(5));
     let mut lease = coordinator.register(&registration, ttl, Claim::Start).unwrap();
     let mut out = std::io::stdout();
-    // The test runner has begun a line.
+    // The test runner has already begun a line of output.
     out.write_all(b"\n").unwrap();
     for number in 0_u32.. {
         let topology = coordinator.read().unwrap();
@@ -87,7 +87,7 @@ impl Writer {
         Writer { child, output, incarnation }
     }
 
-    /// The stamp of the next acknowledged change; `None` at the end of the process.
+    /// The stamp of the next acknowledged change; `None` if the process has ended.
     fn acknowledged(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {

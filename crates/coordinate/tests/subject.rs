@@ -81,7 +81,7 @@ pub(crate) fn open_endpoints(
     EtcdCoordinator::new(&endpoints, is_tls, &cluster(), options).expect("the options are good")
 }
 
-/// The cluster of all tests.
+/// The name of the cluster that all tests use.
 pub(crate) fn cluster() -> ClusterName {
     ClusterName::parse("brisk").expect("the name is valid")
 }

@@ -47,7 +47,7 @@ impl Stream {
     /// returned unchanged.
     ///
     /// # Errors
-    /// The peers do not agree, or a certificate is not trusted.
+    /// The peers cannot agree on a session, or a certificate is not trusted.
     pub fn with_tls(self, tls: &TlsClient, address: &Address) -> io::Result<Stream> {
         let Stream::Tcp(mut socket) = self else { return Ok(self) };
         let mut session = tls.session(address).map_err(io::Error::other)?;

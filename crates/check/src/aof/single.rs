@@ -38,7 +38,7 @@ pub(super) enum Verdict {
 /// The progress of reading a file.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Lines and strings, from 1, as redis-check-aof counts them.
+    /// The number of the current line or string, counted from 1 as in redis-check-aof.
     line: u64,
     commands: u64,
     /// Offset after the last command.
@@ -65,7 +65,7 @@ impl Progress {
 /// How reading ended.
 enum End {
     Fault(Option<AofError>),
-    /// The offset from which on the commands were executed after the requested time.
+    /// The offset at which the commands that were executed after the requested time begin.
     Later(u64),
 }
 

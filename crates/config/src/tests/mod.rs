@@ -492,7 +492,7 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
 /// are not checked.
 #[test]
 fn every_implemented_setting_is_read_somewhere() {
-    // These are read within the configuration.
+    // These settings are read within this crate.
     const EXCEPT: [&str; 2] = ["dir", "enable-protected-configs"];
     const READERS: [&str; 4] = ["net", "node", "observe", "server"];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

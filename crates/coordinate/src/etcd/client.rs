@@ -1,4 +1,4 @@
-//! Calls to etcd's members: which member, with which time limit and token, and what its response means.
+//! Calls etcd's members: chooses the member, the time limit and the token, and interprets the response.
 
 use super::connection::{EtcdConnection, ExchangeError, WaitLimit};
 use super::http::ResponseParser;
@@ -26,15 +26,15 @@ const SHOWN_BYTES_MAX: usize = 300;
 /// The time limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallLimits {
-    /// For the first endpoint, including the connection. Each further endpoint gets twice the time of the previous one,
-    /// since etcd as a whole may be slow.
+    /// For the first endpoint, including the time to connect. Each further endpoint gets twice the time of the previous
+    /// one, since etcd as a whole may be slow.
     pub(super) endpoint: Duration,
     /// For all endpoints.
     pub(super) total: Duration,
 }
 
 impl CallLimits {
-    /// For reads. A stopped member is given up after 1.5 s; an election takes about 2 s.
+    /// For reads. The client gives up on a stopped member after 1.5 s; an election takes about 2 s.
     pub(super) const READ: CallLimits =
         CallLimits { endpoint: Duration::from_millis(1_500), total: CALL_MAX };
     /// For writes.
@@ -240,7 +240,7 @@ impl EtcdClient {
 
     /// Checks that a member responds at all, on a connection that no stream uses.
     pub(super) fn probe(&self, at: usize, limit: &WaitLimit) -> Result<(), CallError> {
-        // A new connection begins with an exchange.
+        // Opening a new connection includes an exchange, which shows that the member responds.
         self.idle.lock().even_poisoned().retain(|(of, _)| *of != at);
         self.connect(at, limit).map(drop)
     }

@@ -130,8 +130,8 @@ impl EtcdConnection {
         Ok(EtcdConnection(Transport::Tls(Box::new(StreamOwned::new(session, stream)))))
     }
 
-    /// Checks whether an unused connection still seems open. This detects a peer that has closed it without sending a
-    /// request, whose outcome would be unknown.
+    /// Checks whether an unused connection still seems open. This detects that the peer has closed it. No request is
+    /// sent to find out, because its outcome would be unknown.
     pub(super) fn is_open(&self) -> bool {
         let socket = self.socket();
         let peeked = socket.set_nonblocking(true).and_then(|()| socket.peek(&mut [0]));

@@ -1,5 +1,6 @@
-//! Reads HTTP/1.1 responses that arrive in pieces. No input makes the parser panic or hold more
-//! than its limits allow. The grammar is RFC 9112; etcd's gateway uses chunks with trailers.
+//! Reads HTTP/1.1 responses that arrive in pieces. No input makes the parser panic or makes it hold
+//! more bytes than its limits allow. The grammar is RFC 9112; etcd's gateway uses chunks with
+//! trailers.
 
 /// Longest line of a head, of a chunk size or of a trailer in bytes.
 const LINE_BYTES_MAX: usize = 8 << 10;

@@ -139,7 +139,7 @@ pub(super) fn number(value: &Value, field: &str) -> Result<u64, MessageError> {
     }
 }
 
-/// A truth value, which may be absent (false).
+/// A boolean, which may be absent (false).
 pub(super) fn truth(value: &Value, field: &str) -> Result<bool, MessageError> {
     match value.get(field) {
         None | Some(Value::Null) => Ok(false),
@@ -148,7 +148,7 @@ pub(super) fn truth(value: &Value, field: &str) -> Result<bool, MessageError> {
     }
 }
 
-/// A text, which may be absent (empty).
+/// A string, which may be absent (empty).
 pub(super) fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str, MessageError> {
     match value.get(field) {
         None | Some(Value::Null) => Ok(""),
@@ -282,7 +282,7 @@ mod tests {
             drop((TransactionAnswer::parse(&answer), key_values(&answer), header(&answer)));
         }
         assert!(parsed > 1_000, "only {parsed} texts were JSON");
-        // The depth of the parser is bounded.
+        // The parser limits the depth of nesting.
         let deep = "[".repeat(100_000);
         assert!(serde_json::from_str::<Value>(&deep).is_err());
     }

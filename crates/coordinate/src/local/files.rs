@@ -1,4 +1,4 @@
-//! Files that are replaced as a whole, and the form of the topology file.
+//! Files that are replaced as a whole, and the format of the topology file.
 //!
 //! ```text
 //! brisk-topology 1 <revision> <bytes> <CRC-32C in hexadecimal>\n
@@ -170,7 +170,7 @@ mod tests {
                 let mut damaged = whole.clone();
                 damaged[at] ^= 1 << bit;
                 let found = decode_topology(&damaged);
-                // A letter of the checksum in upper case is the same number.
+                // An uppercase letter in the checksum is the same hexadecimal digit.
                 let is_same_number = whole[at].is_ascii_alphabetic() && bit == 5 && at < 40;
                 assert!(found.is_err() || is_same_number, "byte {at}, bit {bit}: {found:?}");
             }

@@ -9,7 +9,7 @@ use crate::stop::StopFlag;
 use crate::values::{Controller, Revision, Topology, WatchEvent};
 use std::time::{Duration, Instant};
 
-/// Pause between two checks. A dead process is noticed after this time.
+/// Pause between two checks. The watch notices the death of a process within about this time.
 const POLL_PAUSE: Duration = Duration::from_millis(20);
 /// Maximum number of attempts to read a document that other processes delete in the meantime.
 const READS_MAX: usize = 10;

@@ -330,7 +330,7 @@ struct ModelWatch {
     model: Model,
     client: u64,
     stop: StopFlag,
-    /// Draws the lag of each event.
+    /// The seed from which the lag of each event is drawn.
     seed: u64,
     position: Revision,
     is_compacted: bool,
