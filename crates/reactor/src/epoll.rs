@@ -19,7 +19,7 @@
 //!  - readiness that was reported while reading was paused;
 //!  - a send that was cut short, possibly for a reason other than a full socket.
 //!
-//! Anything that arrives after the registration is a change of its own.
+//! Anything that arrives after the registration counts as a new change.
 
 use crate::clock::ticks;
 use crate::connection::Connection;
@@ -139,7 +139,7 @@ impl Backend for Epoll {
 
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
         let Some(Some(state)) = io.listeners.get(listener as usize) else { return Ok(()) };
-        // The kernel wakes one of the workers that share a Unix listener.
+        // EPOLLEXCLUSIVE: the kernel does not wake all workers that share a Unix listener.
         let interest = READ | libc::EPOLLEXCLUSIVE as u32;
         let datum = Token::new(listener, 0).to_u64();
         let fd = state.listener.as_fd();

@@ -27,8 +27,8 @@
 //! | `process` | ignored signals, and the fork into the background |
 //! | `crash` | the report that is written when a signal ends the process |
 //!
-//! Only Linux has back ends so far. Another one, such as kqueue, would implement the same internal
-//! trait.
+//! Only Linux has back ends so far. A back end for another system, such as kqueue, would implement
+//! the same internal trait.
 
 mod accept;
 mod clock;

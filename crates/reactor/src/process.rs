@@ -1,9 +1,9 @@
 //! Changes that concern the whole process: ignored signals, and the fork into the background.
 //!
 //! Invariants (SAFETY notes cite them by number)
-//!  1. A process that forks has one thread. So the child's memory contains no lock whose holder does
-//!     not exist there, and the child can do everything that the parent could.
-//!  2. An ignored signal runs no code of ours.
+//!  1. A process that forks has only one thread. Therefore no lock in the child's memory is held by
+//!     a thread that is missing there, and the child can do everything that the parent could.
+//!  2. An ignored signal runs none of our code.
 
 use std::io;
 use std::time::Duration;

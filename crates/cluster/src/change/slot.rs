@@ -6,7 +6,7 @@ use crate::id::{ChangeId, NodeId, ShardId};
 use crate::slots::{SlotId, SlotRange, SlotRanges};
 use brisk_resp::slot::SLOTS;
 
-/// Reads the arguments of ADDSLOTS and DELSLOTS: slots. O(arguments).
+/// Parses the slot numbers that are the arguments of ADDSLOTS and DELSLOTS. O(arguments).
 pub fn parse_slots(args: &[&[u8]]) -> Result<Vec<SlotRange>, ChangeError> {
     let range = |arg: &&[u8]| parse_slot(arg).map(|slot| (slot, slot));
     args.iter().map(|arg| range(arg).and_then(checked_range)).collect()

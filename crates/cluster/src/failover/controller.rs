@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Milliseconds for which a failover waits for status reports of live replicas.
 pub const QUERY_MS_MAX: u64 = 500;
-/// After a storm, a primary without a lease that replies to pings is given up after this many times to live.
+/// After a storm, the controller waits this many TTLs before it gives up on a primary that has no lease but replies to
+/// pings.
 pub const STORM_TTLS_MAX: u64 = 3;
 
 /// The state of a shard's primary.
@@ -24,7 +25,7 @@ enum PrimaryState<'s> {
     Restarted(&'s Registration),
 }
 
-/// Most leases ended within one time to live.
+/// Most leases ended within one TTL.
 #[derive(Debug, Clone, Copy)]
 struct Storm {
     began_ms: u64,
@@ -37,7 +38,7 @@ pub struct Controller {
     settings: FailoverSettings,
     /// The time since which each shard has been without its primary's run.
     lost_since: BTreeMap<ShardId, u64>,
-    /// The time at which the lease of each shard's primary ended, if within the last time to live.
+    /// The time at which the lease of each shard's primary ended, if within the last TTL.
     ended: BTreeMap<ShardId, u64>,
     storm: Option<Storm>,
     /// The last position that each shard's primary reported.
@@ -60,8 +61,8 @@ impl Controller {
         }
     }
 
-    /// The decisions about a situation, which must be complete: a node that is missing from it has no lease. A decision
-    /// that could not be committed is made again. O(document + registered).
+    /// The decisions about a situation. The situation must be complete: a node that is missing from it counts as having
+    /// no lease. A decision that could not be committed is made again. O(document + registered).
     pub fn decide(&mut self, situation: &Situation<'_>) -> Vec<Decision> {
         let topology = situation.topology.filter(|topology| !topology.members.is_empty());
         let Some(topology) = topology else { return self.decide_formation(situation) };

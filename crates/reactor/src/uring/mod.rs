@@ -240,7 +240,7 @@ impl Backend for Uring {
     }
 
     fn continue_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
-        // A poll reports only once. A new one reports immediately if connections are left.
+        // A poll reports only once. A new poll reports immediately if connections are left.
         self.start_accepting(io, listener)
     }
 

@@ -160,8 +160,8 @@ impl Bucket {
         (word, meta >> (8 * i) & 0xff)
     }
 
-    /// Prefetches the cache lines of the entry that `position` most likely means, up to its key, or
-    /// of the overflow bucket.
+    /// Prefetches the cache lines of the entry that most likely has this `position`, up to its key,
+    /// or of the overflow bucket.
     #[inline(always)]
     pub(super) fn prefetch_entry(&self, position: Position) {
         let meta = self.meta.load(Relaxed);

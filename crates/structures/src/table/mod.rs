@@ -123,7 +123,7 @@ impl<V> Root<V> {
         prefetch(array.address(array.index(position)));
     }
 
-    /// Prefetches the entry that `hash` most likely means, or the overflow bucket. Reads the
+    /// Prefetches the entry that most likely has this `hash`, or the overflow bucket. Reads the
     /// primary bucket, so it should be called some time after `prefetch_bucket`.
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, hash: u64) {
