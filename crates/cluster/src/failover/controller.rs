@@ -143,8 +143,8 @@ impl Controller {
         }
     }
 
-    /// A storm begins if the leases of more than half of the shards with slots, and at least two, ended within one time
-    /// to live. It lasts one more time to live.
+    /// A storm begins if the leases of more than half of the shards with slots, and at least two, ended within one TTL.
+    /// The storm lasts one more TTL.
     fn note_storm(&mut self, topology: &Topology, now_ms: u64) {
         let ttl_ms = self.settings.ttl_ms;
         if let Some(storm) = self.storm {
