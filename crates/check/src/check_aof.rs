@@ -1,4 +1,5 @@
-//! `brisk-check-aof`: whether append-only files can be loaded, and cutting what is not whole.
+//! `brisk-check-aof`: checks whether append-only files can be loaded, and truncates incomplete
+//! ones.
 #![forbid(unsafe_code)]
 
 use brisk_check::aof::{Terminal, run};

@@ -1,4 +1,4 @@
-//! `brisk-check-rdb`: whether an RDB file can be loaded.
+//! `brisk-check-rdb`: checks whether an RDB file can be loaded.
 #![forbid(unsafe_code)]
 
 use brisk_check::rdb::{Context, run};

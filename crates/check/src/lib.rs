@@ -1,12 +1,13 @@
-//! The check tools: whether files of a dataset are sound, and what of them can be saved.
+//! The check tools. They find out whether the files of a dataset are intact, and how much of them
+//! can be saved.
 //!
-//! - [`rdb`]: `brisk-check-rdb`, with the arguments, words and exit codes of redis-check-rdb.
-//! - [`aof`]: `brisk-check-aof`, those of redis-check-aof.
-//! - [`report`]: what both say alike.
+//! - [`rdb`]: `brisk-check-rdb`, with the arguments, texts and exit codes of redis-check-rdb.
+//! - [`aof`]: `brisk-check-aof`, with those of redis-check-aof.
+//! - [`report`]: the output that both tools share.
 //!
-//! Both judge as a server would that loads the file; where the tools of Redis look less closely, at
-//! batches and at files of later versions, so do the verdicts differ. `docs/design/aof-format.md`
-//! lists that.
+//! Both tools judge a file as a server that loads it would. Redis's tools check batches and files
+//! of later versions less closely, so their verdicts differ. `docs/design/aof-format.md` lists the
+//! differences.
 #![forbid(unsafe_code)]
 
 pub mod aof;

@@ -1,4 +1,4 @@
-//! Whether an RDB file can be loaded, and if not, up to where.
+//! Checks whether an RDB file can be loaded, and if not, up to which point.
 
 use crate::report::{Stop, about, reason, shown};
 use brisk_persist::LoadError;
@@ -17,7 +17,7 @@ Exit code: 0 if it can be loaded, 1 if not.
  -v, --version      Prints the version
 ";
 
-/// Where to write, and the time by which keys have expired.
+/// The output, and the time that decides whether keys have expired.
 pub struct Context<'a> {
     pub out: &'a mut dyn Write,
     /// Unix time in ms.
@@ -32,7 +32,7 @@ struct Found {
     expired: u64,
 }
 
-/// Runs the tool with the arguments behind its name, `program`.
+/// Runs the tool with the arguments that follow its name, `program`.
 ///
 /// # Errors
 /// The file is damaged, or another error was reported.
@@ -54,10 +54,10 @@ pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Resul
     check_content(file, context)?.map_or(Err(Stop::Told), |_| Ok(()))
 }
 
-/// Checks the RDB file that `source` begins with; gives its length if it is sound.
+/// Checks the RDB file at the beginning of `source`, and returns its length if it is intact.
 ///
 /// # Errors
-/// Those of the output.
+/// Returns the errors of the output.
 pub fn check(name: &OsStr, source: impl Read, context: &mut Context<'_>) -> IoResult<Option<u64>> {
     say_checking(name, context.out)?;
     check_content(source, context)
@@ -192,7 +192,7 @@ impl Found {
                  the {keys} keys before it can be saved."
             )?;
         }
-        // A key counts as read when its name was.
+        // A key counts as read once its name has been read.
         self.keys += u64::from(place.key.is_some());
         self.say(out)
     }
@@ -218,7 +218,7 @@ fn part_name(part: FilePart) -> &'static str {
     }
 }
 
-/// A value type by its layout, in Redis's words.
+/// Redis's name for the layout of a value type.
 fn kind_name(kind: u8) -> &'static str {
     const NAMES: [&str; 26] = [
         "string",

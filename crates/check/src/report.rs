@@ -1,16 +1,16 @@
-//! Output of the tools: error texts, bytes from files, the exit of the program.
+//! Output of the tools: error texts, bytes from files, exit codes.
 
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Why a tool ends without a verdict that all is well. Its exit code is 1.
+/// Why a tool stops without success. The exit code is then 1.
 #[derive(Debug)]
 pub enum Stop {
     /// The reason has been written.
     Told,
-    /// The output, or the answer to a question, cannot be reached.
+    /// The output cannot be written, or a confirmation cannot be read.
     Io(io::Error),
 }
 
@@ -20,7 +20,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// The exit code of a tool: 0 if all is well, or was made so.
+/// The exit code of a tool: 0 if all is well or was repaired.
 #[must_use]
 pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
     match outcome {
@@ -33,8 +33,8 @@ pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
     }
 }
 
-/// The text about the tool itself that it prints when an option for that text is its only argument. A
-/// file with the name of that option can be given as a path, such as `./-v`.
+/// The help text or the version, if the option for it is the only argument. A file with the name of such an option can
+/// be given as a path, such as `./-v`.
 #[must_use]
 pub fn about(tool: &str, help: &str, args: &[OsString]) -> Option<String> {
     let [option] = args else { return None };
@@ -52,14 +52,14 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The text of the system for an error, without the number that Rust appends.
+/// The system's text for an error, without the number that Rust appends.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     let full = error.to_string();
     full.rfind(" (os error ").map_or(full.as_str(), |at| &full[..at]).to_owned()
 }
 
-/// Bytes of a file as text for a line: at most the first [`SHOWN_BYTES_MAX`], odd ones escaped.
+/// Bytes of a file as text for a line: at most the first [`SHOWN_BYTES_MAX`], with special bytes escaped.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let start = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
@@ -67,7 +67,7 @@ pub fn shown(bytes: &[u8]) -> String {
     format!("'{}'{more}", start.escape_ascii())
 }
 
-/// Bytes of a name that are shown.
+/// Maximum bytes of a name that are shown.
 pub const SHOWN_BYTES_MAX: usize = 128;
 
 #[cfg(test)]

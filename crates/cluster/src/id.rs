@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// Bytes of a node or shard id; its text has twice as many digits.
 const ID_BYTES: usize = 20;
 
-/// Why a text is no identifier.
+/// Why a text is not an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     #[error("an id must have 40 hexadecimal digits in lower case")]
@@ -55,8 +55,8 @@ impl ShardId {
         ShardId(bytes)
     }
 
-    /// The id of the shard that `founder` begins in the document `epoch`. The epoch makes the id differ from
-    /// those of earlier shards of the same node, so that a new shard's term 1 is no step back.
+    /// The id of the shard that `founder` founds in the document with the epoch `epoch`. The epoch makes the id differ
+    /// from those of earlier shards of the same node, so that term 1 of a new shard does not look like a step back.
     #[must_use]
     pub fn founded(founder: NodeId, epoch: Epoch) -> ShardId {
         let mut bytes = founder.0;
@@ -101,7 +101,7 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// One life of a node's process: a random number that the process draws when it starts.
+/// One run of a node's process: a random number that the process draws when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
@@ -114,9 +114,9 @@ pub struct NodeRun {
     pub incarnation: Incarnation,
 }
 
-/// Identifies a change of the document: the process that wrote it and a number that this process uses once.
-/// A writer whose request timed out reads again: the change is in force if the document, or a later one in
-/// the history, carries its id.
+/// Identifies a change of the document: the process that wrote it and a number that this process uses only once. A
+/// writer whose request timed out reads the document again: the change has taken effect if the document, or a version
+/// in its history, carries the change's id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ChangeId {
@@ -124,7 +124,7 @@ pub struct ChangeId {
     pub number: u64,
 }
 
-/// Counts the primaries of a shard. A new primary has a higher term than all before it.
+/// Counts the primaries of a shard. A new primary has a higher term than all previous primaries.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

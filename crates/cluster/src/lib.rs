@@ -5,8 +5,8 @@
 //! | [`id`] | identifiers: nodes, shards, runs of a process, terms, epochs, changes |
 //! | [`slots`] | ranges of slots |
 //! | [`document`] | the topology document and its validation |
-//! | [`change`] | changes of the document, from one to the next |
-//! | [`map`] | the map in force for one node, and the routing decision |
+//! | [`change`] | changes to the document, from one version to the next |
+//! | [`map`] | the slot map in force on one node, and the routing decision |
 //! | [`view`] | what the CLUSTER commands show |
 //! | [`failover`] | promotion of replicas, and when a node may serve |
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The map in force for one node, and the routing decision for a command.
+//! The slot map in force on one node, and the routing decision for a command.
 //!
 //! ```text
 //!  document + own id ── SlotMap::new ──> owners: 16,384 × u16, published as one pointer
@@ -14,7 +14,7 @@ use brisk_resp::slot::SLOTS;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The owner of a slot without one. Shards are numbered from 0 and are fewer.
+/// The owner number of a slot without an owner. Shards are numbered from 0, and there are never this many.
 const UNOWNED: u16 = u16::MAX;
 /// A gate that no slot passes.
 const CLOSED: u16 = u16::MAX - 1;
@@ -22,11 +22,11 @@ const CLOSED: u16 = u16::MAX - 1;
 /// The role of this node in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapRole {
-    /// No member: it knows only itself.
+    /// The node is not a member, and knows only itself.
     Outsider,
     /// The primary of its shard, in this run.
     Primary,
-    /// The primary of its shard, but the document has another run: it may not serve before a new term.
+    /// The primary of its shard, but the document has a different run: this run may not serve before a new term begins.
     RestartedPrimary,
     Replica,
 }
@@ -88,7 +88,7 @@ pub enum RouteDecision<'m> {
     Refused(RouteError),
 }
 
-/// Why no node is named. `Display` is the error reply of Redis.
+/// Why a command is neither served nor redirected. `Display` is the error reply of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     #[error("CROSSSLOT Keys in request don't hash to the same slot")]
@@ -144,7 +144,7 @@ pub struct SlotMap {
     primaries: Vec<Member>,
     own: NodeId,
     role: MapRole,
-    /// The number of the own shard, or [`CLOSED`].
+    /// The number of this node's shard, or [`CLOSED`].
     own_shard: u16,
     own_shard_id: Option<ShardId>,
     term: Term,
@@ -157,9 +157,8 @@ pub struct SlotMap {
 }
 
 impl SlotMap {
-    /// The map for the run `own` of a node; `topology` is `None` without a document. The document has been
-    /// checked. A node that is not a member has no slots and knows none, as in Redis before MEET.
-    /// O(slots + shards).
+    /// The map for the run `own` of a node; `topology` is `None` if there is no document. The document must have been
+    /// checked. A node that is not a member has no slots and knows none, as in Redis before MEET. O(slots + shards).
     #[must_use]
     pub fn new(topology: Option<&Topology>, own: NodeRun) -> SlotMap {
         let mut map = SlotMap {
@@ -177,7 +176,7 @@ impl SlotMap {
         };
         let topology = topology.filter(|topology| topology.members.contains_key(&own.node));
         let Some(topology) = topology else { return map };
-        // The number of a shard fits: a checked document has at most 1,000.
+        // The number of a shard fits: a checked document has at most 1,000 shards.
         for (number, shard) in (0..CLOSED).zip(&topology.shards) {
             for range in shard.slots.ranges() {
                 map.owners[range.first().index()..=range.last().index()].fill(number);
@@ -197,7 +196,7 @@ impl SlotMap {
         map
     }
 
-    /// Takes over which members have failed. O(shards · log failed).
+    /// Sets which members have failed. O(shards · log failed).
     pub fn set_failed(&mut self, failed: &BTreeSet<NodeId>) {
         self.has_failed_owner = self.slot_owners.iter().any(|owner| failed.contains(owner));
     }
@@ -309,7 +308,8 @@ fn role(shard: &Shard, own: NodeRun) -> MapRole {
     }
 }
 
-/// The refusal of a node that is down. A fenced node allows reads only if the settings do.
+/// The error of a node that is down; `None` if it may serve the command anyway. A node that is down allows reads only
+/// if the settings do.
 fn refusal_when_down(request: &RouteRequest, state: &RouteState) -> Option<RouteError> {
     if request.is_sharded_pubsub {
         return (!state.allows_pubsub_when_down).then_some(RouteError::ClusterDown);
@@ -320,7 +320,8 @@ fn refusal_when_down(request: &RouteRequest, state: &RouteState) -> Option<Route
     request.is_write.then_some(RouteError::OnlyReads)
 }
 
-/// The host that clients are given for a member, as in MOVED: `?` without a host name, empty if unknown.
+/// The host that clients are given for a member, as in MOVED: `?` if a host name is preferred and the member has none;
+/// empty if the kind is unknown.
 #[must_use]
 pub fn endpoint(member: &Member, kind: EndpointKind) -> &str {
     match kind {
@@ -331,7 +332,8 @@ pub fn endpoint(member: &Member, kind: EndpointKind) -> &str {
     }
 }
 
-/// The port that clients are given for a member: that of their own kind if the member has one.
+/// The port that clients are given for a member: the TLS port for TLS clients and the other port for other clients, if
+/// the member has it.
 #[must_use]
 pub fn client_port(member: &Member, is_tls: bool) -> u16 {
     let (own, other) = if is_tls { (member.tls, member.port) } else { (member.port, member.tls) };

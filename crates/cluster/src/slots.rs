@@ -6,7 +6,8 @@ use brisk_resp::slot::SLOTS;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Ranges of one set. The bound holds by itself: more ranges that do not touch have no room in 16,384 slots.
+/// Maximum number of ranges in a set. Nothing has to enforce it, because 16,384 slots have no room for more ranges that
+/// do not touch.
 pub const RANGES_MAX: usize = SLOTS as usize / 2;
 
 /// Why a list of ranges was rejected.
@@ -98,7 +99,7 @@ impl SlotRanges {
         SlotRanges(merged)
     }
 
-    /// The slots for which `is_in` holds. O(16,384).
+    /// The slots for which `is_in` returns true. O(16,384).
     #[must_use]
     pub fn of_all(is_in: impl Fn(SlotId) -> bool) -> SlotRanges {
         SlotRanges::all().iter().filter(|slot| is_in(*slot)).collect()

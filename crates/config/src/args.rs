@@ -8,8 +8,8 @@
 //!  - Directly after `--name`, even an argument that begins with `--` is its value, except after
 //!    `--save`, which then means `--save ""`.
 //!
-//! Brisk adds `--print-config`, and `--doctor [--json]` before the arguments with which a server
-//! would be started.
+//! Brisk adds `--print-config`, and `--doctor [--json]` followed by the arguments with which a
+//! server would be started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -304,7 +304,7 @@ impl Choice for PropagationError {
     ];
 }
 
-/// `tls-auth-clients`: if clients must present a certificate.
+/// `tls-auth-clients`: whether clients must present a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsClientAuth {
     /// `no`

@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Config {
     /// Listening addresses and socket options.
     pub network: Network,
-    /// Limits of clients.
+    /// Client limits.
     pub clients: Clients,
     /// Threads, files, signals, scheduling, log.
     pub process: Process,
@@ -37,8 +37,8 @@ pub struct Config {
     pub tls: Tls,
 }
 
-/// Minimum and maximum of background rounds per second. Values of `hz` outside are clamped, as in
-/// Redis.
+/// Minimum and maximum number of background rounds per second. Values of `hz` outside this range
+/// are clamped, as in Redis.
 pub const HZ_RANGE: (i64, i64) = (1, 500);
 /// Minimum size of the replication backlog. Smaller values are raised, as in Redis.
 pub const REPL_BACKLOG_BYTES_MIN: u64 = 16 * 1024;
@@ -84,13 +84,14 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Directives whose value may be absent are absent by default: there is no text for "none".
+/// Returns true if the directive has a default. Directives whose value may be absent have none,
+/// because there is no text for an absent value.
 pub(crate) fn has_default(row: &Directive) -> bool {
     !(row.default.is_empty() && matches!(row.kind, Kind::Many(_)))
 }
 
 impl Config {
-    /// Clamps values to the range that the server can use, where Redis does so without an error.
+    /// Clamps values to the range that the server can use, if Redis does so without an error.
     pub(crate) fn normalise(&mut self) {
         self.process.hz = self.process.hz.clamp(HZ_RANGE.0, HZ_RANGE.1);
         let backlog = &mut self.replication.repl_backlog_size;

@@ -7,7 +7,7 @@ use super::config::Config;
 use super::value::{self, MemoryShare, Refusal, Text};
 use super::words;
 
-/// Access to one field of `Config`, so that a row names its field once (see `field!`).
+/// Access to one field of `Config`, so that a row names its field only once (see `field!`).
 pub struct Field<T: 'static> {
     /// Returns the field.
     pub get: fn(&Config) -> &T,
@@ -15,8 +15,8 @@ pub struct Field<T: 'static> {
     pub get_mut: fn(&mut Config) -> &mut T,
 }
 
-/// Creates the `Field` of a path such as `network.port`. A macro, because two closures must name
-/// the path.
+/// Creates the `Field` of a path such as `network.port`. This is a macro because two closures must
+/// name the path.
 macro_rules! field {
     ($($path:ident).+) => {
         $crate::directive::Field { get: |c| &c.$($path).+, get_mut: |c| &mut c.$($path).+ }
@@ -60,7 +60,8 @@ pub(super) fn not_one_of(list: &str) -> Refusal {
     format!("argument(s) must be one of the following: {list}").into()
 }
 
-/// If a value replaces the old one or, for a directive that may have several lines, adds to it.
+/// How a value is set: it replaces the old one or, for a directive that may have several lines,
+/// adds to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// CONFIG SET, or the first line of this name in a load.
@@ -74,16 +75,16 @@ pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
 /// Sets a field from the arguments of a line that may only be in files.
 pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
 
-/// Judges lines that may only be in files, where the settings are not enough: it knows the
-/// commands, and the rules of users.
+/// Judges lines that may only be in files and that cannot be judged from the settings alone. The
+/// judge knows the commands and the rules of users.
 pub trait LineJudge {
-    /// Checks if these commands can be renamed, each from the first name to the second.
+    /// Checks whether these commands can be renamed, each from the first name to the second.
     ///
     /// # Errors
     /// Returns the fault, in Redis's words.
     fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal>;
 
-    /// Checks if a user can have these rules, given the channel permissions of new users.
+    /// Checks whether a user can have these rules, given the channel permissions of new users.
     ///
     /// # Errors
     /// Returns the fault, in Redis's words.
@@ -101,8 +102,8 @@ pub struct Special {
     pub get: fn(&Config) -> String,
     /// Sets the value from the split arguments.
     pub set: SetWords,
-    /// Returns the arguments of each line for CONFIG REWRITE; none leaves the directive out of the
-    /// file.
+    /// Returns the arguments of each line for CONFIG REWRITE; if there are none, the directive is
+    /// left out of the file.
     pub lines: fn(&Config) -> Vec<String>,
 }
 
@@ -174,9 +175,9 @@ pub enum Standing {
 
 /// A row of the table of directives.
 pub struct Directive {
-    /// Its name, lower case.
+    /// The name, in lower case.
     pub name: &'static str,
-    /// Its other name. CONFIG GET shows both, CONFIG REWRITE writes `name`.
+    /// Another name. CONFIG GET shows both, CONFIG REWRITE writes `name`.
     pub alias: Option<&'static str>,
     /// Describes the directive to administrators in one or two sentences; a row without them does
     /// not compile.
@@ -189,27 +190,29 @@ pub struct Directive {
     pub immutable: bool,
     /// Like `immutable`, but setting it to the value that CONFIG GET shows is allowed and changes
     /// nothing. This is for programs that set everything they have read, except the directives that
-    /// are immutable in Redis. Under its alias, which is Redis's name, it is rejected.
+    /// are immutable in Redis. Setting it under its alias, which is Redis's name, is rejected.
     pub fixed: bool,
     /// CONFIG GET shows it only if its exact name is requested.
     pub hidden: bool,
     /// CONFIG SET needs `enable-protected-configs`.
     pub protected: bool,
-    /// CONFIG SET is rejected while a dataset is loaded, because loading depends on the value.
+    /// CONFIG SET is rejected while a dataset is being loaded, because loading depends on the
+    /// value.
     pub settled_while_loading: bool,
     /// The value is a secret, which must not appear in SLOWLOG, MONITOR and logs.
     pub sensitive: bool,
-    /// All bytes are read; other values end at the first NUL, as in Redis.
+    /// All bytes of the value are read. Values of other directives end at the first NUL, as in
+    /// Redis.
     pub binary: bool,
-    /// The state of its implementation.
+    /// The state of the directive's implementation.
     pub standing: Standing,
-    /// Why it has no effect; empty if it is in force.
+    /// Why the directive has no effect; empty if it is in force.
     pub reason: &'static str,
 }
 
 pub(super) const INT_MAX: i64 = i32::MAX as i64;
 pub(super) const LONG_MAX: i64 = i64::MAX;
-/// Redis stores most sizes in signed numbers, and the bound shows in error texts.
+/// Redis stores most sizes in signed numbers, and the limit appears in error texts.
 pub(super) const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// The message for a line that no directive accepts.
@@ -336,14 +339,14 @@ impl Directive {
         self
     }
 
-    /// Its feature is not implemented, for this reason.
+    /// Marks the directive as not implemented, for this reason.
     pub(super) const fn planned(mut self, reason: &'static str) -> Self {
         self.standing = Standing::Planned;
         self.reason = reason;
         self
     }
 
-    /// It never has an effect, for this reason.
+    /// Marks the directive as never having an effect, for this reason.
     pub(super) const fn ignored(mut self, reason: &'static str) -> Self {
         self.standing = Standing::Ignored;
         self.reason = reason;
@@ -359,12 +362,12 @@ impl Directive {
         matches!(self.kind, Kind::Include)
     }
 
-    /// Returns true if CONFIG GET and SET know it.
+    /// Returns true if CONFIG GET and SET know the directive.
     pub fn is_setting(&self) -> bool {
         !matches!(self.kind, Kind::FileOnly(_) | Kind::Include)
     }
 
-    /// Sets it from the arguments of a line.
+    /// Sets the directive from the arguments of a line.
     ///
     /// # Errors
     /// Returns the error in Redis's words. `config` may then be partly changed, so callers work on
@@ -428,7 +431,7 @@ impl Directive {
         Ok(())
     }
 
-    /// Returns the value as CONFIG GET shows it; empty if it is not a setting.
+    /// Returns the value as CONFIG GET shows it; empty if the directive is not a setting.
     pub fn show(&self, config: &Config) -> Vec<u8> {
         match &self.kind {
             Kind::Switch(field) => yes_no(*(field.get)(config)).into(),
@@ -446,8 +449,8 @@ impl Directive {
         }
     }
 
-    /// Returns true if its value is the one in `defaults`. A directive that is only allowed in
-    /// files has none.
+    /// Returns true if the directive's value is the one in `defaults`. A directive that is only
+    /// allowed in files has no value.
     pub(super) fn is_default(&self, config: &Config, defaults: &Config) -> bool {
         self.lines(config) == self.lines(defaults)
     }
@@ -472,7 +475,8 @@ impl Directive {
     /// default configuration.
     pub fn default_lines(&self, defaults: &Config) -> Vec<String> {
         match &self.kind {
-            // The default may be the start directory, so it is taken from the row.
+            // The default of `dir` is the working directory at startup, so the default is taken
+            // from the row.
             Kind::One(_) if self.default.is_empty() => vec![words::quote(b"")],
             Kind::One(_) => vec![self.default.to_owned()],
             _ => self.lines(defaults),

@@ -1,4 +1,4 @@
-//! Configuration errors, in the words that users of Redis know.
+//! Configuration errors, with the texts that users of Redis know.
 
 use super::value::Refusal;
 use brisk_engine::CommandError;
@@ -23,7 +23,7 @@ pub enum FileError {
     Line {
         /// Line number in its file, starting with 1.
         line: usize,
-        /// The line without surrounding blanks.
+        /// The line without surrounding whitespace.
         text: String,
         /// The fault.
         reason: Refusal,
@@ -66,7 +66,7 @@ pub enum FileError {
 }
 
 /// Why CONFIG SET changed nothing. `Display` is the error reply without its leading `-`. Names come
-/// from the client and may contain line ends, which the writer of the reply must replace.
+/// from the client and may contain line breaks, which the writer of the reply must replace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No directive has this name.
@@ -75,15 +75,15 @@ pub enum ConfigError {
         /// As the client wrote it.
         name: Vec<u8>,
     },
-    /// A directive that cannot be set while a dataset is loaded. The text is that of all commands
-    /// that are rejected then, which contains the program's name.
+    /// A directive that cannot be set while a dataset is being loaded. The error reply is the same
+    /// as for all commands that are rejected during loading, and contains the program's name.
     #[error("LOADING the dataset is being loaded")]
     Loading,
-    /// A directive that does not accept this value, or not now.
+    /// A directive that does not accept this value, or does not accept it now.
     #[error("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
     Refused {
-        /// As the client wrote it if the directive cannot be set at all or twice, otherwise in its
-        /// own spelling.
+        /// As the client wrote it if the directive cannot be set at all or was given twice;
+        /// otherwise in the directive's own spelling.
         name: String,
         /// The reason.
         reason: Refusal,

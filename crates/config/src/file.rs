@@ -19,7 +19,7 @@ use super::{directives, include, words};
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum depth of includes: enough for any layout, and it stops a file that includes itself.
 pub const DEPTH_MAX: usize = 16;
-/// Maximum number of files that one start reads.
+/// Maximum number of files that are read at one startup.
 pub const FILES_MAX: usize = 1_000;
 
 /// Builds the configuration for the command line. Reads `stdin` only if the command line requests
@@ -58,7 +58,7 @@ pub fn load(
     Ok(Store::loaded(config, path, included))
 }
 
-/// Loads one text that must not include others.
+/// Loads one text that must not include other files.
 pub(super) fn parse_alone(text: &[u8], judge: &dyn LineJudge) -> Result<Config, FileError> {
     let mut loader = Loader::new(judge, false);
     loader.text(text, 0)?;
@@ -90,7 +90,7 @@ fn read_bounded(from: &mut dyn Read, path: &Path, text: &mut Vec<u8>) -> Result<
 pub(super) struct Included {
     /// Directives with a line in an included file.
     pub(super) set: HashSet<&'static str>,
-    /// The configuration that these lines alone give.
+    /// The configuration that results from these lines alone.
     pub(super) config: Config,
 }
 

@@ -1,5 +1,5 @@
-//! Glob patterns in the configuration: CONFIG GET, `include`, COMMAND LIST. The matching is the
-//! engine's.
+//! Glob patterns in the configuration: CONFIG GET, `include`, COMMAND LIST. The engine does the
+//! matching.
 
 use brisk_engine::glob::{self, Case};
 
@@ -12,7 +12,7 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     glob::matches(pattern, text, if nocase { Case::Ignored } else { Case::Matters })
 }
 
-/// Returns true if `pattern` can match anything but itself, as CONFIG GET decides it.
+/// Returns true if `pattern` can match anything other than itself, by the rules of CONFIG GET.
 pub fn is_pattern(pattern: &[u8]) -> bool {
     pattern.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::glob;
 
-/// Returns the files that `pattern` matches, in the order of their names; at most `max`.
+/// Returns the files that `pattern` matches, sorted by name; at most `max`.
 ///
 /// A path without pattern characters stands for itself, even if it does not exist. A pattern may
 /// match nothing. Names that begin with a dot match only patterns that begin with one.

@@ -48,9 +48,9 @@ impl NotifyClasses {
     pub const STREAM: Self = Self(1 << 8);
     /// Module types (`d`).
     pub const MODULE: Self = Self(1 << 9);
-    /// Keys read that do not exist (`m`).
+    /// Reads of keys that do not exist (`m`).
     pub const MISS: Self = Self(1 << 10);
-    /// Keys that are new (`n`).
+    /// New keys (`n`).
     pub const NEW: Self = Self(1 << 11);
     /// Publish on `__keyspace@…` (`K`).
     pub const KEYSPACE: Self = Self(1 << 12);
@@ -80,8 +80,8 @@ impl NotifyClasses {
         })
     }
 
-    /// Returns the letters, with `A` instead of its ten. As in Redis, `n` is not shown together
-    /// with `A`.
+    /// Returns the letters, with `A` instead of the ten that it stands for. As in Redis, `n` is not
+    /// shown together with `A`.
     pub fn letters(self) -> String {
         let all = self.0 & Self::ALL.0 == Self::ALL.0;
         let mut out = String::new();

@@ -6,8 +6,8 @@
 //! at its default.
 //!
 //! Included files are not changed. A directive that an included file sets gets a line only if its
-//! value has changed since. That line comes after the last `include`, so that the next start uses
-//! it.
+//! value differs from the included one. That line comes after the last `include`, so that it takes
+//! effect at the next start.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -32,7 +32,7 @@ pub struct Replacement {
     pub lines: Vec<String>,
 }
 
-/// Which directives without a line get one.
+/// Which directives without a line are added to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// Those that are not at their defaults.
@@ -41,7 +41,7 @@ pub enum Added {
     All,
 }
 
-/// Reads the file (a missing file is empty), merges, and writes the result.
+/// Reads the file (a missing file counts as empty), merges, and writes the result.
 pub(super) fn rewrite(
     file: &Path,
     config: &Config,
@@ -56,8 +56,8 @@ pub(super) fn rewrite(
     replace(file, &merge(&old, config, included, replacements, added))
 }
 
-/// Replaces `file` with `text`: writes a temporary file next to it, syncs, renames, and syncs the
-/// rename.
+/// Replaces `file` with `text`: writes a temporary file in the same directory, syncs it, renames
+/// it, and syncs the directory.
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -80,15 +80,16 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The lines of one directive, and how many of them are written.
+/// The lines of one directive, and how many of them have been written.
 struct Wanted {
     name: &'static str,
     lines: Vec<String>,
-    /// How many lines of the file belong to it.
+    /// How many more lines of the file belong to the directive.
     places: usize,
     used: usize,
     is_default: bool,
-    /// Lines before an `include` would be overridden by the included file.
+    /// True if the lines must come after the last `include`, because the included file would
+    /// override earlier ones.
     after_includes: bool,
 }
 
@@ -150,7 +151,7 @@ pub(super) fn merge(
     out
 }
 
-/// Writes up to `count` lines that are not written yet.
+/// Writes up to `count` lines that have not been written yet.
 fn put(out: &mut Vec<u8>, wanted: &mut Wanted, count: usize) {
     for arguments in wanted.lines.iter().skip(wanted.used).take(count) {
         out.extend_from_slice(format!("{} {arguments}\n", wanted.name).as_bytes());
@@ -208,7 +209,8 @@ fn wanted_of_included(row: &'static Directive, config: &Config, included: &Inclu
     Wanted { name: row.name, lines, places: 0, used: 0, is_default: is_same, after_includes }
 }
 
-/// Returns the directive that a line belongs to; none for comments, blank and invalid lines.
+/// Returns the directive to which a line belongs; `None` for comments, blank lines and invalid
+/// lines.
 fn owner(line: &[u8]) -> Option<&'static Directive> {
     let line = line.trim_ascii();
     if line.first() == Some(&b'#') {

@@ -69,7 +69,7 @@ pub fn plain_or_quoted(word: &[u8]) -> String {
 }
 
 /// `save`: pairs of seconds and changes. Further lines of a file add rules; an empty value removes
-/// all.
+/// all rules.
 pub(super) const SAVE: Special = Special {
     form: "pairs of seconds and changes",
     get: |c| save_lines(c).join(" "),
@@ -219,7 +219,7 @@ pub(super) const PERCENTILES: Special = Special {
     },
 };
 
-/// At most six digits after the point, without trailing zeros.
+/// At most six digits after the decimal point, without trailing zeros.
 fn percentiles(c: &Config) -> String {
     let shown = c.observe.latency_percentiles.iter().map(|number| {
         let fixed = format!("{number:.6}");
@@ -275,7 +275,8 @@ pub(super) const REPLICAOF: Special = Special {
     lines: |c| {
         let line =
             |p: &PrimaryAddress| format!("{} {}", plain_or_quoted(p.host.as_bytes()), p.port);
-        // In cluster mode the topology names the primary, and a line in the file is rejected at the start.
+        // In cluster mode the topology names the primary, and a line in the file is rejected at
+        // startup.
         let primary = c.replication.replicaof.as_ref().filter(|_| !c.cluster.cluster_enabled);
         primary.map(line).into_iter().collect()
     },
@@ -290,7 +291,7 @@ pub(super) const DIR: Special = Special {
         let reason = |error: io::Error| Refusal::from(os_reason(&error));
         let path = c.process.dir.as_path().join(Text::from(word.as_slice()).as_path());
         let path = if word.is_empty() { PathBuf::new() } else { path };
-        // A look-up of `.` needs the same as chdir: a directory, and permission to enter it.
+        // A lookup of `.` requires the same as chdir: a directory, and permission to enter it.
         std::fs::metadata(path.join(".")).map_err(reason)?;
         let path = std::fs::canonicalize(&path).map_err(reason)?;
         c.process.dir = Text::from(path.as_os_str().as_bytes());
@@ -299,8 +300,8 @@ pub(super) const DIR: Special = Special {
     lines: |c| vec![words::quote(c.process.dir.as_bytes())],
 };
 
-/// `threads`: CONFIG GET shows the real number, files keep the configured value. It is fixed, so
-/// that CONFIG SET does not store the former as the latter.
+/// `threads`: CONFIG GET shows the real number, files keep the configured value. The directive is
+/// fixed, so that CONFIG SET does not store the real number as the configured value.
 pub(super) const THREADS: Special = Special {
     form: "number, 0 to 256",
     get: |c| c.process.threads.count().to_string(),
@@ -319,19 +320,19 @@ pub(super) const THREADS: Special = Special {
 };
 
 /// Returns the system's error text without Rust's additions: "(os error N)", and the context of a
-/// failed name look-up.
+/// failed name lookup.
 pub fn os_reason(error: &io::Error) -> String {
     let full = error.to_string();
     let said = full.rfind(" (os error ").map_or(full.as_str(), |at| &full[..at]);
     said.strip_prefix("failed to lookup address information: ").unwrap_or(said).to_owned()
 }
 
-/// A file name, not a path. It may be empty.
+/// Accepts a file name, but not a path. The name may be empty.
 pub(super) fn file_name(bytes: &[u8], message: &'static str) -> Result<(), Refusal> {
     if bytes.contains(&b'/') || bytes.contains(&b'\\') { Err(message.into()) } else { Ok(()) }
 }
 
-/// Host names: letters, digits, hyphens and dots, shorter than 256 bytes.
+/// Accepts host names: letters, digits, hyphens and dots, shorter than 256 bytes.
 pub(super) fn host_name(bytes: &[u8]) -> Result<(), Refusal> {
     if bytes.len() >= 256 {
         return Err("Hostnames must be less than 256 characters".into());

@@ -18,7 +18,7 @@ use super::{directives, glob};
 pub struct Caller {
     /// True if the client is on this machine, for directives that are protected with `local`.
     pub local: bool,
-    /// True while a dataset is loaded.
+    /// True while a dataset is being loaded.
     pub while_loading: bool,
 }
 
@@ -91,8 +91,8 @@ impl Store {
     /// CONFIG SET: applies all of `pairs` or none, and returns the names of the directives that
     /// changed.
     ///
-    /// First every name is checked, then every value is set in a copy, then `apply` puts the copy
-    /// in force with (old, new). If `apply` fails, it must leave the server as with the old
+    /// First every name is checked, then every value is set in a copy, then `apply(old, new)` puts
+    /// the copy into force. If `apply` fails, it must leave the server as it was with the old
     /// configuration.
     ///
     /// # Errors
@@ -112,8 +112,8 @@ impl Store {
             if row.settled_while_loading && caller.while_loading {
                 return Err(ConfigError::Loading);
             }
-            // By the name as written: a directive may appear together with its alias, and the last
-            // one wins, as in Redis.
+            // Names are compared as written: a directive may appear together with its alias, and
+            // the last one wins, as in Redis.
             if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
                 return Err(refused(name, "duplicate parameter"));
             }
@@ -131,7 +131,8 @@ impl Store {
                 if row.show(&asked) != row.show(&self.current) {
                     return Err(refused(name, IMMUTABLE));
                 }
-                // CONFIG GET may show less than what is stored: `threads 0` shows the real number.
+                // CONFIG GET may not show the stored value: for `threads 0` it shows the real
+                // number.
                 continue;
             }
             take(&mut new)?;
@@ -155,7 +156,7 @@ impl Store {
     }
 
     fn may_set(&self, row: &Directive, name: &[u8], caller: Caller) -> Result<(), &'static str> {
-        // All other names are Redis's.
+        // Only this name is Brisk's own; all other names are Redis's.
         let is_own = row.fixed && name.eq_ignore_ascii_case(row.name.as_bytes());
         if row.immutable || row.fixed && !is_own {
             return Err(IMMUTABLE);
@@ -173,7 +174,7 @@ impl Store {
 
     /// CONFIG REWRITE: updates the file, and keeps comments and the order of lines. `replacements`
     /// are lines that the configuration does not own (`user`). A directive that included files set
-    /// is left out, unless its value has changed.
+    /// is left out, unless its value differs from theirs.
     ///
     /// The new text is written to a temporary file, synced, and renamed over the old file: a crash
     /// leaves one of the two intact.
@@ -189,7 +190,7 @@ impl Store {
 
 const IMMUTABLE: &str = "can't set immutable config";
 
-/// Returns the name of a directive, or its alias, in its own spelling.
+/// Returns the name of a directive, or its alias, in the directive's own spelling.
 fn known(row: &Directive, name: &[u8]) -> String {
     let mut names = row.names();
     names.find(|known| known.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(row.name).to_owned()

@@ -45,7 +45,7 @@ const HEAD: &str = "\
 # changed: with CONFIG SET while the server runs, or at startup only.
 ";
 
-/// Returns the valid values, how to change the directive, and its other name.
+/// Returns the valid values, how to change the directive, and its alias.
 fn facts(row: &Directive) -> String {
     let mut facts = row.kind.form();
     facts.push_str(if row.immutable || row.fixed { "; at startup only" } else { "; CONFIG SET" });

@@ -71,8 +71,8 @@ impl Default for MemoryShare {
 }
 
 impl MemoryShare {
-    /// Returns the limit in bytes; `None` for no limit. A percentage of an unlimited `maxmemory` is
-    /// no limit either.
+    /// Returns the limit in bytes; `None` for no limit. A percentage of an unlimited `maxmemory`
+    /// means no limit either.
     pub fn limit(self, maxmemory: u64) -> Option<u64> {
         let bytes = match self {
             Self::Bytes(bytes) => bytes,
@@ -114,11 +114,11 @@ pub struct SaveRule {
 /// One class of `client-output-buffer-limit`; zero means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputLimit {
-    /// Bytes of unsent output at which the client is disconnected at once.
+    /// Bytes of unsent output at which the client is disconnected immediately.
     pub hard_bytes: u64,
     /// Bytes that the unsent output may exceed for at most `soft_seconds`.
     pub soft_bytes: u64,
-    /// Seconds.
+    /// Maximum time above `soft_bytes` in seconds.
     pub soft_seconds: i64,
 }
 
@@ -145,13 +145,13 @@ pub struct PrimaryAddress {
 /// A `rename-command` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rename {
-    /// The command's own name.
+    /// The command's original name.
     pub command: Text,
     /// Its new name; empty removes the command.
     pub to: Text,
 }
 
-/// Parses a number as Redis parses integers: no sign except `-`, no leading zero, no blank.
+/// Parses a number as Redis parses integers: no sign except `-`, no leading zero, no whitespace.
 pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let canonical = match digits {
@@ -191,7 +191,7 @@ pub fn memory(bytes: &[u8]) -> Option<u64> {
     if digits > MEMORY_DIGITS_MAX {
         return None;
     }
-    // Only digits, so the number can only be too large.
+    // There are only digits, so the number can only be too large.
     let number = std::str::from_utf8(number).ok()?.parse().unwrap_or(u64::MAX);
     Some(number.wrapping_mul(factor))
 }

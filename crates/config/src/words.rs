@@ -1,10 +1,10 @@
 //! The arguments of a configuration line: splitting, quoting and formatting.
 //!
 //! Inline requests are split in `resp`, which has other requirements: it resumes in the middle of a
-//! line, checks limits, and returns slices of the input where an argument has no escapes.
+//! line, checks limits, and returns slices of the input if an argument has no escapes.
 
-/// Splits a line at blanks. `"…"` supports `\n \r \t \b \a \xHH` and `\` before any other byte;
-/// `'…'` supports only `\'`. A closing quote must be followed by a blank or the end.
+/// Splits a line at whitespace. `"…"` supports `\n \r \t \b \a \xHH` and `\` before any other byte;
+/// `'…'` supports only `\'`. A closing quote must be followed by whitespace or the end of the line.
 ///
 /// Returns `None` if a quote is not closed or text follows a closing quote. O(line).
 pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
@@ -25,7 +25,7 @@ pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Returns true for the blanks of C's `isspace`.
+/// Returns true for the whitespace characters of C's `isspace`.
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }

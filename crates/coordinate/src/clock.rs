@@ -1,4 +1,4 @@
-//! The clock of leases: `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+//! The clock of leases: `CLOCK_BOOTTIME`, which keeps running while the machine is suspended.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct BootTime(pub u64);
 
 impl BootTime {
-    /// The present time of `CLOCK_BOOTTIME`.
+    /// The current time of `CLOCK_BOOTTIME`.
     #[must_use]
     pub fn now() -> BootTime {
         let time = clock_gettime(ClockId::Boottime);

@@ -9,15 +9,15 @@ use crate::values::{
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The longest time of a call that takes no limit. In a directory, a call may also wait for other processes.
+/// The time limit of calls that take no limit as an argument. With `local:`, a call may also wait for other processes.
 pub const CALL_MAX: Duration = Duration::from_secs(6);
 
-/// A store that all nodes of a cluster share. Calls block; each has a time limit. Several threads may
-/// call at once.
+/// A store that all nodes of a cluster share. Calls block; each has a time limit. Several threads may make calls at the
+/// same time.
 ///
 /// Reads are linearizable: a read that begins after a change was acknowledged sees it.
 pub trait Coordinator: Debug + Send + Sync {
-    /// The present time of the clock that [`Lease::expires_at`] uses.
+    /// The current time of the clock that [`Lease::expires_at`] uses.
     fn now(&self) -> BootTime;
 
     /// Reads the topology document.
@@ -28,7 +28,7 @@ pub trait Coordinator: Debug + Send + Sync {
         self.read_within(CALL_MAX)
     }
 
-    /// As [`Coordinator::read`], with this time limit. At least two endpoints can be tried within it.
+    /// Like [`Coordinator::read`], with this time limit. At least two endpoints can be tried within the limit.
     ///
     /// # Errors
     /// See [`Coordinator::read`].
@@ -42,7 +42,7 @@ pub trait Coordinator: Debug + Send + Sync {
         self.snapshot_within(CALL_MAX)
     }
 
-    /// As [`Coordinator::snapshot`], with this time limit.
+    /// Like [`Coordinator::snapshot`], with this time limit.
     ///
     /// # Errors
     /// See [`Coordinator::snapshot`].
@@ -61,7 +61,7 @@ pub trait Coordinator: Debug + Send + Sync {
         self.change_within(change, CALL_MAX)
     }
 
-    /// As [`Coordinator::change`], with this time limit.
+    /// Like [`Coordinator::change`], with this time limit.
     fn change_within(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome;
 
     /// Registers a node with a new lease.
@@ -76,18 +76,18 @@ pub trait Coordinator: Debug + Send + Sync {
         claim: Claim,
     ) -> Result<Lease, CoordinatorError>;
 
-    /// Renews a lease, within at most half of its TTL; the result has a later [`Lease::expires_at`].
+    /// Renews a lease. The call takes at most half of the TTL. The returned lease has a later [`Lease::expires_at`].
     ///
     /// # Errors
-    /// [`CoordinatorError::LeaseLost`]: the process registers again with [`Claim::Resume`] and the
-    /// same incarnation. After any other error the lease may still live until `expires_at`.
+    /// [`CoordinatorError::LeaseLost`]: the process registers again with [`Claim::Resume`] and the same incarnation.
+    /// After any other error, the lease may still be valid until `expires_at`.
     fn renew(&self, lease: &Lease) -> Result<Lease, CoordinatorError>;
 
-    /// Ends a lease at once: the node, its status and its office as controller go. Ending a lease
-    /// that has ended succeeds.
+    /// Ends a lease immediately. This removes the node's registration and status. If the node is the controller, the
+    /// office becomes vacant. Ending a lease that has already ended succeeds.
     ///
     /// # Errors
-    /// The coordinator cannot be reached. The lease then ends by itself.
+    /// The coordinator cannot be reached. The lease then ends on its own.
     fn end(&self, lease: &Lease) -> Result<(), CoordinatorError>;
 
     /// Makes the node of the lease the controller if the office is vacant.
@@ -96,19 +96,19 @@ pub trait Coordinator: Debug + Send + Sync {
     /// [`CoordinatorError::LeaseLost`]: the lease has ended.
     fn campaign(&self, lease: &Lease) -> Result<Campaign, CoordinatorError>;
 
-    /// Gives up the office of controller; without the office it does nothing.
+    /// Gives up the office of controller. Does nothing if the node does not hold the office.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
     fn resign(&self, lease: &Lease) -> Result<(), CoordinatorError>;
 
-    /// Replaces the status of the lease's node. The status goes when the lease ends.
+    /// Replaces the status of the lease's node. The status is removed when the lease ends.
     ///
     /// # Errors
     /// [`CoordinatorError::LeaseLost`]: the lease has ended.
     fn put_status(&self, lease: &Lease, status: &[u8]) -> Result<(), CoordinatorError>;
 
-    /// The statuses of all live nodes that have put one, sorted by id.
+    /// The statuses of all live nodes that have stored one, sorted by id.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
@@ -118,21 +118,21 @@ pub trait Coordinator: Debug + Send + Sync {
     /// [`Watch::next`].
     fn watch(&self, after: Revision) -> Box<dyn Watch>;
 
-    /// Ends all calls of other threads soon with [`CoordinatorError::Stopped`]; later calls fail
-    /// with it at once. Leases are not ended.
+    /// Makes the current calls of other threads fail soon with [`CoordinatorError::Stopped`]. Later calls fail with
+    /// this error immediately. Leases are not ended.
     fn stop(&self);
 }
 
 /// A watch of the topology, the nodes and the controller.
 ///
-/// Each document is reported, in the order of revisions. An event of a node or of the controller may
-/// be left out if a later one supersedes it. After a lost connection an event may be repeated.
+/// Each document is reported, in the order of revisions. An event about a node or the controller may be left out if a
+/// later one supersedes it. After a lost connection an event may be repeated.
 pub trait Watch: Debug + Send {
-    /// Waits for events, at most for `limit`; the list is empty if there are none until then.
+    /// Waits for events for at most `limit`; the list is empty if there are none by then.
     ///
     /// # Errors
-    /// The coordinator cannot be reached. The next call tries again from the same position. An
-    /// error may come before `limit` has passed, but never faster than ten times a second.
+    /// The coordinator cannot be reached. The next call tries again from the same position. An error may be returned
+    /// before `limit` has passed, but not more often than ten times a second.
     fn next(&mut self, limit: Duration) -> Result<Vec<WatchEvent>, CoordinatorError>;
 
     /// The revision up to which events were reported.

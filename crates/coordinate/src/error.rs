@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a coordinator did not do what it was called for.
+/// Why a call to a coordinator failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CoordinatorError {
     /// Another thread called [`stop`](crate::Coordinator::stop).
     #[error("the coordinator was stopped")]
     Stopped,
-    /// No answer came in time. A request that writes may have been applied.
+    /// No response arrived in time. A request that writes may have been applied.
     #[error("no response from the coordinator within {} ms ({what})", limit.as_millis())]
     TimedOut { what: String, limit: Duration },
     /// No request was sent: no connection could be made.
     #[error("the coordinator is unreachable: {0}")]
     Unreachable(String),
-    /// The connection ended before the answer. A request that writes may have been applied.
+    /// The connection ended before the response arrived. A request that writes may have been
+    /// applied.
     #[error("the connection to the coordinator was lost: {0}")]
     ConnectionLost(String),
     /// etcd has no leader, or no quorum. A request that writes may still be applied.
@@ -33,8 +34,8 @@ pub enum CoordinatorError {
          give each node its own cluster-config-file"
     )]
     NodeIdTaken { node: NodeId, incarnation: Incarnation },
-    /// The coordinator accepts no changes until an operator frees space. etcd has applied the request
-    /// that exceeded its quota, and reports this error for it, too.
+    /// The coordinator accepts no changes until an operator frees space. etcd has applied the
+    /// request that exceeded its quota, and reports this error for that request too.
     #[error(
         "etcd is frozen by a NOSPACE alarm: compact and defragment it, then run `etcdctl alarm disarm`"
     )]
@@ -57,7 +58,7 @@ pub enum CoordinatorError {
          (CN): use a certificate without one"
     )]
     CommonName,
-    /// An answer was not understood.
+    /// A response was not understood.
     #[error("a response from {endpoint} was not understood: {why}")]
     BadAnswer { endpoint: String, why: String },
     /// etcd rejected the request.
@@ -72,7 +73,7 @@ pub enum CoordinatorError {
          use etcd:// for nodes on several machines", path.display()
     )]
     NetworkFileSystem { path: PathBuf, kind: &'static str },
-    /// Another process holds the lock of the directory for too long.
+    /// Another process has held the lock of the directory for too long.
     #[error(
         "another process has locked {} for more than {} ms", path.display(), limit.as_millis()
     )]
@@ -80,10 +81,10 @@ pub enum CoordinatorError {
     /// A file operation failed.
     #[error("cannot {action} {}: {error}", path.display())]
     File { action: &'static str, path: PathBuf, error: Arc<io::Error> },
-    /// A value exceeds its bound.
+    /// A value exceeds its size limit.
     #[error("the {what} has {bytes} bytes, {max} are allowed")]
     TooLarge { what: &'static str, bytes: usize, max: usize },
-    /// More nodes registered than a cluster can have.
+    /// More nodes are registered than a cluster can have.
     #[error("more than {max} nodes are registered")]
     TooManyNodes { max: usize },
     /// A topology from a file cannot be changed.

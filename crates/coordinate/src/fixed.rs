@@ -119,7 +119,7 @@ impl Coordinator for FixedCoordinator {
         Ok(())
     }
 
-    /// There is no controller: nothing could be changed.
+    /// There is no controller, because nothing can be changed.
     fn campaign(&self, _: &Lease) -> Result<Campaign, CoordinatorError> {
         Err(CoordinatorError::ReadOnly)
     }

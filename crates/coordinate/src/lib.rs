@@ -17,8 +17,8 @@
 //! | [`clock`] | the clock of leases |
 //! | [`setting`] | the setting `cluster-coordinator` |
 //! | [`local`] | `local:DIR`: files and locks of one machine |
-//! | [`etcd`] | `etcd://`: etcd by its JSON gateway |
-//! | [`fixed`] | `static:FILE`: a document without changes |
+//! | [`etcd`] | `etcd://`: etcd, through its JSON gateway |
+//! | [`fixed`] | `static:FILE`: a document that never changes |
 //! | [`model`] | in memory with a virtual clock, faults from a seed |
 //!
 //! The document is opaque here; the crate that plans the topology knows its content.

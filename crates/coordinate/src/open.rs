@@ -1,4 +1,4 @@
-//! Opens the coordinator of a setting.
+//! Opens the coordinator for a setting.
 
 use crate::coordinator::Coordinator;
 use crate::error::CoordinatorError;
@@ -8,7 +8,7 @@ use crate::local::LocalCoordinator;
 use crate::setting::CoordinatorSetting;
 use crate::values::ClusterName;
 
-/// Opens the coordinator that `cluster-coordinator` names. `options` concern etcd only.
+/// Opens the coordinator that `cluster-coordinator` names. `options` apply only to etcd.
 ///
 /// # Errors
 /// A directory or file cannot be used. etcd is not contacted yet.

@@ -5,20 +5,21 @@
 //! | `local:DIR` | a directory of this machine |
 //! | `etcd://host:port,host:port` | etcd's members, plain HTTP |
 //! | `etcds://host:port,host:port` | etcd's members, TLS |
-//! | `static:FILE` | a document from a file, without changes and failover |
+//! | `static:FILE` | a document from a file, without changes or failover |
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Most endpoints of one setting. An etcd cluster has three or five members, seldom seven.
+/// Maximum number of endpoints in one setting. An etcd cluster has three or five members, seldom
+/// seven.
 pub const ENDPOINTS_MAX: usize = 16;
 
 /// A parsed `cluster-coordinator`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CoordinatorSetting {
-    /// The directory of a [`LocalCoordinator`](crate::local::LocalCoordinator). A relative path
-    /// counts from the working directory.
+    /// The directory of a [`LocalCoordinator`](crate::local::LocalCoordinator). A relative path is
+    /// relative to the working directory.
     Local(PathBuf),
     /// The members of an etcd cluster; at least one, no duplicates.
     Etcd { endpoints: Vec<Endpoint>, is_tls: bool },
@@ -44,7 +45,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Why a text is no setting.
+/// Why a text is not a valid setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     #[error(
@@ -171,7 +172,7 @@ fn parse_endpoint(text: &str) -> Result<Endpoint, SettingError> {
     if port.is_empty() {
         return Err(named(SettingError::NoPort));
     }
-    // A sign is not a digit, though a number may begin with one.
+    // A sign is not a digit, although `parse` accepts one.
     let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
     match port.parse::<u16>() {
         Ok(port) if is_number && port > 0 => Ok(Endpoint { host: host.to_owned(), port }),

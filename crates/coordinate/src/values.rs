@@ -8,16 +8,17 @@ use std::time::Duration;
 
 /// Largest topology document in bytes. etcd rejects requests above 1.5 MiB by default.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// Largest `details` of a registration in bytes: an address, a zone and a version fit many times.
+/// Largest `details` of a registration in bytes: an address, a zone and a version fit many times
+/// over.
 pub const DETAILS_BYTES_MAX: usize = 2 << 10;
 /// Largest status of a node in bytes.
 pub const STATUS_BYTES_MAX: usize = 8 << 10;
-/// Most nodes that one list may hold. A Redis Cluster has at most 1,000 nodes.
+/// Maximum number of nodes in one list. A Redis Cluster has at most 1,000 nodes.
 pub const NODES_MAX: usize = 1_000;
 
 /// Shortest TTL of a lease in seconds: etcd grants no shorter one with its default timing.
 const TTL_SECONDS_MIN: u64 = 2;
-/// Longest TTL of a lease in seconds: one hour. A dead node is not noticed earlier.
+/// Longest TTL of a lease in seconds: one hour. A dead node is noticed only when its lease ends.
 const TTL_SECONDS_MAX: u64 = 3_600;
 /// Longest name of a cluster in bytes: the name is a part of each key and a directory name.
 const NAME_BYTES_MAX: usize = 64;
@@ -60,7 +61,7 @@ impl NodeId {
     /// The 40 digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // The digits are ASCII since `parse`.
+        // `parse` has checked that the digits are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -77,7 +78,7 @@ impl fmt::Debug for NodeId {
     }
 }
 
-/// One run of a node's process. A restarted process has another incarnation.
+/// One run of a node's process. A restarted process has a different incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Incarnation(String);
 
@@ -85,7 +86,8 @@ impl Incarnation {
     /// Checks the text of an incarnation.
     ///
     /// # Errors
-    /// The text is empty, has more than 40 bytes, or holds anything but ASCII letters and digits.
+    /// The text is empty, has more than 40 bytes, or contains anything but ASCII letters and
+    /// digits.
     pub fn parse(text: &str) -> Result<Incarnation, InvalidValue> {
         let fits = (1..=INCARNATION_BYTES_MAX).contains(&text.len());
         if fits && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -116,7 +118,7 @@ impl ClusterName {
     /// Checks a name.
     ///
     /// # Errors
-    /// The text is empty, has more than 64 bytes, begins with a dot, or holds anything but ASCII
+    /// The text is empty, has more than 64 bytes, begins with a dot, or contains anything but ASCII
     /// letters, digits, `-`, `_` and `.`.
     pub fn parse(text: &str) -> Result<ClusterName, InvalidValue> {
         let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.starts_with('.');
@@ -141,7 +143,7 @@ impl fmt::Display for ClusterName {
     }
 }
 
-/// A point in the history of a cluster's entries. Each change of the topology, a node or the
+/// A point in the history of a cluster's entries. Each change to the topology, a node or the
 /// controller gets a higher revision. Revisions may have gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
@@ -186,7 +188,7 @@ impl LeaseTtl {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);
 
-/// A lease of a registered node. It is plain data: dropping it ends nothing.
+/// A lease of a registered node. This is plain data: dropping it does not end the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub id: LeaseId,
@@ -195,7 +197,7 @@ pub struct Lease {
     /// The granted TTL, which may be longer than the requested one.
     pub ttl: LeaseTtl,
     /// The lease does not end before this time. It is the time at which the last successful request
-    /// was *sent*, plus the TTL. `None`: the lease lives as long as the process.
+    /// was *sent*, plus the TTL. `None`: the lease lasts as long as the process.
     pub expires_at: Option<BootTime>,
 }
 
@@ -213,8 +215,8 @@ pub struct NodeRegistration {
 pub enum Claim {
     /// The process has started: its registration replaces the one of an earlier incarnation.
     Start,
-    /// The process lived on after its lease was lost: a live registration of another incarnation
-    /// wins, and the call fails with [`CoordinatorError::NodeIdTaken`].
+    /// The process kept running after its lease was lost: a live registration of another
+    /// incarnation wins, and the call fails with [`CoordinatorError::NodeIdTaken`].
     Resume,
 }
 
@@ -230,7 +232,8 @@ pub struct RegisteredNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Controller {
     pub node: NodeId,
-    /// The revision at which the node became the controller. No other term of office has it.
+    /// The revision at which the node became the controller. No other term of office has the same
+    /// revision.
     pub since: Revision,
 }
 
@@ -243,7 +246,7 @@ pub enum Campaign {
     Held(Controller),
 }
 
-/// The topology document with its revision. `Debug` shows the length of the document only.
+/// The topology document with its revision. `Debug` shows only the length of the document.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Topology {
     /// The revision of the last change, which the next change must expect; [`Revision::NONE`] if
@@ -291,8 +294,8 @@ pub enum ChangeOutcome {
     Changed(Revision),
     /// A comparison failed. The document was not changed by this call.
     Conflict,
-    /// The change may have happened, or may still happen. The caller reads again and looks for its
-    /// change stamp. The error says why.
+    /// The change may have happened, or may still happen. The caller reads the document again and
+    /// looks for its change stamp. The error is the reason.
     Unknown(CoordinatorError),
     /// The document was not changed by this call and will not be.
     Refused(CoordinatorError),
@@ -308,7 +311,7 @@ pub struct NodeStatus {
 /// A change that a watch reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchEvent {
-    /// The document was created or changed. `None`: other software removed it.
+    /// The document was created or changed. The document is `None` if other software removed it.
     Topology(Topology),
     /// A node registered, or another incarnation of it did.
     NodeRegistered(RegisteredNode),
@@ -318,10 +321,10 @@ pub enum WatchEvent {
     ControllerElected(Controller),
     /// The office of the controller is vacant.
     ControllerGone { revision: Revision },
-    /// Events after the watch's position are not kept any more. The caller takes a snapshot and
+    /// Events after the watch's position are no longer kept. The caller takes a snapshot and
     /// watches from there. This watch reports nothing else from now on.
     Compacted { revision: Revision },
-    /// The coordinator has no leader. The watch goes on by itself; events may be late.
+    /// The coordinator has no leader. The watch continues on its own; events may be late.
     NoLeader,
 }
 
@@ -342,7 +345,7 @@ pub(crate) fn encode_registration(registration: &NodeRegistration) -> Vec<u8> {
     [registration.incarnation.as_str().as_bytes(), b"\n", &registration.details].concat()
 }
 
-/// The registration of `node` from its stored form; `None` if the bytes have another form.
+/// The registration of `node` from its stored form; `None` if the bytes have a different form.
 pub(crate) fn decode_registration(node: NodeId, bytes: &[u8]) -> Option<NodeRegistration> {
     let end = bytes.iter().take(INCARNATION_BYTES_MAX + 1).position(|byte| *byte == b'\n')?;
     let incarnation = Incarnation::parse(std::str::from_utf8(&bytes[..end]).ok()?).ok()?;

@@ -1,4 +1,5 @@
-//! The contract of all coordinators: the same tests over each of them, so that they mean the same.
+//! The contract of all coordinators. The same tests run against each of them, to verify that all
+//! behave the same.
 
 use crate::subject::{Subject, each_subject, id, registration};
 use brisk_coordinate::Watch;
@@ -9,13 +10,13 @@ use brisk_coordinate::values::{
 };
 use std::time::Duration;
 
-/// A TTL that does not pass during a test. A renewal gets a part of it, which is long enough for a
-/// busy machine.
+/// A TTL that does not expire during a test. The time limit of a renewal is a fraction of it, which
+/// is long enough for a busy machine.
 fn ttl() -> LeaseTtl {
     LeaseTtl::at_least(Duration::from_secs(30))
 }
 
-/// The TTL of leases that tests let end.
+/// The TTL of leases that tests let expire.
 fn short_ttl() -> LeaseTtl {
     LeaseTtl::at_least(Duration::from_secs(2))
 }
@@ -32,7 +33,7 @@ fn changed(outcome: &ChangeOutcome) -> Revision {
     }
 }
 
-/// Waits for events until `is_done` says that all have come.
+/// Waits for events until `is_done` returns true.
 #[track_caller]
 fn events_until(
     subject: &Subject,
@@ -148,7 +149,7 @@ fn a_process_that_lives_on_registers_again_with_the_same_incarnation() {
         a.end(&lost).unwrap();
         let lease = a.register(&node, ttl(), Claim::Resume).unwrap();
         a.renew(&lease).unwrap();
-        // A repeated registration after an unknown outcome.
+        // Register again, as after an unknown outcome.
         let lease = a.register(&node, ttl(), Claim::Resume).unwrap();
         a.renew(&lease).unwrap();
         assert_eq!(a.nodes().unwrap().len(), 1);
@@ -199,7 +200,7 @@ fn a_former_controller_changes_nothing() {
         let revision = changed(&change(Revision::NONE, former));
         a.resign(&lease).unwrap();
         assert!(matches!(change(revision, former), ChangeOutcome::Conflict));
-        // The same node in its next term of office.
+        // The same node begins its next term of office.
         let present = elected(a.campaign(&lease).unwrap());
         assert!(matches!(change(revision, former), ChangeOutcome::Conflict));
         changed(&change(revision, present));
@@ -245,7 +246,7 @@ fn a_watch_reports_each_change_after_its_revision_in_order() {
         }
         assert_eq!(events.len(), 19);
         assert!(watch.position() >= revisions[19]);
-        // Another watch from a revision within.
+        // Another watch starts from a revision in the middle.
         let mut again = a.watch(revisions[10]);
         let tail = events_until(subject, &mut *again, |events| events.len() >= 9);
         assert_eq!(tail, events[10..]);
@@ -284,7 +285,7 @@ fn a_node_whose_process_ends_is_reported_and_loses_its_leadership() {
         let lease = a.register(&registration(1, "i1"), short_ttl(), Claim::Start).unwrap();
         a.campaign(&lease).unwrap();
         let mut watch = b.watch(b.snapshot().unwrap().revision);
-        // Neither renewed nor ended.
+        // The lease is neither renewed nor ended.
         drop(a);
         let events = events_until(subject, &mut *watch, |events| events.len() >= 2);
         assert!(
@@ -302,7 +303,7 @@ fn a_lease_without_renewal_ends_after_its_time_and_the_same_incarnation_register
         let (a, b) = (subject.connect(), subject.connect());
         let node = registration(1, "i1");
         let lease = a.register(&node, short_ttl(), Claim::Start).unwrap();
-        // A local lease lives as long as its process.
+        // A local lease lasts as long as its process.
         let Some(expires_at) = lease.expires_at else { return };
         subject.wait_until("the lease to end", || b.nodes().unwrap().is_empty());
         assert!(b.now() >= expires_at, "the lease ended before its time");
@@ -320,7 +321,7 @@ fn a_watch_from_a_forgotten_revision_is_compacted_and_a_new_snapshot_continues()
         let a = subject.connect();
         let first = changed(&a.change(&change_of(Revision::NONE, b"0")));
         let mut last = first;
-        // More changes than any implementation keeps without being compacted.
+        // More changes than are kept by an implementation that compacts on its own.
         for _ in 0..200 {
             last = changed(&a.change(&change_of(last, b"x")));
         }
@@ -357,9 +358,9 @@ fn each_acknowledged_concurrent_change_is_in_the_history() {
                 match coordinator.change(&change_of(topology.revision, &stamp)) {
                     ChangeOutcome::Changed(revision) => acknowledged.push((revision, stamp)),
                     ChangeOutcome::Conflict => conflicts.lock().expect("no panic").push(stamp),
-                    // A busy etcd elects another leader.
+                    // A busy etcd may elect another leader.
                     ChangeOutcome::Unknown(_) => {}
-                    // On a busy disk, other writers were first for too long.
+                    // On a busy disk, other writers may hold the lock for too long.
                     ChangeOutcome::Refused(CoordinatorError::Locked { .. }) => {}
                     ChangeOutcome::Refused(error) => panic!("{error}"),
                 }

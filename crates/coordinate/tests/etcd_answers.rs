@@ -1,4 +1,4 @@
-//! Answers that no healthy etcd gives: a server of the test speaks for etcd and damages them.
+//! Responses that no healthy etcd sends: a server in the test stands in for etcd and sends damaged responses.
 
 use crate::subject::{open_endpoints, registration};
 use brisk_coordinate::Coordinator;
@@ -14,10 +14,10 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Makes the answer to a request from its path; the connection then ends unless it is a whole one.
+/// Makes the response to a request from the request's path.
 type Answerer = Box<dyn FnMut(&str) -> Vec<u8> + Send>;
 
-/// A server on loopback. It ends with the test's process.
+/// A server on the loopback interface. It ends with the test's process.
 struct FakeEtcd {
     address: String,
     answerer: Arc<Mutex<Answerer>>,
@@ -47,7 +47,7 @@ impl FakeEtcd {
     }
 }
 
-/// Answers one request. The connection ends after it, as that of a crashed member would.
+/// Responds to one request. The connection then ends, as it would if the member had crashed.
 fn serve(stream: TcpStream, answerer: &Mutex<Answerer>) {
     let mut reader = BufReader::new(stream);
     let (mut path, mut length) = (String::new(), 0);
@@ -83,7 +83,7 @@ fn stream(lines: &str) -> Vec<u8> {
     format!("{head}{:x}\r\n{lines}\r\n0\r\n\r\n", lines.len()).into_bytes()
 }
 
-/// Answers of etcd 3.4.23 for a store whose document is `doc1` at revision 2.
+/// Responses of etcd 3.4.23 for a store whose document is `doc1` at revision 2.
 fn real_answer(path: &str) -> Vec<u8> {
     const HEADER: &str = r#""header":{"cluster_id":"16290230296511005681","member_id":"4335799851407160000","revision":"2","raft_term":"2"}"#;
     const KV: &str = r#"{"key":"L2JyaXNrL3RvcG9sb2d5","create_revision":"2","mod_revision":"2","version":"1","value":"ZG9jMQ=="}"#;
@@ -171,8 +171,8 @@ fn a_read_with_a_damaged_response_is_repeated_at_the_next_endpoint() {
     }
 }
 
-/// Answers to a renewal. `term` is the raft term of the read that follows the keepalive, `lease` the
-/// lease of the node's key.
+/// Responses to a renewal. `term` is the raft term of the read that follows the keepalive, `lease` the lease of the
+/// node's key.
 fn renewal_answers(term: u32, lease: &'static str) -> impl FnMut(&str) -> Vec<u8> {
     move |path| match path {
         "/v3/kv/range" => response(&format!(
@@ -211,7 +211,7 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
     fake.set(renewal_answers(2, "99"));
     let error = coordinator.renew(&lease).unwrap_err();
     assert!(matches!(error, CoordinatorError::LeaseLost), "{error}");
-    // etcd 3.4.23 answers the keepalive of a lease that has ended without a TTL.
+    // For a lease that has ended, etcd 3.4.23 responds to the keepalive without a TTL.
     fake.set(|path| match path {
         "/v3/lease/keepalive" => stream(
             "{\"result\":{\"header\":{\"revision\":\"2\",\"raft_term\":\"2\"},\"ID\":\"1234\"}}\n",
@@ -282,7 +282,7 @@ fn mutated_responses_end_in_a_value_or_an_error() {
         let coordinator = fake.open();
         match round % 4 {
             0 => {
-                // A misread answer does not mean that the change was not made.
+                // A misread response does not mean that the change was not made.
                 let outcome = coordinator.change(&change());
                 let is_wrong = matches!(
                     outcome,
@@ -293,7 +293,7 @@ fn mutated_responses_end_in_a_value_or_an_error() {
                 assert!(!is_wrong, "seed {seed}, round {round}: {outcome:?}");
             }
             1 => {
-                // The change was not sent before the version was known.
+                // The change must not be sent before the version is known.
                 let outcome = coordinator.change(&change());
                 let is_wrong =
                     matches!(outcome, ChangeOutcome::Unknown(CoordinatorError::BadAnswer { .. }));

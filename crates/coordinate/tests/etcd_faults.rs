@@ -1,5 +1,5 @@
-//! etcd with members that are stopped, killed, without quorum, with authentication, frozen by an
-//! alarm, or without the gateway.
+//! Tests etcd with stopped and killed members, without a quorum, with authentication, frozen by an
+//! alarm, and without the gateway.
 
 use crate::gateway::enable_authentication;
 use crate::subject::{open_endpoints, open_etcd, registration};
@@ -20,8 +20,8 @@ fn ttl(seconds: u64) -> LeaseTtl {
     LeaseTtl::at_least(Duration::from_secs(seconds))
 }
 
-/// Repeats a change until it is made, as the caller of an unknown outcome does: it reads again and
-/// looks for its stamp.
+/// Repeats a change until it is made, as a caller does if the outcome is unknown: it reads the
+/// document again and looks for its stamp.
 #[track_caller]
 fn change_until_made(coordinator: &EtcdCoordinator, stamp: &[u8]) -> Revision {
     let mut made = None;
@@ -97,7 +97,7 @@ fn a_call_with_a_limit_and_a_renewal_take_no_longer() {
     let of_lease = Duration::from_secs(2) / 6;
     let limit = Duration::from_millis(300);
     let each = |call: &dyn Fn() -> Option<CoordinatorError>, limit_max: Duration| {
-        // The call takes a connection that is open, and gets no answer.
+        // The call uses a connection that is open, and gets no response.
         etcd.thaw(0);
         coordinator.read().unwrap();
         etcd.freeze(0);
@@ -130,7 +130,7 @@ fn a_frozen_leader_is_replaced_and_the_lease_survives() {
     wait_until("a renewal", || coordinator.renew(&lease).is_ok());
     etcd.thaw(leader);
     etcd.wait_until_healthy(leader);
-    // The former leader answers again; its answers are of the new term.
+    // The former leader responds again, in the new term.
     wait_until("a renewal by the former leader", || {
         let endpoints = [etcd.endpoints()[leader].clone()];
         let alone = open_endpoints(&endpoints, false, &EtcdOptions::default());
@@ -198,9 +198,9 @@ fn without_quorum_a_change_is_unknown_and_the_history_decides_it_later() {
         seen.last().is_some_and(|document| document == b"after")
     });
     assert!(is_complete, "{seen:?}");
-    // Either it was applied before the next change, or it never is.
+    // Either it was applied before the next change, or it never will be.
     assert!(seen == [b"after".to_vec()] || seen == [b"during".to_vec(), b"after".to_vec()]);
-    // The process lived on, whether or not its lease did.
+    // The process kept running, whether or not its lease survived.
     let lease = match coordinator.renew(&lease) {
         Err(CoordinatorError::LeaseLost) => {
             coordinator.register(&registration(1, "i1"), ttl(5), Claim::Resume).unwrap()

@@ -69,7 +69,8 @@ fn certificates_of_both_sides_are_checked() {
         .arg(&argument("key-file", &server_key))
         .arg(&argument("trusted-ca-file", &ca_file))
         .arg("--client-cert-auth");
-    // Authentication is enabled while there is no TLS yet: with it, etcd rejects common names.
+    // Authentication is enabled first, before TLS. With authentication, etcd rejects certificates
+    // with common names.
     let Some(mut etcd) = EtcdLaunch::new(1).start() else { return };
     enable_authentication(&etcd);
     etcd.kill(0);

@@ -5,7 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Sends a request; returns the whole answer with its head. Panics if there is none.
+/// Sends a request and returns the whole response, including its head. Panics if there is no
+/// response.
 #[track_caller]
 pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("etcd accepts connections");

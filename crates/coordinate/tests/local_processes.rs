@@ -20,12 +20,13 @@ use std::time::Duration;
 /// Directory, digit of the node id, and incarnation of a writer, separated by commas.
 const WRITER: &str = "BRISK_COORDINATE_WRITER";
 const WRITERS: u8 = 3;
-/// Processes that are killed.
+/// Number of processes that are killed.
 const KILLS: usize = 40;
-/// Acknowledged changes of one process before it is killed.
+/// Maximum number of acknowledged changes of one process before it is killed.
 const CHANGES_MAX: usize = 6;
 
-/// A process that changes the document without end, and writes a line for each acknowledged change.
+/// A process that changes the document in an endless loop, and writes a line for each acknowledged
+/// change.
 #[test]
 fn writer_process() {
     let Ok(order) = std::env::var(WRITER) else { return };
@@ -39,7 +40,7 @@ fn writer_process() {
     let ttl = LeaseTtl::at_least(Duration::from_secs(5));
     let mut lease = coordinator.register(&registration, ttl, Claim::Start).unwrap();
     let mut out = std::io::stdout();
-    // The test runner has begun a line.
+    // The test runner has already begun a line of output.
     out.write_all(b"\n").unwrap();
     for number in 0_u32.. {
         let topology = coordinator.read().unwrap();
@@ -86,7 +87,7 @@ impl Writer {
         Writer { child, output, incarnation }
     }
 
-    /// The stamp of the next acknowledged change; `None` at the end of the process.
+    /// The stamp of the next acknowledged change; `None` if the process has ended.
     fn acknowledged(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {
@@ -95,7 +96,7 @@ impl Writer {
                 return None;
             }
             if let Some(stamp) = line.strip_prefix("acknowledged ") {
-                // A line that the kill has cut acknowledges nothing.
+                // A line that was cut off by the kill acknowledges nothing.
                 return stamp.ends_with('\n').then(|| stamp.trim_end().to_owned());
             }
         }

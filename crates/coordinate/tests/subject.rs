@@ -1,4 +1,4 @@
-//! The coordinators that the contract is tested with.
+//! The coordinators against which the contract is tested.
 
 use crate::gateway;
 use brisk_coordinate::Coordinator;
@@ -12,7 +12,7 @@ use brisk_testkit::etcd::{Etcd, EtcdLaunch};
 use brisk_testkit::wait::wait_until;
 use std::time::Duration;
 
-/// Virtual time that passes between two looks at a condition.
+/// Virtual time that passes between two checks of a condition.
 const MODEL_STEP: Duration = Duration::from_millis(100);
 
 /// A store that tests connect to.
@@ -24,7 +24,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// A coordinator of a process of its own.
+    /// A new coordinator, as in a process of its own.
     pub(crate) fn connect(&self) -> Box<dyn Coordinator> {
         match self {
             Subject::Local(dir) => Box::new(open_local(dir)),
@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// Waits until a condition holds, while the virtual clock of a model advances.
+    /// Waits until a condition is true, while the virtual clock of a model advances.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, mut condition: impl FnMut() -> bool) {
         wait_until(what, || {
@@ -44,7 +44,7 @@ impl Subject {
         });
     }
 
-    /// Makes the store forget changes up to a revision, if it does not do so by itself.
+    /// Makes the store forget changes up to a revision, if it does not do so on its own.
     pub(crate) fn compact(&self, revision: Revision) {
         match self {
             Subject::Local(_) => {}
@@ -81,12 +81,12 @@ pub(crate) fn open_endpoints(
     EtcdCoordinator::new(&endpoints, is_tls, &cluster(), options).expect("the options are good")
 }
 
-/// The cluster of all tests.
+/// The name of the cluster that all tests use.
 pub(crate) fn cluster() -> ClusterName {
     ClusterName::parse("brisk").expect("the name is valid")
 }
 
-/// Runs a test over each coordinator.
+/// Runs a test against each coordinator.
 pub(crate) fn each_subject(test: impl Fn(&Subject)) {
     test(&Subject::Local(TempDir::new()));
     test(&Subject::Model(Model::new(1, ModelFaults::default())));
@@ -106,7 +106,7 @@ pub(crate) fn each_subject(test: impl Fn(&Subject)) {
     }
 }
 
-/// The id that repeats a digit.
+/// The id that consists of one repeated digit.
 pub(crate) fn id(digit: u8) -> NodeId {
     NodeId::parse(&digit.to_string().repeat(40)).expect("the id is valid")
 }

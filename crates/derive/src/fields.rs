@@ -11,14 +11,14 @@ use syn::{Attribute, Data, DeriveInput, Error, Generics, Ident, LitStr, Result, 
 pub(crate) struct Field<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) ty: &'a Type,
-    /// In the hash.
+    /// The name in the hash.
     pub(crate) name: String,
     pub(crate) is_default: bool,
     pub(crate) is_skipped: bool,
     pub(crate) is_json: bool,
 }
 
-/// The fields of a struct with named fields. All errors are reported at once.
+/// The fields of a struct with named fields. All errors are reported together.
 pub(crate) fn of_struct(input: &DeriveInput) -> Result<Vec<Field<'_>>> {
     let named = match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -95,7 +95,7 @@ pub(crate) fn word(ident: &Ident, attributes: &[Attribute]) -> Result<String> {
     Ok(name)
 }
 
-/// The generics of the struct, each type that mentions one of its parameters being bound by a trait.
+/// The generics of the struct, with a trait bound for each type that mentions one of its parameters.
 pub(crate) fn bound<'a>(
     generics: &Generics,
     bounds: impl IntoIterator<Item = (&'a Type, TokenStream)>,

@@ -3,8 +3,8 @@
 //! | derive | for | implements |
 //! |---|---|---|
 //! | [`macro@ToHash`] | structs with named fields | `brisk::ToArgs`: fields and values, for HSET and XADD |
-//! | [`macro@FromHash`] | structs with named fields | `brisk::FromReply`: from HGETALL or the fields of a stream entry |
-//! | [`macro@ToArg`] | enums without fields, structs around one value | `brisk::ToArg` and `brisk::ToArgs`: one argument |
+//! | [`macro@FromHash`] | structs with named fields | `brisk::FromReply`: from HGETALL or a stream entry's fields |
+//! | [`macro@ToArg`] | enums without fields, structs around one value | `brisk::ToArg`, `brisk::ToArgs`: one argument |
 //! | [`macro@FromReply`] | enums without fields, structs around one value | `brisk::FromReply` |
 //!
 //! The module `fields` parses the input; `hash` and `word` generate the implementations. The generated code calls the
@@ -53,7 +53,7 @@ use syn::DeriveInput;
 /// | `#[hash(skip)]` | the field is not in the hash; when read, it has its type's default |
 /// | `#[hash(default)]` | when read, the field has its type's default if the hash lacks it; no effect on writing |
 ///
-/// A type that is not one argument is rejected, unless the field is JSON:
+/// A type that is not one argument is rejected, unless the field is stored as JSON:
 ///
 /// ```compile_fail
 /// #[derive(brisk::ToHash)]
@@ -162,7 +162,8 @@ pub fn to_arg(input: TokenStream) -> TokenStream {
     expand(input, word::to_arg)
 }
 
-/// Converts the name of a variant to an enum without fields. Converts a value to a struct around one value.
+/// Converts the name of a variant to that variant of an enum without fields. Converts a value to a struct around that
+/// value.
 ///
 /// ```no_run
 /// #[derive(brisk::FromReply, PartialEq, Debug)]

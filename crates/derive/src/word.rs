@@ -7,9 +7,9 @@ use syn::{Data, DeriveInput, Error, Fields, Ident, LitByteStr, Member, Result, T
 
 /// The types that can be an argument.
 enum Shape<'a> {
-    /// Variants, and what they are called.
+    /// The variants and their names.
     Names(Vec<(&'a Ident, String)>),
-    /// Around this field.
+    /// A struct with only this field.
     Around(Member, &'a Type),
 }
 

@@ -1,16 +1,16 @@
-//! Where a server is: a TCP address or the path of a Unix socket.
+//! The address of a server: a TCP address or the path of a Unix socket.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
-/// The port of Redis.
+/// The default port of Redis.
 pub const PORT_DEFAULT: u16 = 6379;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A name or number of a host, with what it resolved to.
+    /// A host name or an IP address, and the address to which it resolved.
     Tcp {
         /// As the user wrote it.
         host: String,
@@ -36,7 +36,7 @@ impl Address {
     /// Reads `host:port`, `host`, `:port`, or a path (with a slash, or after `unix:`).
     ///
     /// # Errors
-    /// It is none of these, or the host is unknown.
+    /// The text is none of these, or the host is unknown.
     pub fn parse(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return Ok(Address::Unix(path.into()));
@@ -52,7 +52,7 @@ impl Address {
         Address::tcp(if host.is_empty() { "127.0.0.1" } else { host }, port)
     }
 
-    /// Reports whether the server runs on this machine, as far as the address shows.
+    /// Returns true if the address shows that the server runs on this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -73,8 +73,8 @@ impl Address {
     }
 }
 
-/// Reports whether this machine has the address, or would connect to itself by it, as by 0.0.0.0:
-/// only then can a socket be bound to it.
+/// Returns true if this machine has the address, or would connect to itself through it, as with
+/// 0.0.0.0. Only in these cases can a socket be bound to the address.
 fn is_of_this_machine(mut address: SocketAddr) -> bool {
     address.set_port(0);
     UdpSocket::bind(address).is_ok()
@@ -113,10 +113,11 @@ mod tests {
     fn a_machine_knows_its_own_addresses() {
         let is_local = |text: &str| Address::parse(text).unwrap().is_local();
         assert!(is_local("127.0.0.1:1") && is_local("127.1.2.3:1") && is_local("0.0.0.0:1"));
-        // Reserved for documentation; 192.0.2.0/24 is, too,
-        // but machines that imitate others have it.
+        // Reserved for documentation. So is 192.0.2.0/24, but some emulated machines have such an
+        // address.
         assert!(!is_local("203.0.113.77:1"));
-        // Where this machine would send from; nothing is sent. It may have no such address.
+        // The address from which this machine would send; nothing is sent. The machine may have no
+        // such address.
         let from = UdpSocket::bind("0.0.0.0:0").unwrap();
         if from.connect("203.0.113.77:9").is_ok() {
             let own = from.local_addr().unwrap().ip();

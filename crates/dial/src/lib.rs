@@ -1,11 +1,11 @@
-//! Connects the tools to a server: addresses, the TLS options that all tools share, and a blocking stream. The protocol
-//! on the stream is the concern of each tool.
+//! Connects the tools to a server: addresses, the TLS options that all tools share, and a blocking stream. Each tool
+//! implements its own protocol on the stream.
 //!
 //! | module | about |
 //! |---|---|
 //! | [`address`] | a host with a port, or the path of a socket |
-//! | [`tls`] | the options that begin with `--tls`, `--cert` and the like, and the sessions made of them |
-//! | [`stream`] | a connection of either kind, blocking |
+//! | [`tls`] | the options that begin with `--tls`, `--cert` and the like, and the sessions created from them |
+//! | [`stream`] | a blocking connection of either kind |
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A connection by TCP, with or without TLS, or by a Unix socket.
+/// A connection over TCP, with or without TLS, or over a Unix socket.
 #[derive(Debug)]
 pub enum Stream {
     /// Plain TCP.
@@ -22,7 +22,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Connects by TCP, within `patience` if one is given; small packets are sent at once.
+    /// Connects over TCP, within the time `patience` if it is given. Small packets are sent immediately.
     ///
     /// # Errors
     /// No server accepts the connection.
@@ -43,11 +43,11 @@ impl Stream {
         UnixStream::connect(path).map(Stream::Unix)
     }
 
-    /// Begins a TLS session on a TCP stream, and waits until the handshake is through. Other streams
-    /// stay as they are.
+    /// Begins a TLS session on a TCP stream, and waits until the handshake is complete. Streams of other kinds are
+    /// returned unchanged.
     ///
     /// # Errors
-    /// The peers do not agree, or a certificate is not trusted.
+    /// The peers cannot agree on a session, or a certificate is not trusted.
     pub fn with_tls(self, tls: &TlsClient, address: &Address) -> io::Result<Stream> {
         let Stream::Tcp(mut socket) = self else { return Ok(self) };
         let mut session = tls.session(address).map_err(io::Error::other)?;
@@ -57,7 +57,7 @@ impl Stream {
         Ok(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
     }
 
-    /// How long one read or write may take; without a limit it may take for ever.
+    /// Sets how long one read or write may take. Without a limit, it may take forever.
     ///
     /// # Errors
     /// The limit is zero.
@@ -78,10 +78,10 @@ impl Stream {
         }
     }
 
-    /// Sets whether reads and writes return at once. A TLS session is not affected.
+    /// Sets whether reads and writes return immediately. A TLS session is not affected.
     ///
     /// # Errors
-    /// The system refuses it.
+    /// The system reports an error.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
@@ -90,7 +90,8 @@ impl Stream {
         }
     }
 
-    /// Reports whether a read finds bytes that have left the socket already, which a poll does not see.
+    /// Returns true if a read would find bytes that have already been taken from the socket. Polling the socket does
+    /// not show them.
     pub fn has_decrypted(&mut self) -> bool {
         match self {
             Stream::Tls(stream) => stream.conn.reader().fill_buf().is_ok_and(|b| !b.is_empty()),

@@ -1,4 +1,4 @@
-//! TLS of a client: settings from files, and sessions over sockets that block or do not.
+//! TLS for a client: settings from files, and sessions over blocking and non-blocking sockets.
 
 use crate::address::Address;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -18,31 +18,31 @@ const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
-/// Most files of a directory of authorities.
+/// Maximum number of files in a directory of certificate authorities.
 const AUTHORITY_FILES_MAX: usize = 1000;
 
-/// The options that concern TLS.
+/// The TLS options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// The requested server name (SNI), which the certificate must have; the host's name by
+    /// The requested server name (SNI), which the certificate must contain; the host name by
     /// default.
     pub server_name: Option<String>,
-    /// A file with trusted authorities.
+    /// A file with trusted certificate authorities.
     pub ca_file: Option<PathBuf>,
     /// A directory with such files.
     pub ca_dir: Option<PathBuf>,
     /// Accepts any certificate.
     pub insecure: bool,
-    /// Our certificate.
+    /// The client's certificate.
     pub certificate: Option<PathBuf>,
-    /// And its key.
+    /// The key of the client's certificate.
     pub key: Option<PathBuf>,
     /// Names of cipher suites, separated by colons, in rustls's or OpenSSL's spelling for TLS 1.3;
-    /// without it all are offered.
+    /// if there is none, all are offered.
     pub ciphers: Option<String>,
 }
 
-/// What all sessions share.
+/// The settings that all sessions share.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
     config: Arc<ClientConfig>,
@@ -92,19 +92,20 @@ impl TlsClient {
     /// A new session with the server at this address.
     ///
     /// # Errors
-    /// The name of the host cannot be one of a certificate.
+    /// The host name cannot occur in a certificate.
     pub fn session(&self, address: &Address) -> Result<ClientConnection, String> {
         let host = self.server_name.clone().unwrap_or_else(|| address.host().to_owned());
         let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
         let mut session = ClientConnection::new(Arc::clone(&self.config), name)
             .map_err(|error| error.to_string())?;
-        // A batch may be long, and is handed over before the handshake is through.
+        // A batch may be long, and is passed to the session before the handshake is complete.
         session.set_buffer_limit(None);
         Ok(session)
     }
 }
 
-/// Lower case without what distinguishes spellings of cipher suites.
+/// Returns the name in lower case, without the parts in which the spellings of a cipher suite
+/// differ.
 fn plain_name(name: &str) -> String {
     let name = name.trim().to_ascii_lowercase();
     let name = name.trim_start_matches("tls13_").trim_start_matches("tls_");
@@ -132,7 +133,7 @@ fn authorities(options: &TlsOptions) -> Result<RootCertStore, String> {
     }
     let mut store = RootCertStore::empty();
     for file in &files {
-        // A directory holds other files, too; a file that was named must be right.
+        // A directory may also contain other files, but a file that the user named must be valid.
         match certificates(file) {
             Ok(all) => drop(store.add_parsable_certificates(all)),
             Err(error) if options.ca_file.as_ref() == Some(file) => return Err(error),
@@ -145,7 +146,7 @@ fn authorities(options: &TlsOptions) -> Result<RootCertStore, String> {
     Ok(store)
 }
 
-/// `--insecure`: signatures are checked, whose they are is not.
+/// `--insecure`: signatures are checked, but not whose certificate it is.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -186,7 +187,7 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Hands plain bytes to a session; they are sent with [`flush`].
+/// Passes plain bytes to a session; they are sent with [`flush`].
 ///
 /// # Errors
 /// The session is broken.
@@ -194,7 +195,8 @@ pub fn write_plain(session: &mut ClientConnection, bytes: &[u8]) -> io::Result<(
     session.writer().write_all(bytes)
 }
 
-/// Sends what the session has to send, as far as the socket takes it; false if more is left.
+/// Sends the session's pending output until the socket takes no more. Returns false if some output
+/// is left.
 ///
 /// # Errors
 /// The socket fails.
@@ -210,7 +212,7 @@ pub fn flush(session: &mut ClientConnection, socket: &mut impl Write) -> io::Res
     Ok(true)
 }
 
-/// Appends to `plain` what the received bytes hold.
+/// Decrypts the received bytes, and appends their content to `plain`.
 ///
 /// # Errors
 /// The session fails: certificates, alerts, broken records.

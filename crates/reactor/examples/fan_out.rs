@@ -1,5 +1,5 @@
-//! The minimum work of a fan-out: one `write` per subscriber and request. The cost of a server's
-//! PUBLISH above this is the server's own. Only a server with fewer system calls can be cheaper.
+//! The minimum work of a fan-out: one `write` per subscriber and request. Any additional cost of
+//! PUBLISH in a server is the server's own. Only a server with fewer system calls can be cheaper.
 //!
 //! `fan_out [--port N]`. The program serves connections one after the other. Connections that begin
 //! with SUBSCRIBE are subscribed and kept. The first connection that begins with another command is
@@ -72,8 +72,8 @@ fn publish(
             taken += len;
         }
         buffer.drain(..taken);
-        // An incomplete request belongs to the following ones, so that all of them are sent with
-        // one write.
+        // If the buffer ends with an incomplete request, wait for the rest, so that all messages
+        // are sent with one write.
         if buffer.is_empty() {
             for subscriber in &mut *subscribers {
                 subscriber.write_all(&messages)?;

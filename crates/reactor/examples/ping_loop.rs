@@ -1,10 +1,10 @@
-//! The minimum work of an event loop: it answers every request with +PONG. The cost of a server
-//! above this is the server's own.
+//! The minimum work of an event loop: it answers every request with +PONG. Any additional cost of a
+//! server is the server's own.
 //!
 //! `ping_loop [--port N] [--backend epoll|io_uring]`. The program does not parse requests. The
-//! first byte of a connection shows if requests are arrays (one request per `*`, so arguments must
-//! not contain one) or lines (one request per `\n`). That is enough for load generators that send
-//! PING, and for the CONFIG GET that some of them send first.
+//! first byte of a connection shows whether requests are arrays (one request per `*`, so arguments
+//! must not contain one) or lines (one request per `\n`). That is enough for load generators that
+//! send PING, and for the CONFIG GET that some of them send first.
 
 use brisk_reactor::{
     Accept, BackendChoice, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,

@@ -1,9 +1,9 @@
 //! Accepts new connections. Both back ends share this code.
 //!
 //! A back end only reports that a listener has connections waiting. The round accepts after it has
-//! served all open connections, and at most a bounded number per listener. So a storm of new
-//! connections lengthens a round by those few accepts and no more. The remaining connections stay
-//! in the kernel's queue, whose length bounds them.
+//! served all open connections, and accepts at most a bounded number per listener. A storm of new
+//! connections therefore lengthens a round by those few accepts and no more. The remaining
+//! connections stay in the kernel's queue, whose length bounds them.
 
 use crate::clock::ticks;
 use crate::control::Control;
@@ -43,9 +43,9 @@ pub(crate) fn accept_ready<B: Backend, H: Handler>(
 
 /// Accepts until the queue is empty or the listener's quota is used up.
 ///
-/// The quota follows the number of connections found. So a listener with a short queue needs no
-/// extra call to learn that its queue is empty: the back end reports any remaining connections. An
-/// error means that the listener must be suspended.
+/// The quota adapts to the number of connections found. A listener with a short queue therefore
+/// needs no extra call to learn that its queue is empty: the back end reports any remaining
+/// connections. An error means that the listener must be suspended.
 fn accept<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,

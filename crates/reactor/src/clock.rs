@@ -5,21 +5,21 @@
 //!  1. `_rdtsc` is executed only on x86-64, where the instruction always exists.
 //!  2. `clock_gettime` gets a pointer to a local `timespec` that it may fill.
 //!
-//! The clock uses the counter if two conditions hold. The CPU reports that the counter runs at one
-//! rate in every sleep state (CPUID leaf 0x8000_0007, EDX bit 8). The kernel does not consider the
-//! counter unstable; otherwise the kernel's clock source is `hpet` or `acpi_pm`. If a condition
-//! fails, ticks are nanoseconds of `CLOCK_MONOTONIC`. The process measures the counter's rate once
-//! against that clock, accurate to a few parts per million.
+//! The clock uses the counter if two conditions hold. First, the CPU reports that the counter runs
+//! at a constant rate in every sleep state (CPUID leaf 0x8000_0007, EDX bit 8). Second, the kernel
+//! does not consider the counter unstable; if it did, its clock source would be `hpet` or
+//! `acpi_pm`. If either condition fails, ticks are nanoseconds of `CLOCK_MONOTONIC`. The process
+//! measures the counter's rate once against that clock, accurate to a few parts per million.
 //!
 //! With debug assertions, or with the feature `simulated-time`, a process can set the time itself
 //! ([`set_simulated_ms`]). The time then stands still between two calls. Only tests do this; an
-//! optimised server has neither.
+//! optimised build of the server has neither.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How long the counter is compared with the kernel's clock. Two readings differ by about 50 ns, so
-/// 5 ms give 10 ppm.
+/// 5 ms give an accuracy of 10 ppm.
 const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Fraction bits of the conversion factor. Ticks come at 1-5 GHz, so the factor stays below 2^33
@@ -198,7 +198,7 @@ mod tests {
         while monotonic_ns() - ns < 2_000_000 {}
         let outer_after = clock.ns(clock.ticks() - ticks);
         let ns_passed = monotonic_ns() - ns;
-        // The tick interval lies inside the kernel interval. So it is never longer, except for the
+        // The tick interval is inside the kernel interval, so it is never longer, except for the
         // error of the rate.
         assert!(outer_after <= ns_passed + ns_passed / 1000, "{outer_after} against {ns_passed}");
         assert!(outer_after >= 1_900_000, "{outer_after}");

@@ -1,16 +1,16 @@
 //! Decides when the loop sleeps briefly before it waits for events, so that several requests arrive
 //! together.
 //!
-//! Many clients may each send one request and wait for its reply. Their requests wake a loop that
-//! is slightly faster than they are for every one or two requests, and a wake-up costs about as
-//! much as executing several requests. If enough clients are active that others are sure to follow
+//! Many clients may each send one request and wait for its reply. A loop that is slightly faster
+//! than the clients is then woken for every one or two requests, and a wake-up costs about as much
+//! as executing several requests. If enough clients are active that others are sure to follow
 //! within microseconds, the loop sleeps for that time first and then finds their requests together.
 //! Network cards call this interrupt coalescing.
 //!
-//! Coalescing needs 16 connections that take exact turns, about 20 that nearly do, or about 50 that
-//! send at random times. All of them may belong to one caller that waits for each reply. Sleeps
-//! then find no more than a wait would have found, and the loop tries them less and less often,
-//! down to once in 1024 rounds.
+//! Coalescing needs 16 connections that send in exact rotation, about 20 that nearly do, or about
+//! 50 that send at random times. If all of them belong to one caller that waits for each reply,
+//! sleeps find no more requests than a wait would have found. The loop then tries sleeps less and
+//! less often, down to once in 1024 rounds.
 //!
 //! Clients that open a connection for each request send a third of the requests that persistent
 //! connections send, and their round trips take several times as long. For such clients the loop
@@ -39,10 +39,11 @@ const MEAN_SHIFT: u32 = 6;
 /// of receives between the two doubles, up to 64 receives.
 const CLOSE: u64 = 1 << 10;
 const APART_LOG_MAX: u32 = 6;
-/// Maximum mean closeness at which the connections count as many. With 16 to 31 connections in
-/// exact turn it is 64, and more if they do not take exact turns. With 15 connections it is 128. A
-/// connection that sends every second request has 512, or 264 if others send in between. Fifty
-/// connections that send at random times are sometimes below and sometimes above the limit.
+/// Maximum mean closeness at which the traffic counts as that of many connections. With 16 to 31
+/// connections that send in exact rotation it is 64, and more if the rotation is not exact. With 15
+/// connections it is 128. A connection that sends every second request has 512, or 264 if others
+/// send in between. Fifty connections that send at random times are sometimes below and sometimes
+/// above the limit.
 const CLOSENESS_MAX: u64 = 110;
 /// Timer slack of the thread: how late the kernel may end a sleep. The default is 50 µs.
 const TIMER_SLACK_NS: u32 = 1_000;
@@ -223,7 +224,7 @@ mod tests {
         let (mut sleeps, mut connected) = ([0, 0], 0);
         for round in 0..2000 {
             // Each request uses a new connection: one receive finds the request, another finds the
-            // end.
+            // end of the stream.
             for _ in 0..2 {
                 connected += 1;
                 coalescing.record_receive(&mut 0);

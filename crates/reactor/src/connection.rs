@@ -4,8 +4,8 @@
 //!  1. A slot is in exactly one state: free (no descriptor, on the free list), open (`open`), or
 //!     retired. A retired slot was reported as closed, but is not free yet because the kernel may
 //!     still complete operations on it.
-//!  2. The generation changes when a slot stops being open. So a token never names more than one
-//!     connection.
+//!  2. The generation changes when a slot stops being open. A token therefore never names more than
+//!     one connection.
 
 use crate::handler::{Close, CloseReason};
 use crate::listen::PeerAddr;
@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    /// Present while the slot is open. The ring takes it to close it.
+    /// Present while the slot is open. The io_uring back end takes the descriptor to close it.
     pub(crate) fd: Option<OwnedFd>,
     pub(crate) generation: u32,
     pub(crate) open: bool,
@@ -33,14 +33,14 @@ pub(crate) struct Connection {
     pub(crate) closing: Option<Close>,
     /// True if the connection is on the linger heap.
     pub(crate) lingering: bool,
-    /// The reason to close the connection at the next settling.
+    /// The reason to close the connection when it is settled next.
     pub(crate) doomed: Option<CloseReason>,
     /// True if the kernel's buffer was full. Epoll reports when there is room again.
     pub(crate) send_blocked: bool,
     /// The events that epoll watches for this descriptor. `UNKNOWN` if they must be
     /// registered again.
     pub(crate) interest: u32,
-    /// Bytes that were passed to the kernel and are not sent yet (io_uring).
+    /// Bytes that were passed to the kernel and have not been sent yet (io_uring).
     pub(crate) in_flight: usize,
     /// `drained` is called when at most this many bytes are unsent.
     pub(crate) low_water: Option<usize>,

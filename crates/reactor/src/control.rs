@@ -24,12 +24,12 @@ use std::time::{Duration, Instant};
 
 /// Capacity of a new output buffer. Most batches of small replies fit without growing it.
 const OUTPUT_BYTES_FRESH: usize = 4096;
-/// A buffer that has grown beyond this size is freed when its output was sent.
+/// A buffer that has grown beyond this size is freed once its output has been sent.
 const POOLED_BUFFER_BYTES_MAX: usize = 256 * 1024;
 /// Maximum total capacity of the spare output buffers that a worker keeps.
 const POOL_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long a listener stays suspended after descriptors have run out, unless a connection closes
-/// before.
+/// earlier.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The state of a listener within a reactor.
@@ -40,7 +40,8 @@ pub(crate) struct ListenerState {
     pub(crate) address: Option<SocketAddr>,
     /// Maximum number of connections to accept in one round, at least 1.
     pub(crate) accepts_max: usize,
-    /// Number of accepts to try in one round. It follows the number that the last rounds found.
+    /// Number of accepts to try in one round. It adapts to the number of connections that the last
+    /// rounds found.
     pub(crate) quota: usize,
     /// When to accept again after a failure; `None` if the listener is not suspended.
     pub(crate) resume_at: Option<Instant>,
@@ -122,8 +123,8 @@ impl Control {
         self.slab.get(token).map_or(0, Connection::unsent)
     }
 
-    /// Returns the memory of the connection's output in bytes, including all shared bytes; 0 for a
-    /// stale token.
+    /// Returns the memory usage of the connection's output in bytes, including all shared bytes; 0
+    /// for a stale token.
     #[inline]
     #[must_use]
     pub fn output_memory(&self, token: Token) -> usize {
@@ -144,7 +145,7 @@ impl Control {
         }
     }
 
-    /// Stops calls of `received` from the end of this callback on. The peer's bytes stay in the
+    /// Stops calls of `received` once this callback has returned. The peer's bytes stay in the
     /// kernel. With io_uring, bytes that were already received are held, at most one receive
     /// buffer. They are delivered after [`Control::resume_reading`].
     pub fn pause_reading(&mut self, token: Token) {
@@ -156,7 +157,8 @@ impl Control {
         }
     }
 
-    /// Reverses [`Control::pause_reading`]. `received` is called with the next events, not at once.
+    /// Reverses [`Control::pause_reading`]. `received` is called with the next events, not
+    /// immediately.
     pub fn resume_reading(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if connection.paused {
@@ -177,7 +179,7 @@ impl Control {
     }
 
     /// Requests one call of `drained` when at most `low_water` bytes are unsent, even if that is
-    /// already so. A new request replaces an older one.
+    /// already the case. A new request replaces an older one.
     pub fn when_drained(&mut self, token: Token, low_water: usize) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         connection.low_water = Some(low_water);
@@ -186,9 +188,9 @@ impl Control {
 
     /// Closes the connection. O(1).
     ///
-    /// `Now` overrides an earlier `Flush`; a second `Flush` is ignored. `received` is not called
-    /// any more, and `closed` is called when the connection is closed. Between `Flush` and
-    /// `closed`, the handler may still append to the output and `send`.
+    /// `Now` overrides an earlier `Flush`; a second `Flush` is ignored. `received` is no longer
+    /// called, and `closed` is called when the connection is closed. Between `Flush` and `closed`,
+    /// the handler may still append to the output and `send`.
     pub fn close(&mut self, token: Token, how: Close) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if connection.closing.is_none() || how == Close::Now {
@@ -204,7 +206,7 @@ impl Control {
         self.coalescing.set_limit(at_most);
     }
 
-    /// Returns how long to let requests arrive before a wait. The wait was prepared since `since`
+    /// Returns how long to let requests arrive before a wait. The wait begins at `since` (in ticks)
     /// and lasts at most `timeout`. Returns `None` if a sleep is not worthwhile.
     #[inline]
     pub(crate) fn coalescing_sleep(
@@ -338,8 +340,8 @@ impl Control {
         }
     }
 
-    /// Called after bytes were sent: records an empty output, and calls `drained` if it was
-    /// requested.
+    /// Called after bytes were sent: records that the output is empty, and calls `drained` if it
+    /// was requested.
     pub(crate) fn after_sending<H: Handler>(&mut self, handler: &mut H, index: u32) {
         let slot = self.slab.slot(index);
         if !slot.open {
@@ -360,7 +362,7 @@ impl Control {
         }
     }
 
-    /// Starts the linger time of a connection that could not be flushed at once.
+    /// Starts the linger time of a connection that could not be flushed immediately.
     pub(crate) fn linger(&mut self, index: u32) {
         let slot = self.slab.slot(index);
         let Some(Close::Flush { linger }) = slot.closing else { return };
@@ -379,7 +381,7 @@ impl Control {
         self.lingering.push(Reverse((deadline, token.to_u64())));
     }
 
-    /// Marks connections for closing whose linger time is over. Returns the suspended listeners
+    /// Marks connections whose linger time is over for closing. Returns the suspended listeners
     /// that may accept again.
     #[inline]
     pub(crate) fn expire(&mut self) -> Vec<u32> {
@@ -426,7 +428,7 @@ impl Control {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
-    /// Closes the connection at the next settling.
+    /// Marks the connection for closing when it is settled next.
     pub(crate) fn doom(&mut self, token: Token, reason: CloseReason) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         connection.doomed.get_or_insert(reason);

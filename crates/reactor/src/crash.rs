@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Signals that end the process by default: those of a crash, of resource limits, of system call
-/// filters and of other processes.
+/// Signals that end the process by default: from crashes, resource limits, system call filters and
+/// other processes.
 const SIGNALS: [libc::c_int; 14] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -46,7 +46,7 @@ const NAME_BYTES_MAX: usize = 16;
 
 /// The file to which the report is appended. An inner `None` means standard output.
 static LOG: OnceLock<Option<CString>> = OnceLock::new();
-/// The action that was installed for each of [`SIGNALS`] before.
+/// The action that was previously installed for each of [`SIGNALS`].
 static PREVIOUS_ACTIONS: [OnceLock<libc::sigaction>; SIGNALS.len()] =
     [const { OnceLock::new() }; SIGNALS.len()];
 static ENABLED: AtomicBool = AtomicBool::new(true);

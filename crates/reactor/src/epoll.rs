@@ -11,15 +11,15 @@
 //! ```
 //!
 //! TCP connections are watched edge-triggered: the kernel reports each change once, and does not
-//! check a reported connection again in the next wait. So code that does not use up what was
-//! reported must register the interest again ([`rearm`]). The kernel then reports the current
-//! state. These are the cases:
+//! check a reported connection again in the next wait. Code that does not use up everything that
+//! was reported must therefore register the interest again ([`rearm`]). The kernel then reports the
+//! current state. These are the cases:
 //!  - a receive that filled the buffer, or that may have stopped at the peer's end of stream (RDHUP)
 //!    or at the mark of urgent data (PRI), with more to read after it;
 //!  - readiness that was reported while reading was paused;
-//!  - a send that was cut short, possibly for another reason than a full socket.
+//!  - a send that was cut short, possibly for a reason other than a full socket.
 //!
-//! Anything that arrives after the registration is a change of its own.
+//! Anything that arrives after the registration counts as a new change.
 
 use crate::clock::ticks;
 use crate::connection::Connection;
@@ -38,20 +38,20 @@ use std::time::Duration;
 /// Maximum number of events taken at once. A higher number only delays the replies to the first
 /// events.
 const EVENTS_MAX: usize = 512;
-/// Size of the receive buffer, one per worker. 64 KiB hold a pipeline of several hundred small
-/// commands in one call, and a large value in a few calls. The buffer still fits the second-level
-/// cache between receiving and parsing.
+/// Size of the receive buffer, one per worker. With 64 KiB, one call receives a pipeline of several
+/// hundred small commands, and a few calls receive a large value. The buffer still fits in the
+/// second-level cache until it is parsed.
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// Number of connections whose replies are sent together, instead of each after its own requests.
 /// Peers on the same machine that wait for several connections are then woken once and find all
-/// replies, which costs both sides less. A higher number would no longer fit the cache. Measured
-/// with 50 connections and pipelines of 100 requests: a third less system time.
+/// replies, which costs both sides less. The output of more connections would no longer fit in the
+/// cache. Measured with 50 connections and pipelines of 100 requests: a third less system time.
 const SENDS_TOGETHER_MAX: usize = 64;
 /// Maximum number of pieces in one gathered write.
 const PIECES_MAX: usize = 64;
 
-/// Generation 0 names no connection. So events with that generation belong to the loop itself: its
-/// waker and its listeners.
+/// No connection has generation 0. Events with that generation therefore belong to the loop itself:
+/// its waker and its listeners.
 const WAKER: Token = Token::new(u32::MAX, 0);
 
 const READ: u32 = libc::EPOLLIN as u32;
@@ -60,7 +60,8 @@ const PEER_FINISHED: u32 = libc::EPOLLRDHUP as u32;
 const URGENT: u32 = libc::EPOLLPRI as u32;
 const GONE: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const EDGES: u32 = libc::EPOLLET as u32;
-/// An interest that equals no wanted interest, so that the next settling registers again.
+/// An interest that never equals the wanted one, so that settling the connection registers it
+/// again.
 const UNKNOWN: u32 = 0;
 
 #[derive(Debug)]
@@ -138,7 +139,7 @@ impl Backend for Epoll {
 
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
         let Some(Some(state)) = io.listeners.get(listener as usize) else { return Ok(()) };
-        // The kernel wakes one of the workers that share a Unix listener.
+        // EPOLLEXCLUSIVE: the kernel does not wake all workers that share a Unix listener.
         let interest = READ | libc::EPOLLEXCLUSIVE as u32;
         let datum = Token::new(listener, 0).to_u64();
         let fd = state.listener.as_fd();
@@ -287,7 +288,8 @@ fn receive<H: Handler>(
     }
 }
 
-/// Sends queued output once, if the connection is to send and the socket is not known to be full.
+/// Sends queued output once, if the connection wants to send and the socket is not known to be
+/// full.
 fn write(io: &mut Control, index: u32) {
     let connection = io.slab.slot(index);
     if !connection.sending || connection.send_blocked || connection.output.is_empty() {
@@ -302,8 +304,8 @@ fn write(io: &mut Control, index: u32) {
         Ok(count) => {
             sent = count;
             connection.output.consume(count);
-            // Epoll reports when there is room for the rest. If only the number of pieces exceeded
-            // one call, epoll reports at once.
+            // Epoll reports when there is room for the rest. If the rest was left only because
+            // there were too many pieces for one call, epoll reports immediately.
             connection.send_blocked = count < queued;
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.send_blocked = true,

@@ -30,8 +30,9 @@ pub trait Handler {
     }
 
     /// The peer has shut down its sending side or is gone while reading is paused. Unread bytes may
-    /// remain in the kernel. Called at most once per pause. The handler need not react. If the
-    /// client was only being waited for, the handler may close the connection.
+    /// remain in the kernel. Called at most once per pause. The handler need not react. If reading
+    /// is paused only because the client is waiting for something, the handler may close the
+    /// connection.
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         let _ = (io, token);
     }
@@ -40,7 +41,7 @@ pub trait Handler {
     /// that was adopted. The token is already stale: calls with it do nothing.
     fn closed(&mut self, io: &mut Control, token: Token, reason: CloseReason);
 
-    /// The condition that [`Control::when_drained`] requested has been reached.
+    /// The output has drained to the limit that [`Control::when_drained`] set.
     fn drained(&mut self, io: &mut Control, token: Token) {
         let _ = (io, token);
     }
@@ -74,7 +75,7 @@ pub trait Handler {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Accept {
     Keep,
-    /// Write these bytes if the socket takes them at once, then close. `closed` is not called.
+    /// Write these bytes if the socket takes them immediately, then close. `closed` is not called.
     Refuse(Cow<'static, [u8]>),
 }
 
@@ -90,7 +91,7 @@ pub enum Close {
 /// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// `close` was called while the peer was still sending, or might have been.
+    /// `close` was called while the peer was still sending, or may have been.
     Requested,
     /// `close` was called after the peer had finished sending.
     PeerFinished,

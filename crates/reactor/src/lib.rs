@@ -25,10 +25,10 @@
 //! | `listen`, `waker`, `clock`, `counters` | listeners, wake-ups from other threads, ticks, counters |
 //! | `sys` | safe functions for system calls |
 //! | `process` | ignored signals, and the fork into the background |
-//! | `crash` | the report of a process that a signal ends |
+//! | `crash` | the report that is written when a signal ends the process |
 //!
-//! Only Linux has back ends so far. Another one, such as kqueue, would implement the same internal
-//! trait.
+//! Only Linux has back ends so far. A back end for another system, such as kqueue, would implement
+//! the same internal trait.
 
 mod accept;
 mod clock;

@@ -25,7 +25,7 @@ pub enum PeerAddr {
     Tcp(SocketAddr),
     /// A Unix socket. Its peers have no address.
     Unix,
-    /// The kernel does not know the address any more because the peer is gone.
+    /// The kernel no longer knows the address because the peer is gone.
     Unknown,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for PeerAddr {
     }
 }
 
-/// A listener could not be created: its address, the failed step and the cause.
+/// The error if a listener could not be created: its address, the failed step and the cause.
 #[derive(Debug)]
 pub struct ListenError {
     /// Address and port, or path.
@@ -92,7 +92,7 @@ impl std::error::Error for ListenError {
 /// Options of TCP listeners.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpOptions {
-    /// Length of the queue of connections that are not yet accepted. The kernel limits it to
+    /// Length of the queue of connections that have not been accepted yet. The kernel limits it to
     /// `net.core.somaxconn`.
     pub backlog: i32,
     /// Idle seconds until the first keep-alive probe; 0 turns probes off. There are 3 probes, each
@@ -115,7 +115,7 @@ pub struct Listener {
     unix: bool,
 }
 
-/// Stops a listener from any thread, without help of the thread that owns it.
+/// Stops a listener from any thread, without the help of the thread that owns it.
 #[derive(Debug, Clone)]
 pub struct ListenerStopper(Weak<Socket>);
 
@@ -219,7 +219,8 @@ impl AsFd for Listener {
 /// Checks whether another socket listens on `address`, by binding without SO_REUSEPORT.
 ///
 /// # Errors
-/// As [`Listener::tcp`]. [`ListenError::is_in_use`] is true if the address is taken.
+/// Returns the same errors as [`Listener::tcp`]. [`ListenError::is_in_use`] is true if the address
+/// is taken.
 pub fn probe_tcp(address: SocketAddr) -> Result<(), ListenError> {
     let socket = tcp_socket(address, false)?;
     let failed = |cause| ListenError { address: address.to_string(), step: "bind", cause };

@@ -8,17 +8,17 @@
 //!  wire    copied · s0 · copied · s1 · copied
 //! ```
 //!
-//! Copied bytes lie in one `Vec`. So appending a small reply is a plain `extend_from_slice`, and a
+//! Copied bytes are in one `Vec`. Appending a small reply is a plain `extend_from_slice`, and a
 //! slow reader of small messages costs no allocation per message. Shared segments are referenced,
 //! not copied; each is sent before the copied byte at its `at`. When the `Vec` would grow beyond
-//! [`CHUNK_BYTES`], it is filled and becomes a shared segment itself, and a new `Vec` begins. So
-//! output for a client that does not read is never copied to grow. It uses no more memory than its
-//! bytes and one buffer, and it is freed piece by piece as it is sent.
+//! [`CHUNK_BYTES`], it is filled and becomes a shared segment itself, and a new `Vec` begins.
+//! Output for a client that does not read is therefore never copied as it grows. It uses no more
+//! memory than its bytes and one buffer, and it is freed piece by piece as it is sent.
 //!
-//! The memory counts as unread ([`crate::unread_bytes`]): all buffers except small ones, and shared
-//! segments after [`Output::count_orphans`] has found that only this output refers to them. The
-//! owner of [`SharedBytes::Counted`] bytes counts those itself, which is exact if several outputs
-//! refer to them.
+//! The following memory counts as unread ([`crate::unread_bytes`]): all buffers except small ones,
+//! and shared segments after [`Output::count_orphans`] has found that only this output refers to
+//! them. The owner of [`SharedBytes::Counted`] bytes counts them itself, which is exact even if
+//! several outputs refer to them.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
@@ -188,7 +188,7 @@ impl Output {
     }
 
     /// Returns the memory in bytes: all queued bytes, including shared ones, and the free part of
-    /// the open buffer. Until the last byte is sent, one more buffer may be held. O(1).
+    /// the open buffer. Until the last byte is sent, one more buffer may be kept. O(1).
     pub(crate) fn memory(&self) -> usize {
         let places = self.shared.capacity() * size_of::<SharedSegment>();
         self.bytes.capacity() + self.shared_len + places
@@ -284,7 +284,7 @@ impl Output {
     /// copied. The reference is dropped when the bytes have been sent.
     ///
     /// # Panics
-    /// If `range` lies outside `data`.
+    /// If `range` is outside `data`.
     pub fn push_shared(&mut self, data: impl Into<SharedBytes>, range: Range<usize>) {
         let data = data.into();
         let piece = &data.as_slice()[range.clone()];
@@ -365,7 +365,7 @@ impl Output {
         }
     }
 
-    /// Takes the empty buffer away, so that an idle connection holds none.
+    /// Empties the output and takes its buffer, so that an idle connection holds none.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.clear();

@@ -1,9 +1,9 @@
 //! Changes that concern the whole process: ignored signals, and the fork into the background.
 //!
 //! Invariants (SAFETY notes cite them by number)
-//!  1. A process that forks has one thread. So the child's memory contains no lock whose holder does
-//!     not exist there, and the child can do everything that the parent could.
-//!  2. An ignored signal runs no code of ours.
+//!  1. A process that forks has only one thread. Therefore no lock in the child's memory is held by
+//!     a thread that is missing there, and the child can do everything that the parent could.
+//!  2. An ignored signal runs none of our code.
 
 use std::io;
 use std::time::Duration;
@@ -14,8 +14,8 @@ const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM, l
 
 /// This directory lists the threads of the process.
 const THREADS: &str = "/proc/self/task";
-/// An ended and joined thread stays listed for a moment. This is the maximum number of checks until
-/// it is gone, with a pause between them.
+/// A thread that has ended and been joined stays listed for a moment. This is the maximum number of
+/// checks until it is gone, with a pause between checks.
 const CHECKS_MAX: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -52,7 +52,7 @@ pub fn fork_single_threaded() -> io::Result<ForkResult> {
     }
 }
 
-/// Returns true if the calling thread is the only one. Waits a moment for ended threads to
+/// Returns true if the calling thread is the only one. Waits briefly for ended threads to
 /// disappear.
 fn is_single_threaded() -> io::Result<bool> {
     for _ in 0..CHECKS_MAX {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_process_with_threads_does_not_fork() {
-        // The test itself runs in a thread next to the main one.
+        // The test itself runs in a thread other than the main thread.
         assert!(fork_single_threaded().is_err());
     }
 }

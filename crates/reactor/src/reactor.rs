@@ -24,7 +24,8 @@ pub(crate) trait Backend: Sized {
     /// connections.
     fn continue_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()>;
 
-    /// A slot was filled with an accepted connection that the handler has not seen yet.
+    /// Called after a slot was filled with an accepted connection that the handler has not seen
+    /// yet.
     fn opened(&mut self, io: &mut Control, token: Token);
 
     /// Stops accepting. Called before the listener is removed.
@@ -70,7 +71,7 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// Creates a reactor without connections and listeners.
+    /// Creates a reactor without connections or listeners.
     ///
     /// # Errors
     /// Fails if the kernel refuses to create descriptors or the ring.

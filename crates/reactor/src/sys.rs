@@ -141,7 +141,7 @@ pub(crate) fn accept(
 }
 
 /// Returns true if an accept failed only for this one connection, so that the next accept may
-/// succeed at once.
+/// succeed immediately.
 pub(crate) fn is_transient_accept_error(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -25,7 +25,7 @@ impl Token {
         self.index as usize
     }
 
-    /// Returns the number of connections that had this index so far. Never 0.
+    /// Returns the number of connections that have had this index so far. Never 0.
     #[must_use]
     pub const fn generation(self) -> u32 {
         self.generation

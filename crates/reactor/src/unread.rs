@@ -1,8 +1,8 @@
 //! Counts the memory of output that peers have not read, so that a memory limit can exclude it.
 //!
 //! Each thread counts on its own cache line, with plain loads and stores. If a thread frees memory
-//! that another thread has counted, its counter becomes negative, but the sum is right. Buffers of
-//! up to [`UNCOUNTED_BYTES_MAX`] are not counted: most outputs never need more.
+//! that another thread has counted, its counter may become negative, but the sum is correct.
+//! Buffers of up to [`UNCOUNTED_BYTES_MAX`] are not counted: most outputs never need more.
 //!
 //! Invariant: each counter `i` below [`THREADS_MAX`] is written only by the thread that took index
 //! `i`. All later threads share the last counter and update it atomically.

@@ -71,7 +71,8 @@ impl WakeState {
         state.compare_exchange(RUNNING, SLEEPING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Ends a sleep, announced or not. Returns true if `wake` was called since the last time.
+    /// Ends a sleep, announced or not. Returns true if `wake` was called since the last call of
+    /// this function.
     pub(crate) fn was_woken(&self) -> bool {
         self.signal.state.swap(RUNNING, Ordering::AcqRel) == NOTIFIED
     }

@@ -1,5 +1,5 @@
-//! Descriptors are neither leaked nor inherited wrongly. A separate process, since the test counts
-//! its descriptors.
+//! Tests that descriptors are neither leaked nor wrongly inherited. It runs in a process of its own
+//! because it counts the descriptors of the process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Behaviour without free descriptors. A separate process, since the test takes all of them.
+//! Tests the behaviour when no descriptor is free. It runs in a process of its own because it takes
+//! all descriptors.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The behavior of connections over real sockets, the same with both back ends.
+//! Tests that connections over real sockets behave the same with both back ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

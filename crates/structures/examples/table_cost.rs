@@ -22,7 +22,7 @@ const BATCH: usize = 32;
 const OPERATIONS: usize = 4_000_000;
 const HASH: HashKey = HashKey { k0: 0x1234, k1: 0x5678 };
 
-/// CPU time of this thread: time in which other threads run does not count.
+/// Returns the CPU time of this thread. Time in which other threads run is not included.
 #[derive(Clone, Copy)]
 struct Instant(Duration);
 
@@ -113,7 +113,7 @@ fn measure(name: &str, keys: u64, mut batch: impl FnMut(&[[u8; 16]])) {
     println!("{name}: {:.1} ns (median of 5), {:.1} ns at best", times[2], times[0]);
 }
 
-/// Hashes a batch and prefetches its lines, as the executor does before it takes any lock.
+/// Hashes a batch and prefetches its cache lines, as the executor does before it takes any lock.
 #[inline(always)]
 fn prefetch(
     keyspace: &Keyspace,
@@ -175,7 +175,7 @@ fn gets_and_sets(keyspace: &Keyspace, keys: u64, participant: &Participant) {
     });
 }
 
-/// One table alone, where growing in steps matters.
+/// Measures a single table, in which incremental growth matters.
 fn one_table(keys: u64, participant: &Participant) {
     let mut table = Table::<Vec<u8>>::new();
     let mut times = Vec::with_capacity(keys as usize);
@@ -203,7 +203,7 @@ fn one_table(keys: u64, participant: &Participant) {
     );
 }
 
-/// Bytes of buckets per key over all sizes, as a table grows.
+/// Measures the bytes of buckets per key at all sizes while a table grows.
 fn mean_bucket_bytes() {
     let mut table = Table::<Vec<u8>>::new();
     let (mut from, mut sum, mut n) = (8u64, 0.0, 0);

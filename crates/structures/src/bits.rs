@@ -1,7 +1,7 @@
 //! Operations on the bits of byte strings: counting, finding, and integers at any bit offset.
 //!
 //! Bit 0 is the most significant bit of byte 0, so the bits of a string read from left to right.
-//! Whole words are processed at once; only the ends are processed byte by byte.
+//! Strings are processed a word at a time; only their ends are processed byte by byte.
 
 /// Counts the bits of `bytes` that are set. O(bytes / 8).
 pub fn count_ones(bytes: &[u8]) -> u64 {
@@ -11,7 +11,7 @@ pub fn count_ones(bytes: &[u8]) -> u64 {
     whole + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
 }
 
-/// Counts the set bits in `first..=last`. The range must lie inside `bytes`.
+/// Counts the set bits in `first..=last`. The range must be inside `bytes`.
 pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
     debug_assert!(first <= last && last < bytes.len() as u64 * 8);
     let (from, to) = ((first / 8) as usize, (last / 8) as usize);
@@ -22,7 +22,7 @@ pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
 }
 
 /// Returns the offset of the first bit in `first..=last` that is set (or clear, if `set` is false).
-/// The range must lie inside `bytes`. O(bits / 64).
+/// The range must be inside `bytes`. O(bits / 64).
 pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
     debug_assert!(first <= last && last < bytes.len() as u64 * 8);
     // Flip so that the wanted bits are ones.
@@ -61,7 +61,7 @@ pub fn bit(bytes: &[u8], offset: u64) -> bool {
     byte.is_some_and(|byte| byte & (0x80 >> (offset % 8)) != 0)
 }
 
-/// Sets the bit at `offset`, which must lie inside `bytes`, and returns its old value.
+/// Sets the bit at `offset`, which must be inside `bytes`, and returns its old value.
 pub fn set_bit(bytes: &mut [u8], offset: u64, set: bool) -> bool {
     let byte = &mut bytes[(offset / 8) as usize];
     let mask = 0x80 >> (offset % 8);
@@ -85,7 +85,7 @@ pub fn read_bits(bytes: &[u8], offset: u64, width: u32) -> u64 {
     (wide >> shift & mask) as u64
 }
 
-/// Writes the low `width` bits (1 to 64) of `value` at `offset`. They must lie inside `bytes`.
+/// Writes the low `width` bits (1 to 64) of `value` at `offset`. The bits must be inside `bytes`.
 pub fn write_bits(bytes: &mut [u8], offset: u64, width: u32, value: u64) {
     let from = (offset / 8) as usize;
     let to = ((offset + u64::from(width) - 1) / 8) as usize;
@@ -108,7 +108,7 @@ fn window_of(offset: u64, width: u32) -> (u32, u128) {
 mod tests {
     use super::*;
 
-    /// Bytes that look random, but with long runs of equal bytes.
+    /// Pseudorandom bytes with long runs of equal bytes.
     fn sample(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         (0..len)

@@ -12,10 +12,10 @@
 //! however many replies refer to it.
 //!
 //! Invariants
-//!  1. `owners` is the number of [`Chunk`]s of the bytes, or that number plus one whose drop is the
-//!     last of all references.
-//!  2. `orphaned` is 0 or what the bytes contribute to [`orphaned_bytes`]. It changes once, while the
-//!     last [`Chunk`] still exists.
+//!  1. `owners` is the number of [`Chunk`]s that share the bytes. A [`Chunk`] that was dropped as
+//!     the last of all references is still included.
+//!  2. `orphaned` is 0, or the number of bytes that this chunk contributes to [`orphaned_bytes`].
+//!     It changes once, while the last [`Chunk`] still exists.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The sum of `orphaned` over all chunks.
 static ORPHANED: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the memory, in bytes, of chunks that no string owns any more and that replies still
-/// refer to. O(1).
+/// Returns the memory, in bytes, of chunks to which replies still refer but which no string owns
+/// any more. O(1).
 #[must_use]
 pub fn orphaned_bytes() -> u64 {
     ORPHANED.load(Ordering::Relaxed)
@@ -79,7 +79,8 @@ impl Chunk {
         Chunk(Arc::new(ChunkBytes { bytes, owners, orphaned }))
     }
 
-    /// Returns a reference for a reply, which sees the bytes as they are now.
+    /// Returns a reference for a reply. Later changes to the string do not affect the bytes that
+    /// the reply sees.
     #[inline]
     #[must_use]
     pub fn lend(&self) -> Arc<ChunkBytes> {
@@ -114,7 +115,7 @@ impl Clone for Chunk {
 impl Drop for Chunk {
     #[inline]
     fn drop(&mut self) {
-        // Nothing else can refer to the bytes any more: they are freed.
+        // There is no other reference, so the bytes are freed.
         if Arc::strong_count(&self.0) == 1 {
             return;
         }

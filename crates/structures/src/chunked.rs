@@ -1,5 +1,5 @@
-//! Byte strings in chunks of one size. A change of any part, and any clone, costs no more than a
-//! chunk.
+//! Byte strings in chunks of equal size. A clone, or a change to any part, costs no more than
+//! copying a chunk.
 //!
 //! ```text
 //!  root: 300,000 bytes      branches of up to 128 chunks           chunks of 64 KiB
@@ -8,11 +8,11 @@
 //! +--------------------+    +---+---+---+---+---+
 //! ```
 //!
-//! Byte `n` lies in chunk `n / CHUNK_BYTES`, so finding it takes two steps for any length. A clone
-//! increments one counter. A change of a shared part copies the root (8 bytes per 8 MiB of
-//! content), a branch (1 KiB) and the chunks that it touches, and nothing else. A string that was
-//! extended beyond its content uses one chunk of zeros for the gap, which all strings of the
-//! process share.
+//! Byte `n` is in chunk `n / CHUNK_BYTES`, so finding it takes two steps for any length. A clone
+//! increments one counter. A change to a shared part copies the root (8 bytes per 8 MiB of
+//! content), a branch (1 KiB) and the chunks that it touches, and nothing else. If a string is
+//! extended beyond its content, the gap consists of references to one chunk of zeros that all
+//! strings of the process share.
 //!
 //! Invariants (`check` verifies each)
 //!  1. All chunks but the last have `CHUNK_BYTES` bytes; the last has at least one and at most
@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 /// Size of a chunk in bytes. A change copies at most one chunk per clone, which takes about 5 µs,
-/// and one piece of a send refers to one chunk. The size is a size class of the allocator, so
+/// and each piece of a send refers to one chunk. The size is a size class of the allocator, so
 /// nothing is lost to rounding. Tests use a small size to get many chunks.
 pub const CHUNK_BYTES: usize = if cfg!(test) { 16 } else { 64 * 1024 };
 
@@ -38,7 +38,7 @@ const BRANCH_CHUNKS: usize = if cfg!(test) { 4 } else { 128 };
 
 type Branch = Vec<Chunk>;
 
-/// Zeros that were never overwritten.
+/// The chunk of zeros that all strings share.
 static ZEROS: LazyLock<Chunk> = LazyLock::new(|| Chunk::new(vec![0; CHUNK_BYTES]));
 
 /// A byte string of any length. A clone shares all chunks until one side changes them.
@@ -59,7 +59,7 @@ impl ChunkedBytes {
     }
 
     /// Creates a string of `len` bytes chunk by chunk: `write` appends the bytes of the given
-    /// range, which is that of one chunk. O(len).
+    /// range, which is the range of one chunk. O(len).
     ///
     /// # Panics
     /// If `write` appends more or fewer bytes than requested.
@@ -96,7 +96,7 @@ impl ChunkedBytes {
     }
 
     /// Returns the chunk that contains byte `at`, and the offset of the chunk's first byte. `None`
-    /// after the end. O(1).
+    /// if `at` is after the end. O(1).
     #[inline]
     #[must_use]
     pub fn chunk_of(&self, at: usize) -> Option<(&Chunk, usize)> {
@@ -192,7 +192,7 @@ impl ChunkedBytes {
     /// O(1); O(chunk) if a clone shares it.
     ///
     /// # Panics
-    /// If `at` lies after the end.
+    /// If `at` is after the end.
     pub fn chunk_mut(&mut self, at: usize) -> (&mut [u8], usize) {
         assert!(at < self.len(), "byte {at} of a string of {} bytes", self.len());
         let root = Shared::make_mut(&mut self.0);
@@ -215,8 +215,8 @@ impl ChunkedBytes {
         }
     }
 
-    /// Returns the memory in bytes. Chunks that clones share are included, the shared zeros are
-    /// not. O(chunks).
+    /// Returns the memory usage in bytes. Chunks that clones share are included; the shared zeros
+    /// are not. O(chunks).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let counters = 2 * size_of::<usize>();
@@ -231,10 +231,10 @@ impl ChunkedBytes {
         root + branches.sum::<usize>() + chunks.sum::<usize>()
     }
 
-    /// Verifies the invariants at the head of this file.
+    /// Verifies the invariants listed at the top of this file.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If an invariant does not hold.
     pub fn check(&self) {
         let full =
             |len: usize, max: usize, is_last| (is_last || len == max) && (1..=max).contains(&len);
@@ -273,7 +273,7 @@ impl PartialEq for ChunkedBytes {
 impl Eq for ChunkedBytes {}
 
 impl Root {
-    /// Returns how many bytes still fit into the last chunk.
+    /// Returns how many more bytes fit into the last chunk.
     fn room(&self) -> usize {
         self.len.next_multiple_of(CHUNK_BYTES) - self.len
     }
@@ -284,7 +284,7 @@ impl Root {
         &mut Shared::make_mut(&mut self.branches[number / BRANCH_CHUNKS])[number % BRANCH_CHUNKS]
     }
 
-    /// Appends a chunk. The last one must be full.
+    /// Appends a chunk. The chunk before it must be full.
     fn push(&mut self, chunk: Chunk) {
         debug_assert_eq!(self.room(), 0);
         self.len += chunk.len();
@@ -312,7 +312,7 @@ mod tests {
         (0..len).map(|at| (at * 31 % 251) as u8).collect()
     }
 
-    /// Random changes of a string and its clones, compared with plain vectors.
+    /// Random changes to a string and its clones, compared with plain vectors.
     #[test]
     fn it_behaves_like_a_vector_and_clones_stay_unchanged() {
         let mut state = 7u64;

@@ -1,4 +1,4 @@
-//! Work on a stack of its own, which can be paused and continued later, at any depth of calls.
+//! Work that runs on a stack of its own, and can be paused at any call depth and continued later.
 //!
 //! ```text
 //!  owner: run(input) ──> body ──> … ──> pause()        owner: go_on() ──> returns from pause() …
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants
-//!  1. `pause` leaves the stack on which it is called. It does so only if the innermost fiber that
-//!     runs on this thread is its own. There is only one innermost fiber.
+//!  1. `pause` switches away from the stack on which it is called. It does so only if the innermost
+//!     fiber that is running on this thread is the pauser's own. There is only one innermost fiber.
 //!  2. The frames on a paused stack are never dropped except by continuing the fiber.
 
 use crate::lent::LentFn;
@@ -37,15 +37,16 @@ pub struct Pauser {
 
 /// A body with a stack of its own, which runs for one input after another.
 pub struct Fiber<I: 'static, O: 'static> {
-    /// Takes an input to start with, or nothing to continue. `None` between two runs ends it.
+    /// Is resumed with an input to start a run, or with `None` to continue after a pause. `None`
+    /// between two runs ends the coroutine.
     coroutine: Option<Coroutine<Option<I>, Option<O>, ()>>,
     pauser: Rc<Pauser>,
     is_paused: bool,
 }
 
 impl Pauser {
-    /// Pauses the fiber and returns when it continues. Returns false at once if the caller is not
-    /// running on this fiber.
+    /// Pauses the fiber and returns when it continues. Returns false immediately if the caller is
+    /// not running on this fiber.
     pub fn pause(&self) -> bool {
         // 1.
         if !std::ptr::eq(CURRENT.get(), self) {
@@ -129,7 +130,7 @@ impl<I: 'static, O: 'static> Drop for Fiber<I, O> {
     }
 }
 
-/// Restores the previously running fiber, also during a panic.
+/// Restores the previously running fiber, even during a panic.
 struct Back(*const Pauser);
 
 impl Drop for Back {

@@ -9,7 +9,7 @@ use crate::lzf;
 use crate::table::Table;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Takes numbers from the front of the input; zero at its end.
+/// Takes numbers from the front of the input; returns zero once the input is used up.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {
@@ -51,14 +51,14 @@ fn entry(key: u16, value: u16) -> Entry<u16> {
     }
 }
 
-/// A scan in progress: the keys that it has visited, and the keys that have existed all the time.
+/// A scan in progress: the keys that it has visited, and the keys that have existed since it began.
 struct Scan {
     cursor: u32,
     seen: HashSet<Vec<u8>>,
     throughout: HashSet<u16>,
 }
 
-/// Compares a table with `HashMap`, with a scan running through all changes. O(input).
+/// Compares a table with `HashMap`, while a scan continues across all changes. O(input).
 pub fn fuzz_table(data: &[u8]) {
     let mut input = Input(data);
     let mut table = Table::<u16>::new();
@@ -110,7 +110,7 @@ pub fn fuzz_table(data: &[u8]) {
     }
 }
 
-/// Continues a scan, or begins one. At its end, every key that existed all the time must have been
+/// Continues a scan, or begins one. At its end, every key that existed throughout must have been
 /// visited.
 fn step(scan: Option<Scan>, table: &Table<u16>, model: &HashMap<u16, u16>) -> Option<Scan> {
     let mut scan = scan.unwrap_or_else(|| Scan {
@@ -130,7 +130,7 @@ fn step(scan: Option<Scan>, table: &Table<u16>, model: &HashMap<u16, u16>) -> Op
     None
 }
 
-/// The expected content of an entry, and an object that fills all the room and owns memory.
+/// The expected content of an entry. The object fills all of its room and owns memory.
 #[derive(Debug, PartialEq)]
 enum Held {
     Bytes(Vec<u8>),
@@ -194,8 +194,8 @@ pub fn fuzz_entry(data: &[u8]) {
     }
 }
 
-/// Interprets arbitrary bytes as a HyperLogLog. Nothing panics. Rejected bytes stay unchanged.
-/// Accepted ones keep their registers through additions and conversion. O(input).
+/// Interprets arbitrary bytes as a HyperLogLog. No operation may panic. Rejected bytes stay
+/// unchanged. Accepted bytes keep their registers through additions and conversion. O(input).
 pub fn fuzz_hyperloglog(data: &[u8]) {
     let (element, body) = data.split_at(data.len().min(4));
     let whole = data.starts_with(b"HYLL");

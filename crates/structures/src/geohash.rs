@@ -1,9 +1,9 @@
 //! Geohash: points on Earth as 52-bit numbers whose order keeps neighbours together.
 //!
-//! Longitude and latitude are halved in turn. The bit pairs, from the top, select the quarter in
-//! which the point lies. A *cell* of step n is the area that the first 2n bits select: half the
-//! Earth wide at step 1, about 0.6 m at step 26. All points of a cell have consecutive numbers, so
-//! a cell is a range of scores.
+//! Longitude and latitude are halved alternately. Each bit pair, from the highest on, selects the
+//! quarter that contains the point. A *cell* of step n is the area that the first 2n bits select:
+//! half the Earth wide at step 1, about 0.6 m at step 26. All points of a cell have consecutive
+//! numbers, so a cell is a range of scores.
 //!
 //! ```text
 //!  longitude  -180 ... 180    lon bits   1   0   1        odd positions
@@ -25,7 +25,7 @@ pub const LATITUDE_MAX: f64 = 85.051_128_78;
 pub const STEP_MAX: u32 = 26;
 
 const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
-/// Half the equator of the projection, in metres.
+/// Half the length of the projection's equator, in metres.
 const MERCATOR_MAX_M: f64 = 20_037_726.37;
 const RADIANS_PER_DEGREE: f64 = PI / 180.0;
 
@@ -113,7 +113,7 @@ impl Point {
             && (-LATITUDE_MAX..=LATITUDE_MAX).contains(&self.latitude)
     }
 
-    /// Returns the number of a valid point: 52 bits.
+    /// Returns the 52-bit number of a valid point.
     #[must_use]
     pub fn number(self) -> u64 {
         GRID.cell(self, STEP_MAX).first()
@@ -179,7 +179,7 @@ impl Cell {
     /// around.
     fn neighbour(self, east: i32, north: i32) -> Cell {
         let mask = ((1u64 << self.step) - 1) as u32;
-        // A centre on the very edge lies one beyond the last row or column. As in Redis, it stays
+        // A centre on the very edge is one beyond the last row or column. As in Redis, it stays
         // there unless it is moved.
         let moved = |bits: u64, by: i32| match gather(bits) {
             at if by == 0 => spread(at),
@@ -203,7 +203,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns the distance of `point` from `centre` if it lies within the shape.
+    /// Returns the distance of `point` from `centre` if `point` is within the shape.
     #[must_use]
     pub fn distance_within(self, centre: Point, point: Point) -> Option<f64> {
         match self {
@@ -236,11 +236,11 @@ impl Shape {
     }
 
     /// Returns the columns and rows of the finest grid outside of which no point is within the
-    /// shape. `None` if the shape is too large, or too near to a pole or to the 180th meridian, for
-    /// this to be worthwhile.
+    /// shape. `None` if the shape is too large, or too close to a pole or to the 180th meridian,
+    /// for this to be worthwhile.
     fn frame(self, centre: Point) -> Option<(RangeInclusive<u32>, RangeInclusive<u32>)> {
-        // Reject a point only if it is clearly too far: rounding errors are far smaller than this
-        // margin.
+        // Reject a point only if it is clearly too far away: rounding errors are far smaller than
+        // this margin.
         let reach = |degrees: f64| degrees * (1.0 + 1e-6) + 1e-5;
         let (width, height) = self.halves_m();
         if !(width <= FRAME_MAX_M && height <= FRAME_MAX_M && centre.is_valid()) {
@@ -251,8 +251,8 @@ impl Shape {
         if edge > 89.0 {
             return None;
         }
-        // The haversine of a distance is at least the haversine of the longitudes times the cosines
-        // of both latitudes, which are at least that at the edge.
+        // The haversine of a distance is at least the haversine of the difference in longitude
+        // times the cosines of both latitudes. These cosines are at least the cosine at the edge.
         let least = (edge * RADIANS_PER_DEGREE).cos();
         let own = match self {
             Shape::Circle { .. } => (centre.latitude * RADIANS_PER_DEGREE).cos(),
@@ -277,7 +277,7 @@ impl Shape {
         ))
     }
 
-    /// Returns half of the width and the height.
+    /// Returns half the width and half the height.
     fn halves_m(self) -> (f64, f64) {
         match self {
             Shape::Circle { radius_m } => (radius_m, radius_m),
@@ -299,7 +299,7 @@ impl Shape {
         let (width, height) = self.halves_m();
         let degrees = |radians: f64| radians / RADIANS_PER_DEGREE;
         let latitude = degrees(height / EARTH_RADIUS_M);
-        // Meridians are closest together on the side of the pole.
+        // Meridians are closest together at the edge nearest to the pole.
         let edge = if centre.latitude < 0.0 {
             centre.latitude - latitude
         } else {
@@ -315,7 +315,7 @@ impl Shape {
     }
 
     /// Returns the cells that together contain all points within the shape, in the order in which
-    /// Redis visits them. Some may be the same if the shape spans much of the Earth.
+    /// Redis visits them. Some cells may occur more than once if the shape spans much of the Earth.
     #[must_use]
     pub fn cells(self, centre: Point) -> Vec<Cell> {
         let wanted = self.bounds(centre);
@@ -365,8 +365,9 @@ pub struct Around {
 }
 
 impl Around {
-    /// Returns the distance of the point that `number` represents if it lies within the shape. Same
-    /// result as [`Shape::distance_within`], but mostly without trigonometry for points outside.
+    /// Returns the distance of the point that `number` represents if that point is within the
+    /// shape. The result is that of [`Shape::distance_within`], but most points outside are
+    /// rejected without trigonometry.
     #[inline]
     #[must_use]
     pub fn distance_of_number(&self, number: u64) -> Option<f64> {
@@ -493,7 +494,7 @@ mod tests {
             } else {
                 Shape::Box { width_m: 2.0 * radius_m, height_m: radius_m * 2.0 * unit() }
             };
-            // Most points lie on the edge, where a frame that is too narrow would show.
+            // Most points are near the edge, where a frame that is too narrow would be noticed.
             let degrees = radius_m / 111_000.0;
             let (east, north) = (unit() * 2.0 - 1.0, unit() * 2.0 - 1.0);
             let narrow = (centre.latitude * RADIANS_PER_DEGREE).cos();
@@ -505,7 +506,6 @@ mod tests {
             let around = shape.around(centre);
             framed += usize::from(around.rows != (0..=u32::MAX));
             let plain = shape.distance_within(centre, Point::of_number(number));
-            // Points outside of the cells are not tested, so results may differ only beyond them.
             assert_eq!(around.distance_of_number(number), plain, "{centre:?} {shape:?} {number}");
             within += usize::from(plain.is_some());
         }

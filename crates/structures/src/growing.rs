@@ -2,7 +2,7 @@
 //! mapping has to move, the kernel moves its pages, not the bytes. The mapping is larger than its
 //! content, but the kernel backs only written pages with memory.
 //!
-//! On systems without this system call (all except Linux, and Miri), no such string can be created,
+//! On systems without `mremap` (all except Linux) and under Miri, no such string can be created,
 //! and the caller keeps its bytes in a `Vec`.
 //!
 //! Invariants (SAFETY notes cite them)
@@ -17,7 +17,8 @@ use std::ptr::NonNull;
 
 /// Memory is counted in pages of this size, the smallest of any system.
 const PAGE: usize = 4096;
-/// From this length on the kernel may use huge pages: then at most an eighth lies beyond the end.
+/// From this length on, the kernel may use huge pages, because then at most an eighth of the memory
+/// is beyond the end.
 const HUGE_MIN: usize = 16 << 20;
 
 /// A byte string in a mapping of its own.
@@ -61,17 +62,17 @@ impl GrowingBytes {
         true
     }
 
-    /// Returns the memory in bytes.
+    /// Returns the memory usage in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.len.next_multiple_of(PAGE)
     }
 
-    /// Writes after the end, where there is room.
+    /// Writes `bytes` after the end, where there must be room.
     fn fill(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.mapped - self.len, "room was made");
         let before = self.memory();
-        // SAFETY: 1, and the assertion: the target lies in the mapping, which `bytes` cannot do
+        // SAFETY: 1, and the assertion: the target is in the mapping, and `bytes` cannot be in it
         // while this value is borrowed exclusively.
         unsafe {
             let end = self.start.as_ptr().add(self.len);

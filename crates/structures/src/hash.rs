@@ -3,8 +3,8 @@
 //!
 //! The hash is keyed with 128 random bits, so that a client cannot choose keys that collide. It
 //! agrees with `std`'s `SipHasher13` after a single `write(bytes)`. This implementation is
-//! specialised because the streaming interface of `Hasher` costs more than the hash itself for keys
-//! of 16 bytes.
+//! specialised because, for 16-byte keys, the streaming interface of `Hasher` costs more than the
+//! hash itself.
 
 /// The secret of a keyed hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ impl HashKey {
         s.finish()
     }
 
-    /// Returns another keyed hash, several times as fast for short inputs: products whose halves
-    /// are folded together. It is not known to withstand an attacker who can observe its values, so
-    /// it is only for tables of bounded size. O(length).
+    /// Returns a different keyed hash, which folds the halves of products together and is several
+    /// times as fast for short inputs. It is not known to withstand an attacker who can observe its
+    /// values, so it is only for tables of bounded size. O(length).
     #[inline]
     #[must_use]
     pub fn quick(&self, bytes: &[u8]) -> u64 {
@@ -76,7 +76,7 @@ fn tail_word(tail: &[u8]) -> u64 {
     if n >= 4 {
         let low = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
         let high = u32::from_le_bytes([tail[n - 4], tail[n - 3], tail[n - 2], tail[n - 1]]);
-        // The two reads overlap by 8 - n bytes; the overlap carries equal bits.
+        // The two reads overlap by 8 - n bytes; the bits in the overlap are equal.
         u64::from(low) | u64::from(high) << (8 * (n - 4))
     } else if n > 0 {
         let middle = n / 2;
@@ -171,7 +171,7 @@ mod tests {
                     *count += ((whole ^ other) >> bit & 1) as u32;
                 }
             }
-            // In hundreds of coin tosses, no coin shows the same side three times in four.
+            // In hundreds of coin tosses, no coin shows the same side in three quarters of them.
             let all = len as u32 * 8;
             let even = |count: &u32| (all / 4..=all * 3 / 4).contains(count);
             assert!(len < 30 || flipped.iter().all(even), "length {len}: {flipped:?}");

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! Invariants
-//!  1. The pointer is present only while [`Lent::lend`] runs, which holds the exclusive borrow from
-//!     which the pointer was made, and does not use it.
-//!  2. It is absent while [`Lent::with`] has made a reference of it, so there is one at a time.
+//!  1. The pointer is present only while [`Lent::lend`] is running. `lend` holds the exclusive
+//!     borrow from which the pointer was made, and does not use it.
+//!  2. The pointer is absent while a reference exists that [`Lent::with`] made from it, so there is
+//!     only one reference at a time.
 //!  3. `Cell` and `NonNull` keep the cell on one thread, where 1 and 2 follow from
 //!     the order of calls.
-//!  4. Everything that a function borrows outlives the call of [`LentFn::lend`] that has its
-//!     reference, and the pointer is present only while that call runs.
+//!  4. Everything that a lent function borrows outlives the call of [`LentFn::lend`] that received
+//!     the function, and the pointer is present only while that call runs.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -41,7 +42,7 @@ impl<T> Lent<T> {
         let mut pointer = self.0.take()?;
         let _back = PutBack { place: &self.0, pointer: Some(pointer) };
         // SAFETY: 1, 2: made from a borrow that is still held and not used in the meantime, and
-        // there is no other reference of it until `_back` is dropped, after `action`.
+        // there is no other reference to it until `_back` is dropped, after `action`.
         Some(action(unsafe { pointer.as_mut() }))
     }
 }
@@ -69,12 +70,13 @@ impl<R> LentFn<R> {
 
     /// Calls the lent function and returns its result; `None` if there is no function.
     pub fn call(&self) -> Option<R> {
-        // SAFETY: 4: made from a reference that is still held; shared ones may be many.
+        // SAFETY: 4: made from a reference that is still held; any number of shared references may
+        // exist.
         self.0.get().map(|pointer| unsafe { pointer.as_ref() }())
     }
 }
 
-/// Restores the cell, also during a panic.
+/// Restores the cell, even during a panic.
 struct PutBack<'a, T: ?Sized> {
     place: &'a Cell<Option<NonNull<T>>>,
     pointer: Option<NonNull<T>>,

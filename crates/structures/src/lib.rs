@@ -17,15 +17,15 @@
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as in dumps and inner list nodes |
 //! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
-//! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
+//! | [`ordered`] | members ordered by score: a B+tree with ranks and a hash index |
 //! | [`stream`] | blocks of entries by ID, and the consumer groups that read them |
 //! | [`places`] | an index that lives as long as one command |
 //! | [`poison`] | locks whose holder has panicked |
 //! | [`fiber`], [`lent`] | work on a separate stack; a cell that lends a value for a limited time |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all in safe code |
 //!
-//! Only this crate and the reactor may contain `unsafe`. Each block cites the numbered invariant at
-//! the head of its file that makes it sound.
+//! Only this crate and the reactor may contain `unsafe`. Each block cites the numbered invariant,
+//! listed at the top of its file, that makes it sound.
 
 pub mod alloc;
 pub mod bits;

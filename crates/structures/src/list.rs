@@ -5,8 +5,9 @@
 //! sessions to be closed, sessions with output. An id is valid only for the list that issued it.
 //!
 //! Invariants (`check` verifies both)
-//!  1. From `front` by `next` and from `back` by `previous` all nodes are reached, in opposite orders.
-//!  2. The list is empty exactly if `front` and `back` are `None`.
+//!  1. Following `next` from `front` reaches all nodes; following `previous` from `back` reaches
+//!     them in the opposite order.
+//!  2. The list is empty if and only if `front` and `back` are `None`.
 
 use crate::slab::{Id, Slab};
 

@@ -27,8 +27,8 @@ const DISTANCE_MAX: usize = 1 << 13;
 /// more. O(input).
 pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize> {
     u32::try_from(input.len()).ok()?;
-    // As many slots as a repetition can reach, but no more than there are bytes: the slots are
-    // cleared first.
+    // As many slots as a repetition can reach, but not many more than there are bytes, because all
+    // slots are cleared first.
     match input.len() {
         0..=256 => compress_with::<8>(&mut [0; 1 << 8], input, len_max, out),
         257..=1024 => compress_with::<10>(&mut [0; 1 << 10], input, len_max, out),
@@ -37,8 +37,9 @@ pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize
     }
 }
 
-/// `places` stores where three bytes were last seen, indexed by their hash of `LOG` bits: the low
-/// bits of the offset. An offset is verified before use, so stale values are harmless.
+/// `places` stores where a sequence of three bytes was last seen. It is indexed by a `LOG`-bit hash
+/// of the bytes and contains the low bits of the offset. An offset is verified before use, so stale
+/// values are harmless.
 fn compress_with<const LOG: u32>(
     places: &mut [u16],
     input: &[u8],
@@ -68,7 +69,8 @@ fn compress_with<const LOG: u32>(
         }
         at += len;
         copied = at;
-        // Store only the last skipped offsets; storing all of them would cost more than it finds.
+        // Store only the last skipped offsets; storing all of them would cost more than the
+        // additional matches are worth.
         for passed in [at - 2, at - 1] {
             if let Some(three) = three_at(input, passed) {
                 places[slot::<LOG>(three)] = passed as u16;
@@ -217,7 +219,7 @@ pub(crate) const TRUSTED_FACTOR: usize = 8;
 /// times the block's size, unless the block is well-formed and has that length.
 ///
 /// # Errors
-/// As [`validate`]; `out` is then unchanged.
+/// Returns the same errors as [`validate`]; `out` is then unchanged.
 pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
     if len / TRUSTED_FACTOR > block.len() {
         validate(block, len)?;
@@ -229,19 +231,19 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     out.resize(start + len, 0);
     if expand(block, &mut out[start..]).is_none() {
         out.truncate(start);
-        // Finds the fault.
+        // This finds the fault.
         validate(block, len)?;
         return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
     }
     Ok(())
 }
 
-/// Writes the content of `block`, which has `len` bytes, into `room`, whose old content is
-/// overwritten. Otherwise like [`decompress`]. Several contents in turn take the memory of the
-/// longest.
+/// Overwrites `room` with the content of `block`, which has `len` bytes. Otherwise like
+/// [`decompress`]. If `room` is reused for several blocks, it takes the memory of the longest
+/// content.
 ///
 /// # Errors
-/// As [`validate`].
+/// Returns the same errors as [`validate`].
 pub fn decompress_in<'r>(
     block: &[u8],
     len: usize,
@@ -257,7 +259,7 @@ pub fn decompress_in<'r>(
     Ok(&room[..len])
 }
 
-/// Writes the content of `block`; `None` if the block is malformed or its content has another
+/// Writes the content of `block`; `None` if the block is malformed or its content has a different
 /// length.
 fn expand(block: &[u8], out: &mut [u8]) -> Option<()> {
     let (mut at, mut written) = (0, 0);
@@ -290,7 +292,8 @@ fn copy_out(from: &[u8], to: &mut [u8], len: usize) -> Option<()> {
     Some(())
 }
 
-/// Repeats, at `out[at..]`, the `len` bytes that begin `distance` bytes earlier; also with excess.
+/// Repeats, at `out[at..]`, the `len` bytes that begin `distance` bytes earlier. May write excess
+/// bytes, like [`copy_out`].
 #[inline]
 fn repeat_out(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<()> {
     let from = at.checked_sub(distance)?;
@@ -341,7 +344,7 @@ mod tests {
         len
     }
 
-    /// A block whose repeats were each checked to their end would take minutes here.
+    /// If every repeat were checked to its end, this would take minutes.
     #[test]
     fn long_runs_take_linear_time() {
         let len = if cfg!(miri) { 4096 } else { 8 << 20 };

@@ -1,5 +1,5 @@
-//! An index over a list of elements that lives as long as one command: from the hash of an element
-//! to its position in the list.
+//! An index over a list of elements, which lives as long as one command. It maps the hash of an
+//! element to its position in the list.
 //!
 //! Open addressing with linear probing, at most half full. A word holds the upper half of a hash
 //! and, below it, a position plus one. The lowest bits of the upper half determine where a probe
@@ -27,8 +27,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Creates an empty index with room for `expected` elements; it will never have more than
-    /// `len_max`. O(expected).
+    /// Creates an empty index with room for `expected` elements. The index will never have more
+    /// than `len_max` elements. O(expected).
     #[must_use]
     pub fn new(key: HashKey, expected: usize, len_max: usize) -> Places {
         let words = vec![0; (expected * 2).next_power_of_two().max(2)];

@@ -7,7 +7,7 @@ use std::sync::{LockResult, PoisonError};
 
 /// Takes the result of a lock operation, even if a holder of the lock has panicked.
 pub trait EvenPoisoned {
-    /// The lock guard, or the result of waiting with it.
+    /// The lock guard, or the result of waiting with the guard.
     type Held;
 
     fn even_poisoned(self) -> Self::Held;

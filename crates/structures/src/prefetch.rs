@@ -1,10 +1,10 @@
 //! Prefetches cache lines without reading them.
 //!
-//! The public function takes an address of any crate's memory. It needs neither a lock nor valid
-//! memory there.
+//! The address may be in the memory of any crate. Neither a lock nor valid memory at the address is
+//! needed.
 
-/// Hints that the line at `address` will be read soon. Any address is allowed, mapped or not:
-/// the instruction never faults and reads nothing the program could observe.
+/// Hints that the cache line at `address` will be read soon. Any address is allowed, mapped or not:
+/// the instruction never faults and has no effect that the program could observe.
 #[inline(always)]
 pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -31,7 +31,7 @@ pub fn prefetch<T>(address: *const T) {
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Prefetches the lines of a value whose address is known, before anything of it is read.
+/// Prefetches the cache lines of a value whose address is known, before any part of it is read.
 #[inline(always)]
 pub fn prefetch_value<T>(value: *const T) {
     let start: *const u8 = value.cast();
@@ -41,7 +41,7 @@ pub fn prefetch_value<T>(value: *const T) {
     prefetch(start.wrapping_add(size_of::<T>().saturating_sub(1)));
 }
 
-/// Prefetches the first lines of a slice, at most `max`.
+/// Prefetches the first cache lines of a slice, at most `max`.
 #[inline(always)]
 pub(crate) fn prefetch_slice<T>(slice: &[T], max: usize) {
     let start: *const u8 = slice.as_ptr().cast();

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_length_of_the_last_block_is_padded() {
-        // 64 equal bytes, one fewer and one more: from another implementation.
+        // The expected digests are from another implementation.
         assert_eq!(hex(&[b'a'; 55]), "c1c8bbdc22796e28c0e15163d20899b65621d65a");
         assert_eq!(hex(&[b'a'; 56]), "c2db330f6083854c99d4b5bfb6e8f29f201be699");
         assert_eq!(hex(&[b'a'; 64]), "0098ba824b5c16427bd7a1122a5a442a25ec644d");

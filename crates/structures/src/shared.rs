@@ -1,8 +1,8 @@
 //! A value that clones share until one of them is changed.
 //!
-//! Like `Arc`, but without weak references. Therefore a count of one alone shows that the value is
-//! not shared, and a change in place costs one load. `Arc::make_mut` has to exchange the count and
-//! put it back, and the trees of this crate need this on every level.
+//! Like `Arc`, but without weak references. A count of one therefore proves that the value is not
+//! shared, and a change in place costs only one load. In contrast, `Arc::make_mut` has to exchange
+//! the count and restore it, and the trees of this crate would need this on every level.
 //!
 //! Invariant
 //!  1. The `Arc` never leaves this file, so there is no weak reference to its value.
@@ -41,8 +41,9 @@ impl<T: Clone> Shared<T> {
         // Everything that other owners did with the value before they dropped it happens before
         // this point.
         fence(Ordering::Acquire);
-        // SAFETY: the count is one, and `this` is that one and borrowed for as long as the result;
-        // by 1 there is no weak reference that could create another one in the meantime.
+        // SAFETY: the count is one, and `this` is that one reference, borrowed for as long as the
+        // result. By 1 there is no weak reference from which another one could be created in the
+        // meantime.
         unsafe { &mut *Arc::as_ptr(&this.0).cast_mut() }
     }
 

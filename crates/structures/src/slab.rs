@@ -5,11 +5,11 @@
 //! another value. (An entry must be reused 2^32 times before an old id matches again.)
 //!
 //! Invariants (`check` verifies each)
-//!  1. `live` lists the indices of occupied entries, each once;
-//!     an occupied entry knows its rank there.
+//!  1. `live` lists the indices of occupied entries, each once; an occupied entry stores its rank
+//!     in `live`.
 //!  2. `free` lists all other entries, each once.
 
-/// Names a value in a [`Slab`]: 64 bits, as event loops can carry them.
+/// Identifies a value in a [`Slab`]. It takes 64 bits, so that event loops can carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
     pub index: u32,
@@ -130,8 +130,8 @@ impl<T> Slab<T> {
         self.live.is_empty()
     }
 
-    /// Returns the id at `rank` in the order of walking, for walks that stop and continue. Removing
-    /// a value moves the last one to its rank.
+    /// Returns the id at `rank` in iteration order, for walks that stop and continue. Removing a
+    /// value moves the last one to its rank.
     #[must_use]
     pub fn id_at(&self, rank: usize) -> Option<Id> {
         let index = *self.live.get(rank)?;

@@ -2,15 +2,16 @@
 //!
 //! Six levels of 64 slots; a slot of level n spans 64^n ms. A timer is on the level of the highest
 //! digit (base 64) in which its deadline differs from the wheel's time. It moves down when the time
-//! reaches its slot, at most five times in its life. A timer later than 63 slots of the top level
-//! (2.1 years) goes to the farthest slot, and is placed again from there.
+//! reaches its slot, at most five times in its life. A timer that is further ahead than 63 slots of
+//! the top level (2.1 years) is put into the farthest slot, and is placed again when the time
+//! reaches that slot.
 //!
 //! ```text
 //!  level 5 ... level 1: | 64 ms | 64 ms | ... |   level 0: | 1 ms | 1 ms | ... |
 //! ```
 //!
 //! Invariants (`check` verifies each)
-//!  1. Bit s of `occupied[level]` says that the slot's list is not empty.
+//!  1. Bit s of `occupied[level]` is set if and only if the list of slot s is not empty.
 //!  2. Every timer is linked in the slot that `home` returns, between its neighbours.
 //!  3. The time `elapsed` never goes back; no occupied slot begins before it except the current ones.
 
@@ -19,7 +20,8 @@ use crate::slab::{Id, Slab};
 const LEVELS: usize = 6;
 const SLOTS: usize = 64;
 const DIGIT_BITS: u32 = 6;
-/// The longest time ahead at which a timer is placed: the next slot would be the current one again.
+/// The longest time ahead for which a timer is placed. The slot after that would be the current one
+/// again.
 const AHEAD_MAX_MS: u64 = 63 << (DIGIT_BITS * 5);
 
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl<T> Wheel<T> {
         self.timers.remove(id).map(|timer| timer.value)
     }
 
-    /// Changes the deadline of a timer. Returns false if it does not exist any more. O(1).
+    /// Changes the deadline of a timer. Returns false if the timer no longer exists. O(1).
     pub fn reset(&mut self, id: Id, deadline_ms: u64) -> bool {
         if self.unlink(id).is_none() {
             return false;
@@ -111,8 +113,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Returns when to call `advance` next: not later than the earliest deadline, and earlier by
-    /// less than the span of its slot. `None` without timers. O(levels).
+    /// Returns when to call `advance` next. This is not later than the earliest deadline, and
+    /// precedes it by less than the span of its slot. `None` if there are no timers. O(levels).
     #[inline]
     #[must_use]
     pub fn next_ms(&self) -> Option<u64> {
@@ -132,7 +134,7 @@ impl<T> Wheel<T> {
         self.timers.is_empty()
     }
 
-    /// Returns the first occupied slot in the order of time, and its start (or now, if it has
+    /// Returns the earliest occupied slot and its start (or the current time, if the slot has
     /// begun).
     fn earliest(&self) -> Option<(usize, u64)> {
         // All levels are compared: a slot that has begun may still hold timers to be moved down,

@@ -13,7 +13,7 @@ pub(super) struct Args {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Usage,
-    /// The time to cut at is no number.
+    /// The time at which to truncate is not a number.
     Timestamp,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn parse(args: &[OsString]) -> Result<Args, Refusal> {
         }
         [option, seconds, path] if option == "--truncate-to-timestamp" => {
             let seconds = number(seconds).ok_or(Refusal::Timestamp)?;
-            // Zero is the tool's way of saying that there is no such time.
+            // Zero means that no time is given.
             let until = Some(seconds).filter(|seconds| *seconds != 0);
             Ok(Args { path: path.into(), repair: Repair { fix: false, until } })
         }
@@ -33,7 +33,7 @@ pub(super) fn parse(args: &[OsString]) -> Result<Args, Refusal> {
     }
 }
 
-/// A number as C's `strtol` reads a whole text; nothing at all counts as zero.
+/// Parses a number as C's `strtol` parses a whole text; an empty text counts as zero.
 fn number(text: &OsStr) -> Option<i64> {
     match text.to_str()?.trim_start() {
         "" => text.is_empty().then_some(0),

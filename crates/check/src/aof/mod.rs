@@ -1,6 +1,6 @@
-//! Whether append-only files can be loaded, and cutting them where they stop being whole.
+//! Checks whether append-only files can be loaded, and truncates them after their intact part.
 //!
-//! - [`run`]: the tool: what kind of file it is given, and the files that a manifest lists.
+//! - [`run`]: the tool: determines the kind of the file, and checks the files that a manifest lists.
 //! - [`single`]: one file of commands.
 //! - [`args`]: the command line.
 
@@ -30,7 +30,7 @@ lists, or a single file. Exit code: 0 if they can be loaded or were repaired, 1 
  -v, --version      Prints the version
 ";
 
-/// Bytes of a manifest's line.
+/// Maximum bytes of a line in a manifest.
 const MANIFEST_LINE_BYTES_MAX: u64 = 1024;
 
 /// The output, the input for confirmations, and the time that decides whether keys have expired.
@@ -41,12 +41,12 @@ pub struct Terminal<'a> {
     pub now_ms: i64,
 }
 
-/// What to do with what is not whole.
+/// How to repair a file that is not intact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Repair {
-    /// Truncate it, after a confirmation.
+    /// Truncate the file at the fault, after a confirmation.
     fix: bool,
-    /// Cut off all that was executed later (Unix time in seconds).
+    /// Truncate everything that was executed after this Unix time in seconds.
     until: Option<i64>,
 }
 
@@ -58,7 +58,7 @@ enum Content {
     Preamble,
 }
 
-/// Runs the tool with the arguments behind its name, `program`.
+/// Runs the tool with the arguments that follow its name, `program`.
 ///
 /// # Errors
 /// A file is damaged and was not repaired, or another error was reported.
@@ -101,7 +101,8 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
     loop {
         line.clear();
         match file.by_ref().take(MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            // The first line that is not a comment decides. A value that looks like a manifest is not one.
+            // The first line that is not a comment decides, so a value that looks like a manifest does not count as
+            // one.
             Ok(0) => return Ok(Content::Commands),
             Ok(_) if line.starts_with(b"#") => {}
             Ok(_) if line.starts_with(b"file") => return Ok(Content::Manifest),
@@ -117,7 +118,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
     }
 }
 
-/// Reports whether the file begins with an RDB file that is long enough to have a version.
+/// Returns true if the file begins with an RDB file that is long enough to have a version.
 fn begins_with_rdb(path: &Path) -> IoResult<bool> {
     let mut file = File::open(path)?;
     Ok(file.metadata()?.len() >= 8 && has_preamble(&mut file)?)
@@ -197,7 +198,7 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
     Ok(writeln!(terminal.out, "All AOF files and manifest are valid")?)
 }
 
-/// A base that should be an RDB file and is not. It is read as commands, as Redis does, but it is invalid
+/// Checks a base that should be an RDB file but is not. It is read as commands, as Redis does, but it is invalid
 /// whatever it contains, and truncating it would not repair it.
 fn check_lost_base(
     base: &ManifestFile,
@@ -238,7 +239,7 @@ fn say_manifest_error(error: &ManifestError, out: &mut dyn Write) -> IoResult<()
     writeln!(out, "{error}")
 }
 
-/// Reports whether the user confirms. The end of input does not.
+/// Returns true if the user confirms. The end of the input does not count as a confirmation.
 fn agrees(terminal: &mut Terminal<'_>) -> IoResult<bool> {
     terminal.out.flush()?;
     let mut answer = [0];

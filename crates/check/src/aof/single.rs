@@ -1,4 +1,4 @@
-//! One file of commands: read to its end or its fault, and cut there if that is wanted.
+//! Reads one file of commands to its end or its first fault, and truncates it there if requested.
 
 use super::{Repair, Terminal, agrees};
 use crate::rdb;
@@ -15,17 +15,17 @@ const NO_EXEC: &str = "Reached EOF before reading EXEC for MULTI";
 
 /// A file to be checked.
 pub(super) struct Single<'a> {
-    /// How it is called in what is said about it.
+    /// The name of the file in messages.
     pub(super) name: &'a OsStr,
     pub(super) path: &'a Path,
-    /// No other file follows it: what is behind its fault may be cut off.
+    /// True if no other file follows, so that everything after a fault may be truncated.
     pub(super) is_last: bool,
-    /// An RDB file stands first.
+    /// True if the file begins with an RDB file.
     pub(super) preamble: bool,
     pub(super) repair: Repair,
 }
 
-/// How a file is now.
+/// The state of a file after the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Whole,
@@ -38,12 +38,12 @@ pub(super) enum Verdict {
 /// The progress of reading a file.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Lines and strings, from 1, as redis-check-aof counts them.
+    /// The number of the current line or string, counted from 1 as in redis-check-aof.
     line: u64,
     commands: u64,
-    /// Behind the last command.
+    /// Offset after the last command.
     read_until: u64,
-    /// Up to where all is whole, and how many commands are before it.
+    /// Offset up to which everything is intact, and the number of commands before it.
     whole_until: u64,
     whole_commands: u64,
     timestamp: Option<i64>,
@@ -65,15 +65,15 @@ impl Progress {
 /// How reading ended.
 enum End {
     Fault(Option<AofError>),
-    /// Here begins what was executed after the time to cut at.
+    /// The offset at which the commands that were executed after the requested time begin.
     Later(u64),
 }
 
 impl Single<'_> {
-    /// Checks the file, cuts it if that is wanted and possible.
+    /// Checks the file, and truncates it if that is requested and possible.
     ///
     /// # Errors
-    /// It is not whole and stays so, or cannot be read.
+    /// The file is not intact and was not repaired, or it cannot be read.
     pub(super) fn check(&self, terminal: &mut Terminal<'_>) -> Result<Verdict, Stop> {
         let name = self.name.display();
         let writes = self.repair != Repair::default();
@@ -131,7 +131,7 @@ impl Single<'_> {
         self.fix(&file, size, whole, terminal)
     }
 
-    /// Reads the RDB file that stands first; gives its length.
+    /// Reads the RDB file at the beginning, and returns its length.
     fn check_preamble(&self, file: &mut File, terminal: &mut Terminal<'_>) -> Result<u64, Stop> {
         file.rewind()?;
         let mut context = rdb::Context { out: terminal.out, now_ms: terminal.now_ms };
@@ -160,7 +160,7 @@ impl Single<'_> {
                     (AofEventKind::Command(command), _) => progress.note(command),
                     (AofEventKind::Timestamp(seconds), until) => {
                         if until.is_some_and(|until| seconds > until) {
-                            // A transaction that is open has to go as a whole.
+                            // An open transaction has to be removed as a whole.
                             return Ok(End::Later(progress.whole_until));
                         }
                         progress.timestamp = Some(seconds);
@@ -219,7 +219,7 @@ impl Single<'_> {
         Ok(())
     }
 
-    /// Prints the fault, with the texts of redis-check-aof if it has one for this fault.
+    /// Prints the fault, with the text of redis-check-aof if that tool has one for this fault.
     fn say_place(&self, fault: &Fault, out: &mut dyn Write) -> IoResult<()> {
         let offset = fault.offset;
         match fault.kind {

@@ -7,10 +7,9 @@ use crate::slots::{SlotId, SlotRange, SlotRanges};
 use brisk_resp::slot::SLOTS;
 use std::collections::BTreeMap;
 
-/// Forms a cluster of `shards` primaries with `replicas` replicas each, once enough nodes are registered.
-/// Slots are divided as `redis-cli --cluster create` divides them. The nodes of a shard are in different
-/// zones and on different hosts where that is possible. The result depends on the nodes only, not on their
-/// order. O(nodes² · shards).
+/// Forms a cluster of `shards` primaries with `replicas` replicas each, once enough nodes are registered. Slots are
+/// divided as `redis-cli --cluster create` divides them. The nodes of a shard are in different zones and on different
+/// hosts if possible. The result depends only on the nodes, not on their order. O(nodes² · shards).
 pub fn form(
     topology: &Topology,
     change: ChangeId,
@@ -69,7 +68,7 @@ fn spread(nodes: &[Registration]) -> Vec<&Registration> {
     let mut sorted: Vec<&Registration> = nodes.iter().collect();
     sorted.sort_by_key(|node| node.id);
     sorted.dedup_by_key(|node| node.id);
-    // The first ports of a host become primaries, as with `redis-cli --cluster create`.
+    // The nodes with the lowest ports of a host become primaries, as with `redis-cli --cluster create`.
     sorted.sort_by_key(|node| (node.member.port, node.id));
     for node in sorted {
         let hosts = zones.entry(node.member.zone.as_str()).or_default();
@@ -85,7 +84,8 @@ fn in_turn<T: Copy>(lists: Vec<Vec<T>>) -> Vec<T> {
     (0..longest).flat_map(|at| lists.iter().filter_map(move |list| list.get(at).copied())).collect()
 }
 
-/// How close a node would be to those of a group: first nodes of the same host, then of the same zone.
+/// How close a node would be to the other nodes of a group: the number of nodes on the same host, then the number in
+/// the same zone.
 fn closeness(group: &[&Registration], node: &Registration) -> (usize, usize) {
     let others = || group.iter().filter(|other| other.id != node.id);
     let is_same_host = |other: &&&Registration| other.member.ip == node.member.ip;
@@ -95,7 +95,7 @@ fn closeness(group: &[&Registration], node: &Registration) -> (usize, usize) {
 
 /// Exchanges replicas of two groups as long as that brings nodes of a group further apart.
 fn improve(groups: &mut [Vec<&Registration>]) {
-    /// Every exchange lowers the sum, so rounds end by themselves; the bound keeps their time linear.
+    /// Every exchange lowers the sum, so the rounds come to an end on their own. The limit keeps their time linear.
     const ROUNDS_MAX: usize = 8;
     for _ in 0..ROUNDS_MAX {
         let mut has_improved = false;

@@ -6,8 +6,8 @@ use crate::id::{ChangeId, NodeId, ShardId};
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
-/// Seconds for which the document keeps the id of a removed node. FORGET of this id succeeds: tools send it
-/// to every node, and the first one removes the node for all.
+/// Seconds for which the document keeps the id of a removed node. FORGET of such an ID succeeds, because tools send
+/// FORGET to every node, and the first one removes the node for all.
 pub const FORGET_SECONDS: u64 = 600;
 
 /// The target of MEET.
@@ -21,12 +21,12 @@ pub struct MeetAddress {
 #[derive(Debug, Clone, Copy)]
 pub struct OwnNode {
     pub id: NodeId,
-    /// True if its database holds keys.
+    /// True if the node's database contains keys.
     pub has_keys: bool,
 }
 
 impl MeetAddress {
-    /// Reads the arguments of MEET. The bus port is checked and has no effect, since nodes have no bus.
+    /// Reads the arguments of MEET. The bus port is checked but has no effect, since nodes have no bus.
     pub fn parse(ip: &str, port: &str, bus: Option<&str>) -> Result<MeetAddress, ChangeError> {
         let base: i64 = port.parse().map_err(|_| ChangeError::InvalidPort(port.to_owned()))?;
         let bus: i64 = match bus {
@@ -47,8 +47,8 @@ impl MeetAddress {
     }
 }
 
-/// MEET at the node `own`: both nodes become members, each with a shard without slots, unless they are
-/// members. `registered` are the nodes with a lease. O(nodes).
+/// MEET on the node `own`: those of the two nodes that are not members yet become members, each with a shard without
+/// slots. `registered` are the nodes with a lease. O(nodes).
 pub fn meet(
     topology: &Topology,
     change: ChangeId,
@@ -68,8 +68,8 @@ pub fn meet(
     finish(next)
 }
 
-/// REPLICATE at the node `own`: it joins the shard of the primary `target`. If it was a primary without
-/// slots, its replicas come along. O(nodes).
+/// REPLICATE on the node `own`: the node joins the shard of the primary `target`. If it was a primary without slots,
+/// its replicas come along. O(nodes).
 ///
 /// # Errors
 /// A node that is not a member knows only itself, as in Redis before MEET.
@@ -104,7 +104,7 @@ pub fn replicate(topology: &Topology, change: ChangeId, own: OwnNode, target: &s
     finish(next)
 }
 
-/// FORGET at the node `own`. The replicas of a forgotten primary without slots become primaries. `live` are the nodes
+/// FORGET on the node `own`. The replicas of a forgotten primary without slots become primaries. `live` are the nodes
 /// with a lease, `now` is the Unix time in seconds. O(nodes).
 pub fn forget(
     topology: &Topology,
@@ -141,7 +141,7 @@ pub fn forget(
     finish(next)
 }
 
-/// RESET at the node `own`: it leaves the cluster. Its replicas become primaries without slots. With HARD the
+/// RESET on the node `own`: the node leaves the cluster. Its replicas become primaries without slots. With HARD the
 /// caller also takes a new id. `now` is the Unix time in seconds. O(nodes).
 pub fn reset(topology: &Topology, change: ChangeId, own: OwnNode, now: u64) -> Edit {
     let Some(shard) = topology.shard_of(own.id) else { return Ok(None) };
@@ -153,7 +153,7 @@ pub fn reset(topology: &Topology, change: ChangeId, own: OwnNode, now: u64) -> E
     finish(next)
 }
 
-/// Corrects the address and the names of a member that announces others. O(1).
+/// Corrects the address and the names of a member that announces different ones. O(1).
 pub fn correct_member(topology: &Topology, change: ChangeId, node: &Registration) -> Edit {
     let Some(known) = topology.members.get(&node.id) else { return Ok(None) };
     if known.is_same_place(&node.member) {
@@ -168,8 +168,8 @@ pub fn correct_member(topology: &Topology, change: ChangeId, node: &Registration
 /// SET-CONFIG-EPOCH has no effect: the document has one epoch.
 ///
 /// # Errors
-/// As in Redis, if the epoch is negative. Redis also rejects it once the node knows others; here ADDSLOTS
-/// has already made the nodes known, before `redis-cli --cluster create` sends this command.
+/// As in Redis, if the epoch is negative. Redis also rejects it once the node knows other nodes; here, ADDSLOTS has
+/// already made the nodes known to each other before `redis-cli --cluster create` sends this command.
 pub fn check_config_epoch(epoch: i64) -> Result<(), ChangeError> {
     if epoch < 0 { Err(ChangeError::InvalidConfigEpoch(epoch)) } else { Ok(()) }
 }
@@ -178,7 +178,7 @@ fn is_recent(removed_at: u64, now: u64) -> bool {
     now.saturating_sub(removed_at) < FORGET_SECONDS
 }
 
-/// Removes a member. A shard whose primary goes ends with it.
+/// Removes a member. If the node is the primary of a shard, the shard is removed too.
 fn remove(topology: &mut Topology, node: NodeId, now: u64) -> Result<(), ChangeError> {
     let shard = topology.shard_of(node).cloned();
     let shard = shard.ok_or_else(|| ChangeError::UnknownNode(node.to_string()))?;
@@ -201,7 +201,7 @@ fn remove(topology: &mut Topology, node: NodeId, now: u64) -> Result<(), ChangeE
     Ok(())
 }
 
-/// The shard of a replica whose primary left. It has no run: the controller lets its primary resume.
+/// The new shard of a replica whose primary left. It has no run in sync, so the controller lets its primary resume.
 fn shard_of_orphan(id: ShardId, replica: NodeId, left: &Shard) -> Shard {
     Shard {
         id,

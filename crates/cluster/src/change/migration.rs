@@ -1,5 +1,5 @@
-//! Migrations of slots, as records of the document. The record decides who owns the slots; the data moves
-//! before it is committed.
+//! Migrations of slots, as records of the document. The record decides which shard owns the slots; the data moves
+//! before the migration is committed.
 
 use super::{ChangeError, Edit, begin, finish};
 use crate::document::{Migration, MigrationState, Shard, Topology};
@@ -56,13 +56,13 @@ fn record(id: MigrationId, slots: &SlotRanges, src: &Shard, dst: &Shard) -> Migr
     }
 }
 
-/// Notes that the slots' data is being sent. O(document).
+/// Records that the slots' data is being sent. O(document).
 pub fn stream_migration(topology: &Topology, change: ChangeId, id: MigrationId) -> Edit {
     set_state(topology, change, id, MigrationState::Streaming, "")
 }
 
-/// Commits a migration: the target owns the slots from now on. A migration whose shards have other primaries
-/// by now was aborted by the change that promoted them. O(document + slots).
+/// Commits a migration: the target owns the slots from now on. If one of the shards has a new primary by now, the
+/// change that promoted it has already aborted the migration. O(document + slots).
 ///
 /// # Errors
 /// The migration has ended.
@@ -89,7 +89,7 @@ pub fn abort_migration(topology: &Topology, change: ChangeId, id: MigrationId, w
     set_state(topology, change, id, MigrationState::Aborted, why)
 }
 
-/// Notes that the target has published the slots of a committed migration and the source has dropped them.
+/// Records that the target has published the slots of a committed migration and the source has dropped them.
 /// O(document).
 pub fn end_migration(topology: &Topology, change: ChangeId, id: MigrationId) -> Edit {
     let is_ended =

@@ -1,4 +1,4 @@
-//! Changes of the document: functions from a document to the next one.
+//! Changes to the document: functions from a document to the next one.
 //!
 //! | file | about |
 //! |---|---|
@@ -40,7 +40,7 @@ use crate::id::{ChangeId, MigrationId, NodeId, ShardId, Term};
 /// The next document, or `None` if nothing has to change.
 pub type Edit = Result<Option<Topology>, ChangeError>;
 
-/// Why a change was rejected. `Display` is the error reply; where Redis rejects the same, it is Redis's text.
+/// Why a change was rejected. `Display` is the error reply; if Redis rejects the same request, it is Redis's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     #[error("ERR Invalid or out of range slot")]
@@ -136,7 +136,7 @@ fn finish(mut topology: Topology) -> Edit {
     Ok(Some(topology))
 }
 
-/// A migration is bound to the terms of both shards and to the source's slots.
+/// Aborts migrations that are impossible: a migration is bound to the terms of both shards and to the source's slots.
 fn abort_impossible_migrations(topology: &mut Topology) {
     let terms = |topology: &Topology, id| topology.shard(id).map(|shard| shard.term);
     let reasons: Vec<Option<&str>> = topology
@@ -178,7 +178,7 @@ fn drop_old_migrations(topology: &mut Topology) {
     });
 }
 
-/// Makes a registered node a member with a shard of its own, unless it is one.
+/// Makes a registered node a member with a shard of its own, unless it is already a member.
 fn admit(topology: &mut Topology, node: &Registration) {
     if topology.members.contains_key(&node.id) {
         return;

@@ -8,18 +8,18 @@ use crate::id::{ChangeId, NodeId, NodeRun, ShardId, Term};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promotion {
     pub shard: ShardId,
-    /// The term in which the promotion was decided. If the shard has another by now, the change is rejected.
+    /// The term in which the promotion was decided. If the shard has a different term by now, the change is rejected.
     pub expected_term: Term,
     /// A replica of the shard, or its primary with [`TermCause::Resumed`].
     pub to: NodeRun,
     pub cause: TermCause,
-    /// The reason in words, shown to operators. Longer ones are cut.
+    /// The reason in words, shown to operators. Longer reasons are cut off.
     pub why: String,
 }
 
-/// Makes a replica the primary, or lets a restarted primary resume, with the next term. The primary before
-/// becomes a replica. The in-sync set begins with the new primary; a planned switch with durability `sync`
-/// keeps the other runs, since they have everything. O(document).
+/// Makes a replica the primary, or lets a restarted primary resume, with the next term. The previous primary becomes a
+/// replica. The in-sync set begins with the new primary; a planned switch with durability `sync` keeps the other runs,
+/// since they have everything. O(document).
 pub fn promote(topology: &Topology, change: ChangeId, promotion: &Promotion) -> Edit {
     let mut next = begin(topology, change);
     let shard = shard_mut(&mut next, promotion.shard)?;
@@ -47,13 +47,13 @@ pub fn promote(topology: &Topology, change: ChangeId, promotion: &Promotion) -> 
     finish(next)
 }
 
-/// Confirms that `run` is the primary of its shard. A node that lost its lease and registered again writes
-/// this change before it serves: the epoch grows, so that a promotion that was decided while it had no lease
-/// can no longer be committed. A primary that does not know the outcome of a planned switch decides it in the
-/// same way before it serves again. O(document).
+/// Confirms that `run` is the primary of its shard. A node that lost its lease and registered again writes this change
+/// before it serves: the epoch grows, so that a promotion that was decided while it had no lease can no longer be
+/// committed. A primary that does not know the outcome of a planned switch settles it in the same way before it serves
+/// again. O(document).
 ///
 /// # Errors
-/// The document has another primary, or another run of it.
+/// The document has a different primary, or a different run of it.
 pub fn reassert(topology: &Topology, change: ChangeId, run: NodeRun) -> Edit {
     let own = topology.shard_of(run.node);
     let own = own.ok_or_else(|| ChangeError::UnknownNode(run.node.to_string()))?;
@@ -64,7 +64,7 @@ pub fn reassert(topology: &Topology, change: ChangeId, run: NodeRun) -> Edit {
     finish(begin(topology, change))
 }
 
-/// The shard that CLUSTER FAILOVER at `own` is about.
+/// The shard on which CLUSTER FAILOVER acts when the node `own` receives it.
 ///
 /// # Errors
 /// As in Redis, if the node is not a replica.
@@ -73,8 +73,8 @@ pub fn failover_shard(topology: &Topology, own: NodeId) -> Result<&Shard, Change
     shard.ok_or(ChangeError::FailoverAtPrimary)
 }
 
-/// Replaces the in-sync set of a shard. The primary of `term` writes it: a replica caught up or fell silent.
-/// O(document).
+/// Replaces the in-sync set of a shard. The primary of `term` makes this change when a replica has caught up or no
+/// longer responds. O(document).
 pub fn set_in_sync(
     topology: &Topology,
     change: ChangeId,

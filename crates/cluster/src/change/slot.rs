@@ -6,7 +6,7 @@ use crate::id::{ChangeId, NodeId, ShardId};
 use crate::slots::{SlotId, SlotRange, SlotRanges};
 use brisk_resp::slot::SLOTS;
 
-/// Reads the arguments of ADDSLOTS and DELSLOTS: slots. O(arguments).
+/// Parses the slot numbers that are the arguments of ADDSLOTS and DELSLOTS. O(arguments).
 pub fn parse_slots(args: &[&[u8]]) -> Result<Vec<SlotRange>, ChangeError> {
     let range = |arg: &&[u8]| parse_slot(arg).map(|slot| (slot, slot));
     args.iter().map(|arg| range(arg).and_then(checked_range)).collect()
@@ -30,7 +30,7 @@ fn checked_range((first, last): (SlotId, SlotId)) -> Result<SlotRange, ChangeErr
     SlotRange::new(first, last).ok_or(ChangeError::ReversedRange { first: low, last: high })
 }
 
-/// Digits only, as the integers that Redis accepts.
+/// Accepts only digits, like the integers that Redis accepts.
 fn parse_slot(arg: &[u8]) -> Result<SlotId, ChangeError> {
     let text = std::str::from_utf8(arg).map_err(|_| ChangeError::InvalidSlot)?;
     let is_canonical = text == "0" || !text.starts_with(['0', '+']);
@@ -38,7 +38,7 @@ fn parse_slot(arg: &[u8]) -> Result<SlotId, ChangeError> {
     number.and_then(SlotId::checked).ok_or(ChangeError::InvalidSlot)
 }
 
-/// ADDSLOTS and ADDSLOTSRANGE at the node `own`, which becomes a member if it is none. O(slots + ranges).
+/// ADDSLOTS and ADDSLOTSRANGE on the node `own`, which becomes a member if it is not one yet. O(slots + ranges).
 pub fn add_slots(
     topology: &Topology,
     change: ChangeId,
@@ -57,11 +57,11 @@ pub fn add_slots(
     finish(next)
 }
 
-/// DELSLOTS and DELSLOTSRANGE at the node `own`. `holds_keys` is the node's own dataset. O(slots + ranges).
+/// DELSLOTS and DELSLOTSRANGE on the node `own`. `holds_keys` is the node's own dataset. O(slots + ranges).
 ///
 /// # Errors
-/// Redis also removes slots that hold keys or belong to another node, but only from what the node itself
-/// knows. The document is everyone's, so both are errors.
+/// Redis also removes slots that hold keys or belong to another node, but only from the node's own view. The document
+/// is shared by all nodes, so both are errors.
 pub fn delete_slots(
     topology: &Topology,
     change: ChangeId,
@@ -82,7 +82,7 @@ pub fn delete_slots(
     finish(next)
 }
 
-/// FLUSHSLOTS at the node `own`: its shard gives up all slots. O(document).
+/// FLUSHSLOTS on the node `own`: its shard gives up all slots. O(document).
 pub fn flush_slots(topology: &Topology, change: ChangeId, own: NodeId, has_keys: bool) -> Edit {
     if has_keys {
         return Err(ChangeError::FlushWithKeys);
@@ -114,7 +114,7 @@ fn owner(topology: &Topology, slot: SlotId) -> Option<NodeId> {
     shard.map(|shard| shard.primary)
 }
 
-/// The shard whose primary the node is.
+/// The shard of which the node is the primary.
 fn own_shard(topology: &Topology, own: NodeId) -> Result<ShardId, ChangeError> {
     let shard = topology.shards.iter().find(|shard| shard.primary == own);
     shard.map(|shard| shard.id).ok_or(ChangeError::SlotsOfReplica)

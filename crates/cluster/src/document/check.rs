@@ -1,4 +1,4 @@
-//! Validation: the rules of a document by itself, and before a node installs it.
+//! Validation: the rules for a document by itself, and the rules that it must meet before a node installs it.
 
 use super::{
     DOCUMENT_BYTES_MAX, Durability, FORMAT, HOST_BYTES_MAX, MEMBERS_MAX, MIGRATIONS_MAX, Member,
@@ -78,7 +78,7 @@ pub enum InstallError {
     Disappeared(Epoch),
 }
 
-/// Checks the rules that hold for every document. O(n log n) in nodes and ranges; a migration adds its slots.
+/// Checks the rules that apply to every document. O(n log n) in nodes and ranges, plus the slots of each migration.
 pub fn check(topology: &Topology) -> Result<(), DocumentError> {
     if topology.format != FORMAT {
         return Err(DocumentError::Format(topology.format));

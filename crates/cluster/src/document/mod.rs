@@ -1,13 +1,13 @@
-//! The topology document: which nodes there are, which shard owns which slots, and which node is its primary.
+//! The topology document: which nodes exist, which shard owns which slots, and which node is the primary of each shard.
 //!
 //! | file | about |
 //! |---|---|
 //! | here | the document's types, JSON |
 //! | `check` | the rules of a document by itself, and compared with the document in force |
-//! | `report` | the values that nodes publish next to the document: registrations and status reports |
+//! | `report` | the values that nodes publish in addition to the document: registrations and status reports |
 //!
-//! The document is the only truth about the cluster. A coordinator keeps it under one key; every change
-//! replaces it as a whole. Fields that this version does not know survive a change.
+//! The document is the only source of truth about the cluster. A coordinator stores it under one key; every change
+//! replaces it as a whole. A change preserves fields that this version does not know.
 
 mod check;
 mod report;
@@ -23,19 +23,20 @@ use std::collections::BTreeMap;
 
 /// The format that this version reads and writes.
 pub const FORMAT: u64 = 1;
-/// Bytes of a document. etcd accepts requests of 1.5 MiB by default, and base64 in its JSON gateway adds a third.
+/// Maximum bytes of a document. etcd accepts requests of 1.5 MiB by default, and base64 in its JSON gateway adds a
+/// third.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-/// Nodes of a cluster; Redis Cluster's recommended maximum.
+/// Maximum number of nodes of a cluster, which is the maximum recommended for Redis Cluster.
 pub const MEMBERS_MAX: usize = 1_000;
-/// Migrations that the document keeps, finished ones included.
+/// Maximum number of migrations that the document keeps, including finished ones.
 pub const MIGRATIONS_MAX: usize = 256;
-/// Ids of removed nodes that the document keeps.
+/// Maximum number of IDs of removed nodes that the document keeps.
 pub const REMOVED_MAX: usize = 1_000;
-/// Bytes of an address or a host name: the longest name that DNS allows.
+/// Maximum bytes of an address or a host name: the longest name that DNS allows.
 pub const HOST_BYTES_MAX: usize = 255;
-/// Bytes of a zone, of a node's name and of the cluster's name.
+/// Maximum bytes of a zone, of a node's name and of the cluster's name.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Bytes of a reason.
+/// Maximum bytes of a reason.
 pub const REASON_BYTES_MAX: usize = 256;
 
 /// The document.
@@ -43,7 +44,7 @@ pub const REASON_BYTES_MAX: usize = 256;
 pub struct Topology {
     /// See [`FORMAT`].
     pub format: u64,
-    /// `cluster-name`. A document without a name fits every cluster.
+    /// `cluster-name`. A document without a name matches every cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub epoch: Epoch,
@@ -55,7 +56,7 @@ pub struct Topology {
     pub shards: Vec<Shard>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub migrations: Vec<Migration>,
-    /// Nodes that were removed, each with the Unix time in seconds.
+    /// Nodes that were removed, each with the Unix time of its removal in seconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub removed: BTreeMap<NodeId, u64>,
     /// Fields of newer versions.
@@ -103,15 +104,15 @@ pub struct Shard {
     /// The term of the primary. Within a term the primary does not change.
     pub term: Term,
     pub primary: NodeId,
-    /// The runs that are in sync, the primary's among them. A primary whose run is missing may not serve: it
-    /// was restarted. With [`Durability::Async`] the primary's run is the only one.
+    /// The runs that are in sync, including the primary's. A primary whose run is missing was restarted and may not
+    /// serve. With [`Durability::Async`], the primary's run is the only one.
     #[serde(default)]
     pub isr: Vec<NodeRun>,
     #[serde(default)]
     pub replicas: Vec<NodeId>,
     #[serde(default)]
     pub durability: Durability,
-    /// How the primary came to be it in this term.
+    /// How the primary became the primary of this term.
     #[serde(default)]
     pub cause: TermCause,
     /// The cause in words, for operators.
@@ -126,31 +127,31 @@ pub struct Shard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Once the primary has executed it.
+    /// Once the primary has executed the write.
     #[default]
     Async,
-    /// Once every run of the in-sync set has it.
+    /// Once every run of the in-sync set has received the write.
     Sync,
 }
 
-/// How a primary came to be the primary of a term.
+/// How a node became the primary of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TermCause {
-    /// It founded the shard.
+    /// The node founded the shard.
     #[default]
     Founded,
-    /// The lease of the primary before it ended.
+    /// The lease of the previous primary ended.
     Failover,
-    /// The primary before it handed over.
+    /// The previous primary handed over.
     Planned,
-    /// An operator forced it, with FORCE or TAKEOVER. The lease of the primary before it may still live.
+    /// An operator forced the change, with FORCE or TAKEOVER. The lease of the previous primary may still be valid.
     Forced,
-    /// It was the primary, restarted, and no other node could take over.
+    /// The node was the primary and was restarted, and no other node could take over.
     Resumed,
 }
 
-/// Slots on their way from one shard to another.
+/// The migration of slots from one shard to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Migration {
     pub id: MigrationId,
@@ -158,7 +159,7 @@ pub struct Migration {
     /// The shard that owns the slots until the migration is committed.
     pub src: ShardId,
     pub dst: ShardId,
-    /// The terms of both at the beginning. Another term aborts the migration.
+    /// The terms of both shards at the beginning of the migration. A new term of either shard aborts it.
     pub src_term: Term,
     pub dst_term: Term,
     pub state: MigrationState,
@@ -169,7 +170,7 @@ pub struct Migration {
     pub other: Map<String, Value>,
 }
 
-/// How far a migration is.
+/// The progress of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum MigrationState {
@@ -205,7 +206,7 @@ impl Topology {
         }
     }
 
-    /// Reads a document and checks the rules that hold for every document. O(bytes).
+    /// Reads a document and checks the rules that apply to every document. O(bytes).
     pub fn parse(json: &[u8]) -> Result<Topology, DocumentError> {
         if json.len() > DOCUMENT_BYTES_MAX {
             return Err(DocumentError::TooLarge(json.len()));
@@ -250,7 +251,7 @@ impl Topology {
     }
 }
 
-/// The version of a document, read before the rest: a newer format may look different.
+/// The format of a document. It is read before the rest, because a newer format may look different.
 #[derive(Deserialize)]
 struct FormatOnly {
     format: u64,
@@ -285,7 +286,7 @@ impl Shard {
         std::iter::once(self.primary).chain(self.replicas.iter().copied())
     }
 
-    /// The run of the primary that may serve; `None` if the document waits for one.
+    /// The run of the primary that may serve; `None` if the in-sync set contains no run of the primary.
     #[must_use]
     pub fn primary_run(&self) -> Option<NodeRun> {
         self.isr.iter().copied().find(|run| run.node == self.primary)
@@ -293,16 +294,16 @@ impl Shard {
 }
 
 impl Member {
-    /// The port that NODES shows after `@`. 0 if the default has no room in a port number.
+    /// The port that CLUSTER NODES shows after `@`. 0 if the default would exceed the highest port number.
     #[must_use]
     pub fn bus_port(&self) -> u16 {
-        /// Redis's distance between the port of a node and the port of its bus.
+        /// Redis's offset from the port of a node to the port of its bus.
         const BUS_OFFSET: u16 = 10_000;
         let port = if self.port == 0 { self.tls } else { self.port };
         if self.bus == 0 { port.checked_add(BUS_OFFSET).unwrap_or(0) } else { self.bus }
     }
 
-    /// True if both have the same address, zone and names.
+    /// True if both members have the same address, zone and names.
     #[must_use]
     pub fn is_same_place(&self, other: &Member) -> bool {
         let of = |member: &Member| (member.port, member.tls, member.bus);

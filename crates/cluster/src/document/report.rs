@@ -1,14 +1,14 @@
-//! The values that nodes publish next to the document.
+//! The values that nodes publish in addition to the document.
 
 use super::{DocumentError, Member};
 use crate::id::{Incarnation, NodeId, NodeRun, Term};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Bytes of a registration or a status report.
+/// Maximum bytes of a registration or a status report.
 pub const REPORT_BYTES_MAX: usize = 16 << 10;
 
-/// The value of a node's lease: the node runs, and this is its address.
+/// The value stored with a node's lease: the node is running, and this is its address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Registration {
     pub id: NodeId,
@@ -35,7 +35,7 @@ pub struct NodeStatus {
     pub replid: String,
     /// The offset in that history, in bytes.
     pub offset: u64,
-    /// True while a dataset is loaded or a full synchronisation runs.
+    /// True while a dataset is being loaded or a full synchronisation is running.
     #[serde(default)]
     pub loading: bool,
     /// Milliseconds between the last contact of a replica with its primary and the report; `None` if this
@@ -50,7 +50,7 @@ pub struct NodeStatus {
     pub other: Map<String, Value>,
 }
 
-/// The role that a node acts in.
+/// The role in which a node acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeRole {
@@ -66,7 +66,7 @@ pub enum Dataset {
     /// There was none.
     #[default]
     Empty,
-    /// The snapshot or the append-only file, or another node since.
+    /// From the snapshot or the append-only file, or since then from another node.
     Disk,
 }
 

@@ -1,4 +1,4 @@
-//! Which replica is promoted, and if a restarted primary may resume.
+//! Which replica is promoted, and whether a restarted primary may resume.
 
 use super::{FailoverSettings, ReceivedStatus, Situation};
 use crate::document::{Dataset, Durability, Registration, Shard};
@@ -26,11 +26,12 @@ pub(super) enum Search {
     None(String),
 }
 
-/// Looks for the best replica. `since_ms` is when the shard lost its primary: only reports after it count,
-/// unless `is_patient` no longer holds; then replicas without a report are left out. O(replicas).
+/// Looks for the best replica. `since_ms` is when the shard lost its primary. Only reports that arrived since then
+/// count. While `is_patient` is true, missing reports are requested; later, replicas without a report are left out.
+/// O(replicas).
 ///
-/// The order is: reports of the current term, the highest offset, another zone than that of the lost primary,
-/// the lowest id.
+/// The order is: reports of the current term, the highest offset, a zone different from that of the lost primary, the
+/// lowest id.
 pub(super) fn search(
     shard: &Shard,
     situation: &Situation<'_>,
@@ -118,21 +119,21 @@ fn invalid(
     }
 }
 
-/// If a restarted primary may resume.
+/// The decision about a restarted primary.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Resumption {
     Yes(Dataset),
-    /// It loads, or has not reported yet.
+    /// The primary is still loading, or has not reported yet.
     NotYet,
     /// The reason in words.
     No(String),
 }
 
-/// Decides if the restarted primary of a shard, for which no replica can take over, may resume. `known` is
-/// the last reported position of the run before. O(replicas).
+/// Decides whether the restarted primary of a shard, for which no replica can take over, may resume. `known` is the
+/// last reported position of the previous run. O(replicas).
 ///
-/// An empty dataset would replace those of the replicas. So a primary without data resumes only if no replica
-/// may have any.
+/// An empty dataset would replace those of the replicas, so a primary without data resumes only if no replica may have
+/// any.
 pub(super) fn resumption(
     shard: &Shard,
     situation: &Situation<'_>,

@@ -1,7 +1,7 @@
-//! The controller: a state machine that turns what it sees into decisions.
+//! The controller: a state machine that turns observations into decisions.
 //!
-//! Several controllers may run. Each change compares the version of the document that it began with, so at
-//! most one of two decisions about the same document is committed.
+//! Several controllers may run. Each change checks that the document still has the version that the change began with,
+//! so at most one of two decisions about the same document is committed.
 
 use super::candidates::{Lineage, Resumption, Search, resumption, search};
 use super::{Decision, FailoverSettings, Situation};
@@ -12,19 +12,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Milliseconds for which a failover waits for status reports of live replicas.
 pub const QUERY_MS_MAX: u64 = 500;
-/// After a storm, a primary without a lease that replies to pings is given up after this many times to live.
+/// After a storm, the controller waits this many TTLs before it gives up on a primary that has no lease but replies to
+/// pings.
 pub const STORM_TTLS_MAX: u64 = 3;
 
-/// How the primary of a shard is.
+/// The state of a shard's primary.
 enum PrimaryState<'s> {
     Serving,
-    /// Its lease is absent.
+    /// The primary's lease is absent.
     Lost,
-    /// It runs in another incarnation than the document has.
+    /// The primary runs in an incarnation different from the one in the document.
     Restarted(&'s Registration),
 }
 
-/// Most leases ended within one time to live.
+/// Most leases ended within one TTL.
 #[derive(Debug, Clone, Copy)]
 struct Storm {
     began_ms: u64,
@@ -35,9 +36,9 @@ struct Storm {
 #[derive(Debug)]
 pub struct Controller {
     settings: FailoverSettings,
-    /// Since when each shard is without its primary's run.
+    /// The time since which each shard has been without its primary's run.
     lost_since: BTreeMap<ShardId, u64>,
-    /// When the lease of each shard's primary ended, within the last time to live.
+    /// The time at which the lease of each shard's primary ended, if within the last TTL.
     ended: BTreeMap<ShardId, u64>,
     storm: Option<Storm>,
     /// The last position that each shard's primary reported.
@@ -60,8 +61,8 @@ impl Controller {
         }
     }
 
-    /// The decisions about a situation, which must be complete: a node that is missing in it has no lease.
-    /// A decision that could not be committed is made again. O(document + registered).
+    /// The decisions about a situation. The situation must be complete: a node that is missing from it counts as having
+    /// no lease. A decision that could not be committed is made again. O(document + registered).
     pub fn decide(&mut self, situation: &Situation<'_>) -> Vec<Decision> {
         let topology = situation.topology.filter(|topology| !topology.members.is_empty());
         let Some(topology) = topology else { return self.decide_formation(situation) };
@@ -107,7 +108,8 @@ impl Controller {
         self.alarms.retain(|id, _| ids.contains(id));
     }
 
-    /// Notes how far each primary is, for the reason of a failover and for restarted primaries.
+    /// Records the position of each primary. It is needed for the reason of a failover, and to judge restarted
+    /// primaries.
     fn note_lineages(&mut self, topology: &Topology, situation: &Situation<'_>) {
         for shard in &topology.shards {
             let Some(run) = shard.primary_run() else { continue };
@@ -141,8 +143,8 @@ impl Controller {
         }
     }
 
-    /// A storm begins if the leases of more than half of the shards with slots, and at least two, ended within
-    /// one time to live. It lasts one more.
+    /// A storm begins if the leases of more than half of the shards with slots, and at least two, ended within one TTL.
+    /// The storm lasts one more TTL.
     fn note_storm(&mut self, topology: &Topology, now_ms: u64) {
         let ttl_ms = self.settings.ttl_ms;
         if let Some(storm) = self.storm {
@@ -160,7 +162,7 @@ impl Controller {
         }
     }
 
-    /// True if a lost primary may live and only the coordinator failed: during a storm, and after it as long
+    /// True if a lost primary may still be alive and only the coordinator failed: during a storm, and after it as long
     /// as the primary replies to pings.
     fn is_held_back(&self, shard: &Shard, situation: &Situation<'_>) -> bool {
         let Some(storm) = self.storm else { return false };
@@ -171,7 +173,7 @@ impl Controller {
         situation.now_ms < storm.until_ms || is_reachable
     }
 
-    /// Finds a new primary for a shard; `restarted` is its primary in another incarnation.
+    /// Finds a new primary for a shard; `restarted` is the shard's primary if it runs in a new incarnation.
     fn replace(
         &self,
         shard: &Shard,
@@ -214,7 +216,7 @@ impl Controller {
         }
     }
 
-    /// The reason of a promotion, for the log and the document.
+    /// The reason for a promotion, for the log and the document.
     fn reason(
         &self,
         shard: &Shard,
@@ -234,7 +236,7 @@ impl Controller {
         format!("{event}; offset {offset}{behind}")
     }
 
-    /// Drops alarms that were reported with the same reason.
+    /// Drops alarms that were already reported with the same reason.
     fn without_known_alarms(&mut self, mut decisions: Vec<Decision>) -> Vec<Decision> {
         decisions.retain(|decision| match decision {
             Decision::NoCandidate { shard, why } => {
@@ -246,7 +248,7 @@ impl Controller {
     }
 }
 
-/// True if this holds for more than half of the shards with slots, and for at least two.
+/// True if `holds` is true for more than half of the shards with slots, and for at least two.
 pub(super) fn are_most(topology: &Topology, holds: impl Fn(&Shard) -> bool) -> bool {
     let owners = || topology.shards.iter().filter(|shard| !shard.slots.is_empty());
     let count = owners().filter(|shard| holds(shard)).count();
@@ -265,7 +267,7 @@ fn state_of<'s>(shard: &Shard, situation: &Situation<'s>) -> PrimaryState<'s> {
     }
 }
 
-/// Members that announce another address than the document has.
+/// Corrections of members that announce an address different from the one in the document.
 fn corrections(topology: &Topology, situation: &Situation<'_>) -> Vec<Decision> {
     let differs = |id: &NodeId, node: &Registration| {
         topology.members.get(id).is_some_and(|known| !known.is_same_place(&node.member))

@@ -1,12 +1,12 @@
-//! Which members have failed, as a node sees it. That decides about the state of the cluster at this node, not about
+//! Which members have failed, as a node sees it. This determines the state of the cluster at this node, but not
 //! promotions.
 //!
 //! ```text
 //!  lease ends ── suspected ── failure_delay_ms ── failed ── registers again, or is removed ── alive or forgotten
 //! ```
 //!
-//! If the leases of most primaries end together, the coordinator may be the one that failed, or the network to it.
-//! The controller promotes no primary then that replies to pings ([`STORM_TTLS_MAX`]), and no further member fails.
+//! If the leases of most primaries end together, the coordinator or the network to it may have failed instead. The
+//! controller then replaces no primary that replies to pings ([`STORM_TTLS_MAX`]), and no further member fails.
 
 use super::controller::{STORM_TTLS_MAX, are_most};
 use crate::document::{Registration, Shard, Topology};
@@ -15,11 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The shortest [`failure_delay_ms`].
 const DELAY_MS_MIN: u64 = 1_000;
-/// The longest time between two calls of [`FailureDetector::observe`] that does not begin the delay again.
+/// The longest time between two calls of [`FailureDetector::observe`] that does not restart the delay.
 const GAP_MS_MAX: u64 = 500;
 
-/// The time after the end of its lease at which a member counts as failed. A failover usually takes less, so that it
-/// does not interrupt the other shards. A node that was cut off from the coordinator has the time to register again.
+/// The time after the end of its lease at which a member counts as failed. A failover usually takes less time, so it
+/// does not interrupt the other shards. The delay also gives a node that was cut off from the coordinator time to
+/// register again.
 #[must_use]
 pub fn failure_delay_ms(ttl_ms: u64) -> u64 {
     (ttl_ms / 2).max(DELAY_MS_MIN)
@@ -33,7 +34,7 @@ pub struct SeenNodes<'s> {
     pub own: NodeId,
     /// The nodes with a lease, as the watch has reported them.
     pub registered: &'s BTreeMap<NodeId, Registration>,
-    /// The last renewal of the own lease.
+    /// The time of the last renewal of this node's lease.
     pub renewed_ms: Option<u64>,
     pub now_ms: u64,
 }
@@ -42,12 +43,12 @@ pub struct SeenNodes<'s> {
 #[derive(Debug)]
 pub struct FailureDetector {
     ttl_ms: u64,
-    /// Since when members are without a lease that have not failed yet.
+    /// The members without a lease that have not failed yet, each with the time since which it has had none.
     suspected: BTreeMap<NodeId, u64>,
     failed: BTreeSet<NodeId>,
-    /// Since when most primaries have been without a lease.
+    /// The time since which most primaries have been without a lease.
     storm_since_ms: Option<u64>,
-    /// The last call of [`FailureDetector::observe`].
+    /// The time of the last call of [`FailureDetector::observe`].
     observed_ms: u64,
 }
 
@@ -64,11 +65,11 @@ impl FailureDetector {
         }
     }
 
-    /// The members that have failed. This node never has: its lease deadline decides whether it serves.
+    /// The members that have failed. This node is never among them: its lease deadline decides whether it serves.
     ///
-    /// While this node is not in contact with the coordinator, or its own lease is absent, the coordinator may be the
-    /// one that failed: then no further member fails, and the time begins again afterwards. It also begins again after
-    /// `GAP_MS_MAX` without a call, since an outage may have passed unseen. O(members · log members).
+    /// While this node is not in contact with the coordinator, or its own lease is absent, the coordinator may be what
+    /// failed. During that time no further member fails, and the delay restarts afterwards. The delay also restarts
+    /// after `GAP_MS_MAX` without a call, since an outage may have gone unnoticed. O(members · log members).
     pub fn observe(&mut self, seen: &SeenNodes<'_>) -> &BTreeSet<NodeId> {
         let members = seen.topology.map(|topology| &topology.members);
         let members = members.filter(|members| members.contains_key(&seen.own));
@@ -110,7 +111,7 @@ impl FailureDetector {
     }
 
     /// True while most primaries are suspected, and afterwards as long as any member is. A storm lasts at most
-    /// [`STORM_TTLS_MAX`] times to live, and [`failure_delay_ms`].
+    /// [`STORM_TTLS_MAX`] times to live plus [`failure_delay_ms`].
     fn is_in_storm(&mut self, seen: &SeenNodes<'_>) -> bool {
         let is_suspected = |shard: &Shard| self.suspected.contains_key(&shard.primary);
         if self.storm_since_ms.is_none()
@@ -138,7 +139,7 @@ mod tests {
     const TTL_MS: u64 = 3_000;
     const DELAY_MS: u64 = 1_500;
 
-    /// A node that renews its lease all the time.
+    /// A node that renews its lease continuously.
     struct World {
         detector: FailureDetector,
         topology: Topology,
@@ -158,7 +159,7 @@ mod tests {
             }
         }
 
-        /// The failed members as node 1 sees them after `ms` more, without a renewal.
+        /// The failed members as node 1 sees them after another `ms`, without a renewal.
         fn cut_off_after(&mut self, ms: u64) -> Vec<NodeId> {
             let step_ms = GAP_MS_MAX - 1;
             for step_ms in (0..ms / step_ms).map(|_| step_ms).chain([ms % step_ms]) {
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(world.after(0), []);
         assert_eq!(world.after(DELAY_MS - 1), []);
         assert_eq!(world.after(1), [node(3)]);
-        // Another process of it counts: it decides with the controller when it serves.
+        // Another process of the node counts as alive. That process and the controller decide when it serves.
         world.registered.insert(node(3), registration(3, 1));
         assert_eq!(world.after(0), []);
         world.registered.remove(&node(3));
@@ -236,7 +237,7 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(world.cut_off_after(DELAY_MS + 1), []);
         }
-        // A member that had failed stays so, and the time of another begins when the contact is back.
+        // A member that has failed stays failed. The delay of another member begins once contact is restored.
         assert_eq!(world.after(0), []);
         assert_eq!(world.after(DELAY_MS), [node(3)]);
         world.registered.remove(&node(2));
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn no_member_fails_for_a_node_that_sees_no_own_lease() {
         let mut world = World::new();
-        // Before the first snapshot, and when the coordinator has lost all leases.
+        // This is the case before the first snapshot, and if the coordinator has lost all leases.
         world.registered.clear();
         for _ in 0..10 {
             assert_eq!(world.after(DELAY_MS), []);
@@ -271,7 +272,7 @@ mod tests {
         }
         assert_eq!(world.after(STORM_TTLS_MAX * TTL_MS), []);
         assert_eq!(world.after(DELAY_MS), [node(2), node(3)]);
-        // They come back one after the other: the last one has the same time.
+        // They come back one after the other, and the last one has just as much time.
         for at in [2, 3] {
             world.registered.insert(node(at), registration(at, 1));
             world.after(0);
@@ -281,7 +282,7 @@ mod tests {
         world.registered.insert(node(2), registration(2, 1));
         assert_eq!(world.after(STORM_TTLS_MAX * TTL_MS), []);
         assert_eq!(world.after(DELAY_MS), [node(3)]);
-        // One of three is no storm.
+        // One of three is not a storm.
         world.registered.insert(node(3), registration(3, 1));
         assert_eq!(world.after(0), []);
         world.registered.remove(&node(2));

@@ -1,5 +1,5 @@
-//! When a primary may serve. All times are milliseconds on the node's own clock, `CLOCK_BOOTTIME`, which goes
-//! on while the machine sleeps.
+//! When a primary may serve. All times are milliseconds on the node's own clock, `CLOCK_BOOTTIME`, which keeps running
+//! while the machine is suspended.
 
 use crate::document::{Shard, TermCause};
 use crate::id::{ShardId, Term};
@@ -7,8 +7,8 @@ use crate::id::{ShardId, Term};
 /// The lease of a node, as the node sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// When the node sent its last successful renewal. A renewal counts only once the node has installed
-    /// the document of the revision in the reply: otherwise it could renew and miss a forced promotion.
+    /// When the node sent its last successful renewal. A renewal counts only once the node has installed the document
+    /// of the revision in the reply: otherwise it could renew its lease and miss a forced promotion.
     pub renewed_ms: u64,
     pub ttl_ms: u64,
 }
@@ -23,9 +23,9 @@ pub const fn margin_ms(ttl_ms: u64) -> u64 {
 /// The shortest [`ack_window_ms`]: replicas acknowledge once a second.
 const ACK_WINDOW_MS_MIN: u64 = 1_500;
 
-/// For how long an acknowledgement lets a primary serve without its coordinator. The window is shorter than the
-/// time for which a lease lives on after a crash of its holder, at least two thirds of the time to live. So a
-/// promotion after a crash seldom waits for it.
+/// The time for which an acknowledgement lets a primary serve without its coordinator. After a crash of its holder, a
+/// lease remains valid for at least two thirds of the time to live. The window is shorter, so a promotion after a crash
+/// seldom waits for it.
 #[must_use]
 pub const fn ack_window_ms(ttl_ms: u64) -> u64 {
     let half = ttl_ms / 2;
@@ -50,28 +50,28 @@ impl Lease {
 /// `cluster-etcd-loss`: what a primary does without its coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoordinatorLoss {
-    /// It stops serving at its lease deadline.
+    /// The primary stops serving at its lease deadline.
     #[default]
     Safe,
-    /// It serves as long as every replica of its shard acknowledges. A replica that is promoted stops to, and
-    /// serves only after the last acknowledgement that it sent has lost its effect.
+    /// The primary serves as long as every replica of its shard acknowledges. A replica that is promoted stops
+    /// acknowledging, and serves only after the last acknowledgement that it sent no longer has any effect.
     Availability,
 }
 
-/// The acknowledgements of the replicas that the document in force has for the shard.
+/// The acknowledgements of the replicas that the shard has in the document in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicaAcks {
     /// The shard has no replicas: no other node can be promoted.
     NoReplicas,
-    /// Each replica has received what this node sent at this time. It is not the arrival of an acknowledgement: a
-    /// network can deliver one long after its sender was promoted.
+    /// Each replica has received what this node sent at this time. This is not the time at which an acknowledgement
+    /// arrived, because a network can deliver an acknowledgement long after its sender was promoted.
     Oldest(u64),
     /// A replica has acknowledged nothing in this term.
     Missing,
 }
 
-/// True if a primary may serve now. Checked before a batch is executed and again before its replies are sent,
-/// since a process can stop at any instruction. O(1).
+/// True if a primary may serve now. Checked before a batch is executed and again before its replies are sent, since a
+/// process can be suspended at any instruction. O(1).
 #[must_use]
 pub fn may_serve(
     lease: Option<Lease>,
@@ -93,31 +93,31 @@ pub fn may_serve(
     }
 }
 
-/// When this process sent acknowledgements to primaries. A process that has sent none has the time of its start:
-/// the process before it may have.
+/// The times at which this process sent acknowledgements to primaries. If it has sent none, the time is that of its
+/// start, because the previous process may have sent some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentAcks {
     pub started_ms: u64,
-    /// The last one to the primary that it followed last.
+    /// The last acknowledgement to the primary that the process followed last.
     pub last_ms: u64,
-    /// The last one to a primary that it followed earlier.
+    /// The last acknowledgement to a primary that the process followed earlier.
     pub earlier_ms: u64,
 }
 
-/// Until when a primary of an earlier term may hold a lease, as far as this node knows. An operator can force a
-/// promotion while the lease lives, and the new primary can be lost before its own wait is over.
+/// The time until which a primary of an earlier term may hold a lease, as far as this node knows. An operator can force
+/// a promotion while the lease is valid, and the new primary can be lost before its own wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaseHorizon(u64);
 
 impl LeaseHorizon {
-    /// At the start of a process with leases that end by time: it does not know the terms before.
+    /// The horizon at the start of a process if leases end by time: the process does not know the earlier terms.
     #[must_use]
     pub const fn at_start(started_ms: u64, ttl_ms: u64) -> LeaseHorizon {
         LeaseHorizon(started_ms.saturating_add(ttl_ms).saturating_add(margin_ms(ttl_ms)))
     }
 
-    /// Notes a term of the node's shard, when the node installs its document. `before` are shard and term of the
-    /// document before: a term between them may have been forced. O(1).
+    /// Records a term of the node's shard when the node installs the document with that term. `before` is the shard and
+    /// term in the previous document: a term between the two may have been forced. O(1).
     pub fn note_term(
         &mut self,
         before: Option<(ShardId, Term)>,
@@ -135,31 +135,32 @@ impl LeaseHorizon {
     }
 }
 
-/// The knowledge of a node that begins a term as its primary.
+/// The facts known to a node that begins a term as the primary.
 #[derive(Debug, Clone, Copy)]
 pub struct NewTerm {
     pub cause: TermCause,
     /// When the node installs the document of the term.
     pub installed_ms: u64,
     pub ttl_ms: u64,
-    /// Leases end by time, so a primary may have extended its own.
+    /// Leases end by time, so a primary may have extended its own lease.
     pub has_expiring_leases: bool,
     pub has_replicas: bool,
-    /// With the term itself.
+    /// The horizon, including this term.
     pub horizon: LeaseHorizon,
-    /// The node acknowledges nothing more.
+    /// The acknowledgements that the node has sent. It sends no more.
     pub acks: SentAcks,
-    /// The process of the primary before has ended: a later process of that node is registered.
+    /// The process of the previous primary has ended: a later process of that node is registered.
     pub is_primary_restarted: bool,
 }
 
 /// The time from which a new primary may serve. O(1).
 ///
-/// - After a failover the primary before has lost its lease. It may serve for the ack window after it sent what this
-///   node acknowledged last.
-/// - After a forced promotion the lease of the primary before may live.
-/// - A primary hands over only while it serves, and stops serving then.
-/// - A restarted primary may have been promoted just before. Without replicas no other node was the primary.
+/// - After a failover, the previous primary has lost its lease. It may still serve until the ack window has passed
+///   since it sent the data that this node acknowledged last.
+/// - After a forced promotion, the lease of the previous primary may still be valid.
+/// - A primary hands over only while it is serving, and then stops serving.
+/// - A restarted primary may have been promoted just before its restart. If there are no replicas, no other node was
+///   the primary.
 #[must_use]
 pub fn serves_from_ms(term: &NewTerm) -> u64 {
     let (ttl_ms, acks) = (term.ttl_ms, term.acks);

@@ -4,19 +4,19 @@
 //! |---|---|
 //! | here | inputs and decisions |
 //! | `controller` | the state machine: leases that end, the storm guard, formation |
-//! | `candidates` | which replica is promoted, and if a restarted primary may resume |
+//! | `candidates` | which replica is promoted, and whether a restarted primary may resume |
 //! | `fencing` | when a primary may serve |
 //! | `detector` | which members have failed, for the state of the cluster |
 //!
 //! Safety rests on five rules:
 //! - A node serves only until its lease deadline by its own clock.
 //! - A renewal counts only once the node has installed the document of the renewal's revision.
-//! - A promotion because of an ended lease must not meet a node that has registered again. Either its
-//!   transaction compares that the lease is still absent ([`Decision::Promote`]), or a node that lost its lease
-//!   serves only after its change [`reassert`](crate::change::reassert) was committed.
-//! - A primary of a forced promotion waits until the lease of the primary before must have ended. Every node of the
-//!   shard keeps this time, in case the new primary is lost before that.
-//! - A primary that serves without its coordinator does so for a window after it sent what every replica has
+//! - A promotion because of an ended lease must not take effect if the holder has registered again and serves. Either
+//!   the promotion's transaction checks that the lease is still absent ([`Decision::Promote`]), or a node that lost its
+//!   lease serves only after its change [`reassert`](crate::change::reassert) was committed.
+//! - After a forced promotion, the new primary waits until the lease of the previous primary must have ended. Every
+//!   node of the shard records this time, in case the new primary is lost before then.
+//! - A primary may serve without its coordinator for a limited window after it sent the data that every replica has
 //!   acknowledged. A promoted replica waits for the window and a margin after the last acknowledgement that it sent.
 
 mod candidates;
@@ -43,7 +43,7 @@ use std::collections::BTreeMap;
 pub struct FailoverSettings {
     /// `cluster-node-timeout`: the time to live of leases, in milliseconds.
     pub ttl_ms: u64,
-    /// `cluster-replica-validity-factor`; 0 accepts replicas however old their data is.
+    /// `cluster-replica-validity-factor`; 0 accepts replicas no matter how old their data is.
     pub validity_factor: u64,
     /// `cluster-init-shards`; 0 forms no cluster.
     pub init_shards: usize,
@@ -59,7 +59,7 @@ pub struct ReceivedStatus {
     pub received_ms: u64,
 }
 
-/// The knowledge of a controller at one moment. All times are milliseconds on the controller's monotonic clock.
+/// The facts known to a controller at one moment. All times are milliseconds on the controller's monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Situation<'s> {
     pub topology: Option<&'s Topology>,
@@ -78,15 +78,15 @@ pub enum Decision {
     Form { shards: usize, replicas: usize },
     /// Correct the address of a member.
     Correct(NodeId),
-    /// Make a replica the primary. The transaction also compares that the node `while_absent` has no lease,
-    /// unless nodes reassert themselves: otherwise the node could register again and serve next to the new
-    /// primary.
+    /// Make a replica the primary. Unless nodes reassert themselves, the transaction also checks that the node
+    /// `while_absent` has no lease. Otherwise that node could register again and serve alongside the new primary.
     Promote { promotion: Promotion, while_absent: Option<NodeId> },
     /// Let a restarted primary resume, with the dataset that it has.
     Resume { promotion: Promotion, dataset: Dataset },
     /// Request status reports from these nodes, which may succeed the primary of the shard.
     Query { shard: ShardId, nodes: Vec<NodeId> },
-    /// Most leases ended at once: suspect the coordinator. Ping these nodes, and promote none before.
+    /// Most leases ended at the same time, so suspect the coordinator. Ping these nodes, and promote none before
+    /// `until_ms`.
     AwaitStorm { until_ms: u64, ping: Vec<NodeId> },
     /// An alarm: the shard stays down until a node returns or an operator decides. Reported once per cause.
     NoCandidate { shard: ShardId, why: String },
@@ -95,7 +95,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// The document after this decision; `None` if the decision changes none. O(document).
+    /// The document after this decision; `None` if the decision does not change the document. O(document).
     pub fn apply(&self, situation: &Situation<'_>, name: &str, change: ChangeId) -> Edit {
         let empty = || Topology::empty(name, change);
         let topology = situation.topology.cloned().unwrap_or_else(empty);

@@ -9,7 +9,7 @@ use serde_json::Map;
 const SETTINGS: FailoverSettings =
     FailoverSettings { ttl_ms: 3_000, validity_factor: 10, init_shards: 0, init_replicas: 0 };
 
-/// The situation of a controller, built step by step.
+/// A controller and the state that it sees, which tests build step by step.
 struct World {
     controller: Controller,
     topology: Option<Topology>,
@@ -20,7 +20,7 @@ struct World {
 }
 
 impl World {
-    /// Three shards whose primaries live; nodes 4 and 5 are replicas of node 1.
+    /// Three shards whose primaries are alive; nodes 4 and 5 are replicas of node 1.
     fn new() -> World {
         let mut topology = three_shards();
         topology.members.insert(node(5), member(5));

@@ -1,12 +1,12 @@
-//! The content of the replies of CLUSTER commands, as values that the server encodes.
+//! The content of the replies to CLUSTER commands, as values that the server encodes.
 //!
 //! | file | about |
 //! |---|---|
 //! | here | CLUSTER SLOTS, SHARDS, INFO, MYSHARDID; what a node sees |
 //! | `nodes` | CLUSTER NODES and REPLICAS, `nodes.conf` |
 //!
-//! A node that is not a member of the document shows only itself: `redis-cli --cluster create` demands that.
-//! There is no bus: CLUSTER LINKS is empty and CLUSTER COUNT-FAILURE-REPORTS is 0.
+//! A node that is not a member of the document shows only itself: `redis-cli --cluster create`
+//! requires this. There is no bus: CLUSTER LINKS is empty and CLUSTER COUNT-FAILURE-REPORTS is 0.
 
 mod nodes;
 #[cfg(test)]
@@ -20,21 +20,22 @@ use crate::map::{EndpointKind, client_port, endpoint};
 use crate::slots::{SlotRange, SlotRanges};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Facts about a node that the document does not hold.
+/// Facts about a node that the document does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeLife {
     /// The node has a lease.
     pub is_alive: bool,
     pub no_failover: bool,
-    /// It loads a dataset, or its synchronisation with its primary has not ended.
+    /// The node is loading a dataset, or its synchronisation with its primary has not finished.
     pub is_loading: bool,
-    /// Its replication offset in bytes.
+    /// The node's replication offset in bytes.
     pub offset: u64,
-    /// The last report from it, in milliseconds since 1970.
+    /// The time of the last report from the node, in milliseconds since 1970.
     pub last_report_ms: u64,
 }
 
-/// The epochs that a node had as a member. A node that has left the cluster shows them on, as in Redis.
+/// The epochs that a node had as a member. A node that has left the cluster still shows them, as in
+/// Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LastEpochs {
     pub document: Epoch,
@@ -42,11 +43,11 @@ pub struct LastEpochs {
     pub term: Term,
 }
 
-/// How a node is, in the terms of the flags in CLUSTER NODES.
+/// The health of a node, in terms of the flags in CLUSTER NODES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NodeHealth {
     Alive,
-    /// It has no lease, but has not failed yet: `fail?`.
+    /// The node has no lease, but has not failed yet: `fail?`.
     Suspected,
     /// `fail`.
     Failed,
@@ -136,7 +137,7 @@ pub struct ClusterInfo {
     pub size: usize,
     /// The epoch of the document.
     pub current_epoch: Epoch,
-    /// The term of the own shard.
+    /// The term of this node's shard.
     pub my_epoch: Term,
     /// The runs in sync, as in the document.
     pub isr: Vec<String>,
@@ -150,7 +151,7 @@ impl<'v> ClusterView<'v> {
         self.topology.filter(|topology| topology.members.contains_key(&self.own.id))
     }
 
-    /// The facts about a node that the document does not hold.
+    /// The facts about a node that the document does not contain.
     fn life(&self, node: NodeId) -> NodeLife {
         let known = self.lives.get(&node).copied().unwrap_or_default();
         NodeLife { is_alive: known.is_alive || node == self.own.id, ..known }
@@ -166,7 +167,8 @@ impl<'v> ClusterView<'v> {
         }
     }
 
-    /// A member as this node shows it: its own settings count before the document has them.
+    /// A member as this node shows it. For the node itself, its own settings apply even before the
+    /// document contains them.
     fn member<'t>(&self, topology: &'t Topology, node: NodeId) -> Option<&'t Member>
     where
         'v: 't,
@@ -243,7 +245,7 @@ impl<'v> ClusterView<'v> {
         ShardsEntry { slots: shard.slots.clone(), nodes: nodes.collect() }
     }
 
-    /// The document of a node that is in none: the node alone, without slots.
+    /// The document to show for a node that is in no document: the node alone, without slots.
     fn alone(&self) -> Topology {
         let change = crate::id::ChangeId { writer: self.own.run(), number: 0 };
         let mut alone =
@@ -255,7 +257,7 @@ impl<'v> ClusterView<'v> {
         alone
     }
 
-    /// CLUSTER MYSHARDID. A node that is not a member has a shard id that no document will have.
+    /// CLUSTER MYSHARDID. A node that is not a member has a shard ID that no document will contain.
     #[must_use]
     pub fn my_shard_id(&self) -> ShardId {
         let shard = self.visible().and_then(|topology| topology.shard_of(self.own.id));
@@ -305,7 +307,7 @@ impl<'v> ClusterView<'v> {
 }
 
 impl ClusterInfo {
-    /// The lines of the reply that Redis has. The counts of the bus's messages are 0.
+    /// The lines of the reply that Redis also has. The counts of bus messages are 0.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         vec![

@@ -6,7 +6,8 @@ use crate::id::{NodeId, Term};
 use crate::map::client_port;
 use std::fmt::Write as _;
 
-/// Bytes of `nodes.conf` that are read. A line of a cluster of 1,000 nodes has some 100 bytes plus its ranges.
+/// Maximum bytes of `nodes.conf` that are read. In a cluster of 1,000 nodes, a line has about 100 bytes plus its
+/// ranges.
 pub const NODES_FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Why `nodes.conf` was rejected.
@@ -90,7 +91,7 @@ impl ClusterView<'_> {
     }
 }
 
-/// Reads the node's own id from `nodes.conf`; all else comes from the document. O(bytes).
+/// Reads the node's own id from `nodes.conf`; everything else comes from the document. O(bytes).
 pub fn own_id(nodes_file: &[u8]) -> Result<NodeId, NodesFileError> {
     if nodes_file.len() > NODES_FILE_BYTES_MAX {
         return Err(NodesFileError::TooLarge);

@@ -18,13 +18,13 @@ pub(crate) enum Renewal {
     Renewed,
     /// The lease has ended, or a later registration has replaced it.
     Lost,
-    /// A registration: the lease with this number.
+    /// The node was registered with the lease that has this number.
     Granted(u64),
     /// A newer process of the node has the lease.
     Replaced,
 }
 
-/// A change under way: the version that it compares, and the node that must have no lease.
+/// A change under way: the version that it expects, and the node that must have no lease.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) expected: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Coordinator {
     pub(crate) revision: u64,
     pub(crate) document: Option<Topology>,
     pub(crate) leases: BTreeMap<NodeId, HeldLease>,
-    /// Without a quorum until this time: requests wait, leases do not end.
+    /// The coordinator has no quorum until this time: requests wait, and leases do not end.
     pub(crate) frozen_until_ms: u64,
     history: Vec<ChangeId>,
     /// The number of leases that were granted.
@@ -59,7 +59,7 @@ impl Coordinator {
         }
     }
 
-    /// Freezes the coordinator. Leases are extended, as a new leader of etcd does.
+    /// Freezes the coordinator. Leases are extended, as they are by a new leader of etcd.
     pub(crate) fn freeze(&mut self, until_ms: u64) {
         self.frozen_until_ms = self.frozen_until_ms.max(until_ms);
         for lease in self.leases.values_mut() {
@@ -72,8 +72,8 @@ impl Coordinator {
         self.leases.retain(|_, lease| lease.expires_ms > now_ms);
     }
 
-    /// Renews the lease with this number; without a number, registers the node with a new lease. A process that was
-    /// replaced by a newer one gets none.
+    /// Renews the lease with this number; without a number, registers the node with a new lease. A
+    /// process that was replaced by a newer one gets no lease.
     pub(crate) fn renew(
         &mut self,
         registration: Registration,
@@ -101,7 +101,8 @@ impl Coordinator {
         Renewal::Granted(number)
     }
 
-    /// Applies a change if its comparisons hold. Every document must be one that nodes install.
+    /// Applies a change if its comparisons hold. Every document must pass the checks that nodes
+    /// make before they install it.
     pub(crate) fn change(&mut self, request: &Request, now_ms: u64) -> bool {
         self.expire(now_ms);
         let is_absent = request.while_absent.is_none_or(|node| !self.leases.contains_key(&node));
@@ -117,7 +118,7 @@ impl Coordinator {
         true
     }
 
-    /// True if the history has the change.
+    /// True if the history contains the change.
     pub(crate) fn has_applied(&self, change: ChangeId) -> bool {
         self.history.contains(&change)
     }

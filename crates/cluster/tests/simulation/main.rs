@@ -35,7 +35,7 @@ fn at_most_one_primary_serves_under_random_faults() {
         totals.add(&world.totals);
     }
     println!("{runs} runs from seed {first}: {totals:?}");
-    // Faults that never lead to a failover would show nothing.
+    // Faults that never lead to a failover would prove nothing.
     assert!(totals.failovers >= runs, "{totals:?}");
     assert!(totals.served_checks > 100 * runs, "{totals:?}");
     assert!(totals.served_extended > runs, "{totals:?}");

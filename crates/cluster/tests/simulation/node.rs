@@ -17,19 +17,19 @@ use std::collections::BTreeMap;
 pub(crate) struct Node {
     pub(crate) run: NodeRun,
     pub(crate) is_up: bool,
-    /// Stopped until this time: it executes nothing.
+    /// The process is stopped until this time and executes nothing.
     pub(crate) paused_until_ms: u64,
-    /// Cut off from the coordinator until this time.
+    /// The node is cut off from the coordinator until this time.
     pub(crate) cut_until_ms: u64,
-    /// Cut off from its primary or its replicas until this time.
+    /// The node is cut off from its primary or its replicas until this time.
     pub(crate) unlinked_until_ms: u64,
-    /// Its acknowledgements are lost until this time, but it receives the stream.
+    /// The node's acknowledgements are lost until this time, but it receives the stream.
     pub(crate) mute_until_ms: u64,
     pub(crate) loading_until_ms: u64,
     pub(crate) dataset: Dataset,
     pub(crate) offset: u64,
     last_contact_ms: Option<u64>,
-    /// Survives restarts, as the file does.
+    /// The document in force. It survives restarts, like the file of a real node.
     pub(crate) installed: Option<Topology>,
     pub(crate) map: SlotMap,
     lease: Option<Lease>,
@@ -39,8 +39,8 @@ pub(crate) struct Node {
     pub(crate) must_reassert: bool,
     /// The last reassertion; it is in force once a document with it is installed.
     pub(crate) reassertion: Option<ChangeId>,
-    /// The epoch from which this primary hands over. It serves again once it knows the outcome, that is, once
-    /// it has installed a later document.
+    /// The epoch in which this primary began to hand over. It serves again once it knows the outcome, that is, once it
+    /// has installed a later document.
     pub(crate) handing_over: Option<Epoch>,
     serves_from_ms: u64,
     loss: CoordinatorLoss,
@@ -48,7 +48,7 @@ pub(crate) struct Node {
     following: Option<NodeId>,
     acks: SentAcks,
     horizon: LeaseHorizon,
-    /// When this primary sent what each replica acknowledged last.
+    /// The time at which this primary sent what each replica acknowledged last.
     acknowledged: BTreeMap<NodeId, u64>,
     /// The clock's start, and its error in parts per million.
     clock: (u64, i64),
@@ -192,17 +192,17 @@ impl Node {
         self.map.own_shard().filter(|_| self.map.role() == MapRole::Primary)
     }
 
-    /// True if this replica follows that node and has a copy of its dataset.
+    /// True if this replica follows `primary` and has a copy of its dataset.
     pub(crate) fn follows(&self, primary: NodeId) -> bool {
         self.following == Some(primary) && self.last_contact_ms.is_some()
     }
 
-    /// Notes that this replica sends an acknowledgement.
+    /// Records that this replica sends an acknowledgement.
     pub(crate) fn acknowledge(&mut self, now_ms: u64) {
         self.acks.last_ms = self.local_ms(now_ms);
     }
 
-    /// Notes that a replica has acknowledged what this primary sent at `sent_ms` of its clock.
+    /// Records that a replica has acknowledged what this primary sent at `sent_ms` of its clock.
     pub(crate) fn note_ack(&mut self, replica: NodeId, sent_ms: u64) {
         let acknowledged = self.acknowledged.entry(replica).or_default();
         *acknowledged = sent_ms.max(*acknowledged);
@@ -220,7 +220,7 @@ impl Node {
         }
     }
 
-    /// Notes a renewal that was sent at `sent_ms` of the node's clock.
+    /// Records a renewal that was sent at `sent_ms` of the node's clock.
     pub(crate) fn renewed(&mut self, sent_ms: u64, ttl_ms: u64) {
         self.must_reassert &= self.map.role() == MapRole::Primary;
         if self.must_reassert {
@@ -275,7 +275,7 @@ impl Node {
     }
 }
 
-/// The nodes that serve, by shard; an error in words if two serve one shard.
+/// The nodes that serve, by shard; an error message if two serve the same shard.
 pub(crate) fn serving(
     nodes: &[Node],
     now_ms: u64,

@@ -17,18 +17,18 @@ const TTL_MS: u64 = 3_000;
 const ACK_PERIOD_MS: u64 = 400;
 const NODES: u8 = 6;
 const CONTROLLERS: usize = 2;
-/// Faults occur until then.
+/// Faults occur until this time.
 const FAULTS_END_MS: u64 = 60_000;
-/// Time to recover: several leases, a storm, full copies.
+/// The end of a run, which leaves time to recover: several lease TTLs, a storm, full copies.
 const END_MS: u64 = FAULTS_END_MS + 40_000;
 
-/// Shards with one replica each, or fewer shards with two.
+/// Settings for three shards with one replica each, or two shards with two replicas each.
 const fn settings(has_more_replicas: bool) -> FailoverSettings {
     let (init_shards, init_replicas) = if has_more_replicas { (2, 2) } else { (3, 1) };
     FailoverSettings { ttl_ms: TTL_MS, validity_factor: 10, init_shards, init_replicas }
 }
 
-/// What happened in all runs.
+/// Counts of the events in all runs.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failovers: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Totals {
     pub(crate) forced: u64,
     pub(crate) storms: u64,
     pub(crate) alarms: u64,
-    /// Changes whose outcome the writer had to read.
+    /// Changes whose outcome the writer had to look up.
     pub(crate) unknown: u64,
     pub(crate) reasserted: u64,
     /// Planned switches that were proposed.
@@ -87,7 +87,7 @@ enum Event {
         keeps_data: bool,
     },
     Replicate,
-    /// Primaries send what their replicas acknowledge.
+    /// Primaries send messages that their replicas acknowledge.
     SendStream,
     StreamArrives(StreamMessage),
     AckArrives(StreamMessage),
@@ -119,7 +119,7 @@ struct SimController {
     controller: Controller,
     number: u64,
     cut_until_ms: u64,
-    /// A change without a reply yet, and the time at which its outcome counts as unknown.
+    /// A change that has no reply yet, and the time at which its outcome counts as unknown.
     pending: Option<(ChangeId, u64)>,
     alarmed: BTreeSet<ShardId>,
 }
@@ -127,7 +127,7 @@ struct SimController {
 /// One run.
 pub(crate) struct World {
     seed: u64,
-    /// Nodes that lost their lease reassert themselves; otherwise promotions compare that a lease is absent.
+    /// True if nodes that lost their lease reassert themselves. Otherwise promotions check that the lease is absent.
     reasserts: bool,
     loss: CoordinatorLoss,
     settings: FailoverSettings,
@@ -195,7 +195,7 @@ impl World {
         self.queue.insert((self.now_ms + delay_ms, self.sequence), event);
     }
 
-    /// The delay of a message: mostly a few milliseconds; while there are faults, sometimes seconds.
+    /// The delay of a message: mostly a few milliseconds, but sometimes seconds while faults occur.
     fn delay_ms(&mut self) -> u64 {
         let is_slow = self.now_ms < FAULTS_END_MS && self.random.percent(5);
         let bound = if is_slow { 4_000 } else { 30 };
@@ -214,7 +214,7 @@ impl World {
         self.check_recovery();
     }
 
-    /// The invariants.
+    /// Checks the invariants.
     fn check(&mut self) {
         let (seed, now_ms) = (self.seed, self.now_ms);
         let serving = serving(&self.nodes, now_ms);
@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    /// After the faults every shard is served again, unless an operator has to decide.
+    /// Checks that every shard is served again after the faults, unless an operator has to decide.
     fn check_recovery(&self) {
         let serving = serving(&self.nodes, self.now_ms).unwrap_or_default();
         let document = self.coordinator.document.as_ref().unwrap();
@@ -324,15 +324,15 @@ impl World {
         }
         it.install(document.as_ref(), &self.coordinator.leases, now_ms, TTL_MS);
         it.renewed(sent_ms, TTL_MS);
-        // A renewal brings no later document: the change of a planned switch may be lost or still under way.
+        // A renewal need not bring a later document: the change of a planned switch may be lost or still under way.
         if it.must_reassert || it.handing_over.is_some() {
             self.reassert(node);
         }
     }
 
-    /// A primary that lost its lease, or does not know the outcome of a planned switch, confirms that it still
-    /// is the primary. A document that it has not seen
-    /// yet makes the change fail; the next renewal brings this document, and the node tries again.
+    /// A primary that lost its lease, or does not know the outcome of a planned switch, confirms that it is still the
+    /// primary. A document that it has not seen yet makes the change fail; the next renewal brings this document, and
+    /// the node tries again.
     fn reassert(&mut self, node: usize) {
         let it = &mut self.nodes[node];
         let Some(document) = &it.installed else { return };
@@ -389,7 +389,7 @@ impl World {
         [one, other].iter().all(|node| self.now_ms >= self.nodes[*node].unlinked_until_ms)
     }
 
-    /// Primaries send to each node that follows them by its own document.
+    /// Each primary sends to the nodes that follow it according to their own documents.
     fn send_stream(&mut self) {
         self.after(ACK_PERIOD_MS, Event::SendStream);
         let now_ms = self.now_ms;
@@ -455,7 +455,7 @@ impl World {
             if now_ms < unknown_from_ms {
                 return;
             }
-            // The outcome is unknown, and whatever it is, the next decision begins with what is in force.
+            // The outcome is unknown. Whatever it is, the next decision begins with the document in force.
             let current = self.coordinator.document.as_ref().map(|document| document.change);
             assert!(current != Some(change) || self.coordinator.has_applied(change));
             self.controllers[at].pending = None;
@@ -509,7 +509,7 @@ impl World {
         }
     }
 
-    /// A change arrives, perhaps after its writer gave up waiting; or it is lost; or its reply is.
+    /// A change arrives, perhaps after its writer gave up waiting. The change or its reply may also be lost.
     fn change_arrives(&mut self, controller: Option<usize>, request: Request) {
         let thaw_ms = self.coordinator.frozen_until_ms;
         if self.now_ms < thaw_ms {
@@ -568,7 +568,7 @@ impl World {
         }
     }
 
-    /// A serving primary stops, and proposes its replica.
+    /// A serving primary stops serving, and proposes its replica as the new primary.
     fn hand_over(&mut self, node: usize) {
         if self.nodes[node].serves(self.now_ms).is_none() {
             return;
@@ -593,7 +593,7 @@ impl World {
         self.after(delay, Event::ChangeArrives { controller: None, request });
     }
 
-    /// An operator forces a promotion, whether the primary lives or not.
+    /// An operator forces a promotion, whether the primary is alive or not.
     fn force(&mut self) {
         let Some(document) = &self.coordinator.document else { return };
         let shard = self.random.pick(&document.shards);

@@ -1,4 +1,4 @@
-//! Limits of clients. The settings and their directives.
+//! Client limits. The settings and their directives.
 
 use crate::directive::{Directive, INT_MAX, Kind, LONG_MAX, SIZE_MAX, field};
 use crate::special;

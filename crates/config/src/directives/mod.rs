@@ -1,5 +1,6 @@
-//! The table of directives, by theme. A theme's file holds the struct of its settings and the rows
-//! with their names, types and defaults. So a new setting is one field and one row, in one file.
+//! The table of directives, by theme. A theme's file contains the struct of its settings and the
+//! rows with their names, types and defaults. A new setting therefore takes one field and one row
+//! in one file.
 
 pub mod clients;
 pub mod cluster;

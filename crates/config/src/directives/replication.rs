@@ -177,8 +177,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .about("Leave eviction to the primary.")
     .alias("slave-ignore-maxmemory"),
-    // From Valkey. Its replicas load a dataset and the stream over one connection if this is not
-    // offered.
+    // From Valkey. If this is not offered, Valkey's replicas receive the dataset and the stream
+    // over one connection.
     Directive::switch(
         "dual-channel-replication-enabled",
         "no",

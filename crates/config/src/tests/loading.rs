@@ -1,4 +1,4 @@
-//! Files and options at startup: error texts, and what is read.
+//! Tests of files and options at startup: error texts, and the settings that are read.
 
 use super::*;
 use crate::fuzzing::Lenient;

@@ -53,7 +53,7 @@ struct Redis {
 }
 
 impl Redis {
-    /// Starts one on a free port; `None` if no redis-server is installed.
+    /// Starts a redis-server on a free port; `None` if no redis-server is installed.
     fn start() -> Option<Self> {
         let dir = TempDir::new();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -256,7 +256,7 @@ fn config_get_star_has_every_name_of_redis_and_hides_what_redis_hides() {
     }
 }
 
-/// Sets the same on both; the replies and the values afterwards must be equal.
+/// Sets the same values on both servers. The replies and the values afterwards must be equal.
 fn compare(redis: &mut Redis, ours: &mut Store, pairs: &[(&str, &str)]) {
     let theirs = redis.set(pairs);
     assert_eq!(set(ours, pairs).map(drop), theirs, "{pairs:?}");
@@ -423,8 +423,8 @@ fn a_rejected_change_leaves_everything_unchanged() {
     assert_eq!(changed, Ok(vec!["timeout"]));
 }
 
-/// The number of workers that the machine determined is not written to the file as if it had been
-/// configured.
+/// Tests that the number of workers that was derived from the machine is not written to the file as
+/// if it had been configured.
 #[test]
 fn to_set_what_is_fixed_to_what_is_shown_changes_nothing() {
     let dir = TempDir::new();
@@ -452,7 +452,7 @@ fn protected_directives_follow_enable_protected_configs() {
     }
 }
 
-/// Returns the text of all sources in a directory and below, except `except`.
+/// Returns the text of all sources in a directory and its subdirectories, except `except`.
 fn sources(dir: &Path, except: &str) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -492,7 +492,7 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
 /// are not checked.
 #[test]
 fn every_implemented_setting_is_read_somewhere() {
-    // These are read within the configuration.
+    // These settings are read within this crate.
     const EXCEPT: [&str; 2] = ["dir", "enable-protected-configs"];
     const READERS: [&str; 4] = ["net", "node", "observe", "server"];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -36,8 +36,8 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
     assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 1, "no temporary file is left");
 }
 
-/// A main file that includes another one, after a load, a change and a rewrite: the settings before
-/// and after the next start, and the main file.
+/// A main file that includes another file. Tests load, change and rewrite it, and then compare the
+/// settings before and after the next start, and the text of the main file.
 struct WithInclude {
     dir: TempDir,
     main: std::path::PathBuf,
@@ -101,8 +101,8 @@ fn rewrite_leaves_out_what_an_included_file_sets() {
     );
 }
 
-/// Values from an included file that have changed, also those changed to the default, are set after
-/// the `include`.
+/// Values from an included file that have changed, including those changed to the default, are set
+/// after the `include`.
 #[test]
 fn rewrite_overrides_what_an_included_file_sets() {
     let limits = "client-output-buffer-limit normal 0 0 0\n\

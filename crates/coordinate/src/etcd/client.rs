@@ -1,4 +1,4 @@
-//! Calls of etcd's members: which one, for how long, with which token, and what its answer means.
+//! Calls etcd's members: chooses the member, the time limit and the token, and interprets the response.
 
 use super::connection::{EtcdConnection, ExchangeError, WaitLimit};
 use super::http::ResponseParser;
@@ -15,39 +15,40 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Unused connections that are kept: for the lease, the controller, the watch and its probes, and for commands.
+/// Maximum number of unused connections that are kept: for the lease, the controller, the watch and its probes, and for
+/// commands.
 const IDLE_MAX: usize = 4;
 /// Pause after all endpoints have failed.
 const ROUND_PAUSE: Duration = Duration::from_millis(100);
-/// Bytes of an error text that are shown.
+/// Maximum bytes of an error text that are shown.
 const SHOWN_BYTES_MAX: usize = 300;
 
 /// The time limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallLimits {
-    /// For the first endpoint, connection included. Each further one gets twice the time of the one before: etcd
-    /// may be slow as a whole.
+    /// For the first endpoint, including the time to connect. Each further endpoint gets twice the time of the previous
+    /// one, since etcd as a whole may be slow.
     pub(super) endpoint: Duration,
     /// For all endpoints.
     pub(super) total: Duration,
 }
 
 impl CallLimits {
-    /// Reads. A stopped member is left after 1.5 s; an election takes about 2 s.
+    /// For reads. The client gives up on a stopped member after 1.5 s; an election takes about 2 s.
     pub(super) const READ: CallLimits =
         CallLimits { endpoint: Duration::from_millis(1_500), total: CALL_MAX };
-    /// Writes.
+    /// For writes.
     pub(super) const WRITE: CallLimits =
         CallLimits { endpoint: Duration::from_secs(3), total: CALL_MAX };
 
-    /// These limits for a call that ends within `limit`. Two endpoints can be tried within it, the second one for
-    /// twice as long: a stopped one does not take all of the time.
+    /// These limits for a call that must end within `limit`. Two endpoints can be tried within it, the second for twice
+    /// as long as the first, so that a stopped endpoint does not take all of the time.
     pub(super) fn within(self, limit: Duration) -> CallLimits {
         CallLimits { endpoint: self.endpoint.min(limit / 3), total: self.total.min(limit) }
     }
 }
 
-/// Says if a request may be sent again after its outcome is unknown.
+/// States whether a request may be sent again if its outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
     Safe,
@@ -64,12 +65,12 @@ pub(super) struct CallError {
 }
 
 impl CallError {
-    /// An error that all endpoints would give.
+    /// An error that all endpoints would return.
     pub(super) const fn final_error(error: CoordinatorError) -> CallError {
         CallError { error, may_have_happened: false, next: NextStep::GiveUp }
     }
 
-    /// An error that another endpoint may not give.
+    /// An error that another endpoint might not return.
     pub(super) const fn other_endpoint(error: CoordinatorError) -> CallError {
         CallError { error, may_have_happened: true, next: NextStep::OtherEndpoint }
     }
@@ -78,10 +79,10 @@ impl CallError {
 /// The next step after a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextStep {
-    /// All endpoints would answer the same.
+    /// All endpoints would return the same error.
     GiveUp,
     OtherEndpoint,
-    /// Another token, the same endpoint.
+    /// Get a new token and try the same endpoint again.
     Authenticate,
 }
 
@@ -123,7 +124,7 @@ impl EtcdClient {
         _ = self.current.compare_exchange(at, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Calls one endpoint after the other until one answers.
+    /// Calls one endpoint after the other until one responds.
     pub(super) fn call(
         &self,
         path: &str,
@@ -156,7 +157,7 @@ impl EtcdClient {
                 Err(failed) => failed,
             };
             was_sent |= failed.may_have_happened;
-            // An attempt that the total limit cut short says less than the one before.
+            // An attempt that the total limit cut short says less than the previous attempt.
             let was_cut_short = left < endpoint_limit && Instant::now() >= end;
             let failed = if was_cut_short { earlier.unwrap_or(failed) } else { failed };
             let failed = CallError { may_have_happened: was_sent, ..failed };
@@ -237,9 +238,9 @@ impl EtcdClient {
         *self.token.lock().even_poisoned() = None;
     }
 
-    /// Checks that a member answers at all, with a connection that no stream uses.
+    /// Checks that a member responds at all, on a connection that no stream uses.
     pub(super) fn probe(&self, at: usize, limit: &WaitLimit) -> Result<(), CallError> {
-        // A new connection begins with an exchange.
+        // Opening a new connection includes an exchange, which shows that the member responds.
         self.idle.lock().even_poisoned().retain(|(of, _)| *of != at);
         self.connect(at, limit).map(drop)
     }
@@ -307,7 +308,7 @@ impl EtcdClient {
         token: Option<&str>,
         headers: &str,
     ) -> Vec<u8> {
-        // A token comes from etcd; one with a line end would add headers.
+        // A token comes from etcd; a token with a line break would add headers.
         let token = token.filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()));
         let authorization = token.map(|token| format!("Authorization: {token}\r\n"));
         format!(
@@ -320,7 +321,7 @@ impl EtcdClient {
         .into_bytes()
     }
 
-    /// The JSON of a complete response, or what its error means.
+    /// The JSON of a complete response, or the meaning of its error.
     pub(super) fn read_answer(
         &self,
         at: usize,
@@ -329,7 +330,7 @@ impl EtcdClient {
         let status = parser.status().unwrap_or_default();
         let body = std::mem::take(parser.body());
         if status == 200 {
-            // An answer may have been applied even if it is not understood.
+            // The request may have been applied even if its response is not understood.
             return serde_json::from_slice(&body).map_err(|_| self.misread(at, MessageError::Json));
         }
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -337,7 +338,7 @@ impl EtcdClient {
         Err(self.meaning(at, status, &answer, &text))
     }
 
-    /// The meaning of an error of the gateway. Codes are those of gRPC.
+    /// The meaning of an error from the gateway. The codes are those of gRPC.
     pub(super) fn meaning(&self, at: usize, status: u16, answer: &Value, body: &str) -> CallError {
         let endpoint = self.endpoints[at].to_string();
         let code = messages::number(answer, "code").unwrap_or_default();
@@ -361,7 +362,7 @@ impl EtcdClient {
                 of(CoordinatorError::Unauthorized(text), false, next)
             }
             (_, 16 | 7) => final_error(CoordinatorError::Unauthorized(text)),
-            // A canceled watch has a text and no code.
+            // A canceled watch has an error text but no code.
             _ if ["authentication failed", "permission denied"]
                 .iter()
                 .any(|r| text.contains(r)) =>
@@ -389,7 +390,7 @@ impl EtcdClient {
         }
     }
 
-    /// The error of an answer that was not understood.
+    /// The error for a response that was not understood.
     pub(super) fn misread(&self, at: usize, error: MessageError) -> CallError {
         let endpoint = self.endpoints[at].to_string();
         CallError {
@@ -410,7 +411,7 @@ impl EtcdClient {
         CallError { error, may_have_happened: false, next: failed.next }
     }
 
-    /// The error of an exchange that began.
+    /// The error for an exchange that had begun.
     pub(super) fn lost(
         &self,
         at: usize,

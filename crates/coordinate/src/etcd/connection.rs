@@ -1,5 +1,5 @@
-//! One connection to a member of etcd: plain or TLS, with time limits that hold for whole exchanges.
-//! A call of another thread to stop ends each wait within [`WAIT_SLICE`].
+//! One connection to a member of etcd: plain or TLS, with time limits that apply to whole exchanges. If another thread
+//! sets the stop flag, each wait ends within [`WAIT_SLICE`].
 
 use super::http::{HttpError, ResponseParser};
 use super::tls::EtcdTls;
@@ -10,19 +10,19 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
-/// Longest single wait for a socket, after which limits and the stop flag are looked at.
+/// Longest single wait for a socket, after which the limits and the stop flag are checked.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
 /// Longest attempt to connect to one address.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// Addresses of one name that are tried.
+/// Maximum number of addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 4;
-/// Bytes of one read.
+/// Maximum bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 
 /// Why an exchange did not end with a response.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum ExchangeError {
-    /// No byte of the request has left.
+    /// No byte of the request was sent.
     #[error("{0}")]
     NotSent(String),
     #[error("no response in time")]
@@ -74,7 +74,7 @@ enum Transport {
 pub(super) struct EtcdConnection(Transport);
 
 impl EtcdConnection {
-    /// Connects, and ends the TLS handshake.
+    /// Connects, and completes the TLS handshake.
     pub(super) fn open(
         endpoint: &Endpoint,
         tls: Option<&EtcdTls>,
@@ -130,8 +130,8 @@ impl EtcdConnection {
         Ok(EtcdConnection(Transport::Tls(Box::new(StreamOwned::new(session, stream)))))
     }
 
-    /// Checks if an unused connection still seems open. A peer that has closed it is found without a
-    /// request, whose outcome would be unknown.
+    /// Checks whether an unused connection still seems open. This detects that the peer has closed it. No request is
+    /// sent to find out, because its outcome would be unknown.
     pub(super) fn is_open(&self) -> bool {
         let socket = self.socket();
         let peeked = socket.set_nonblocking(true).and_then(|()| socket.peek(&mut [0]));
@@ -170,8 +170,8 @@ impl EtcdConnection {
         }
     }
 
-    /// Reads once and hands the bytes to the parser; [`ExchangeError::TimedOut`] if none came. The
-    /// connection stays usable after that.
+    /// Reads once and hands the bytes to the parser; [`ExchangeError::TimedOut`] if none arrived. The connection stays
+    /// usable after that.
     pub(super) fn receive(
         &mut self,
         parser: &mut ResponseParser,

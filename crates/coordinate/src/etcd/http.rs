@@ -1,15 +1,16 @@
-//! Reads HTTP/1.1 responses that arrive in pieces. No input makes it panic or hold more than its
-//! bounds. The grammar is RFC 9112; etcd's gateway uses chunks with trailers.
+//! Reads HTTP/1.1 responses that arrive in pieces. No input makes the parser panic or makes it hold
+//! more bytes than its limits allow. The grammar is RFC 9112; etcd's gateway uses chunks with
+//! trailers.
 
 /// Longest line of a head, of a chunk size or of a trailer in bytes.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// Bytes of a head with its trailers. etcd's are below 1 KiB.
+/// Maximum bytes of a head with its trailers. Those of etcd are below 1 KiB.
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// Bytes of a body that are not taken yet. It bounds a list of 1,000 nodes or statuses and one
-/// fragment of a watch, in base64.
+/// Maximum bytes of a body that have not been taken yet. This is enough for a list of 1,000 nodes
+/// or statuses, and for one fragment of a watch, in base64.
 pub(super) const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// A response that breaks the grammar or a bound.
+/// A response that violates the grammar or a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HttpError {
     #[error("the status line is not HTTP/1.1")]
@@ -121,7 +122,7 @@ impl ResponseParser {
         Ok(at)
     }
 
-    /// The connection has ended.
+    /// Must be called when the connection has ended.
     pub(super) fn end(&mut self) -> Result<(), HttpError> {
         self.keeps_alive = false;
         match self.expected {
@@ -252,7 +253,7 @@ fn chunk_size_of(line: &[u8]) -> Option<u64> {
     number_of(digits, 16).filter(|size| *size <= BODY_BYTES_MAX as u64)
 }
 
-/// Digits without a sign.
+/// Parses digits without a sign.
 fn number_of(digits: &[u8], radix: u32) -> Option<u64> {
     let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
     if digits.is_empty() || !digits.iter().all(is_digit) {
@@ -265,7 +266,7 @@ fn number_of(digits: &[u8], radix: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Answers of etcd 3.4.23, shortened in the headers.
+    /// Responses of etcd 3.4.23, with shortened headers.
     const FIXED: &str =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
     const CHUNKED: &str = "HTTP/1.1 404 Not Found\r\nTrailer: Grpc-Trailer-Content-Type\r\n\

@@ -1,4 +1,4 @@
-//! The requests and answers of etcd's JSON gateway.
+//! The requests and responses of etcd's JSON gateway.
 //!
 //! The gateway writes 64-bit numbers as strings and omits zeros, false and empty lists: a failed
 //! transaction has no `succeeded`, a read of an absent key has no `kvs`.
@@ -95,7 +95,7 @@ pub(super) fn watch(prefix: &str, start_revision: u64) -> Value {
         "key": encode(prefix),
         "range_end": encode(&end_of(prefix)),
         "start_revision": start_revision.to_string(),
-        // Without it one message holds up to 1,000 revisions.
+        // Without this, one message contains up to 1,000 revisions.
         "fragment": true,
     }})
 }
@@ -116,7 +116,7 @@ pub(super) struct KeyValue {
     pub(super) lease: u64,
 }
 
-/// Why an answer was not understood.
+/// Why a response was not understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MessageError {
     #[error("it is not JSON")]
@@ -139,7 +139,7 @@ pub(super) fn number(value: &Value, field: &str) -> Result<u64, MessageError> {
     }
 }
 
-/// A truth value, which may be absent (false).
+/// A boolean, which may be absent (false).
 pub(super) fn truth(value: &Value, field: &str) -> Result<bool, MessageError> {
     match value.get(field) {
         None | Some(Value::Null) => Ok(false),
@@ -148,7 +148,7 @@ pub(super) fn truth(value: &Value, field: &str) -> Result<bool, MessageError> {
     }
 }
 
-/// A text, which may be absent (empty).
+/// A string, which may be absent (empty).
 pub(super) fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str, MessageError> {
     match value.get(field) {
         None | Some(Value::Null) => Ok(""),
@@ -166,7 +166,7 @@ pub(super) fn list<'v>(value: &'v Value, field: &str) -> Result<&'v [Value], Mes
     }
 }
 
-/// The store's revision and the raft term in the head of an answer.
+/// The store's revision and the raft term in the header of a response.
 pub(super) fn header(answer: &Value) -> Result<(u64, u64), MessageError> {
     let header = answer.get("header").unwrap_or(&Value::Null);
     Ok((number(header, "revision")?, number(header, "raft_term")?))
@@ -183,12 +183,12 @@ pub(super) fn key_value(value: &Value) -> Result<KeyValue, MessageError> {
     })
 }
 
-/// The keys of a range's answer.
+/// The keys in the response to a range request.
 pub(super) fn key_values(answer: &Value) -> Result<Vec<KeyValue>, MessageError> {
     list(answer, "kvs")?.iter().map(key_value).collect()
 }
 
-/// The answer of a transaction.
+/// The response to a transaction.
 #[derive(Debug)]
 pub(super) struct TransactionAnswer {
     pub(super) revision: u64,
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn omitted_fields_are_zero_false_and_empty() {
-        // The answer of etcd 3.4.23 to a transaction whose comparison failed.
+        // The response of etcd 3.4.23 to a transaction whose comparison failed.
         let answer = json!({
             "header": {"cluster_id": "16290230296511005681", "revision": "2", "raft_term": "2"},
             "responses": [{"response_range": {"header": {"revision": "2"}, "kvs": [{
@@ -282,7 +282,7 @@ mod tests {
             drop((TransactionAnswer::parse(&answer), key_values(&answer), header(&answer)));
         }
         assert!(parsed > 1_000, "only {parsed} texts were JSON");
-        // The depth of the parser is bounded.
+        // The parser limits the depth of nesting.
         let deep = "[".repeat(100_000);
         assert!(serde_json::from_str::<Value>(&deep).is_err());
     }

@@ -1,14 +1,15 @@
-//! `etcd://` and `etcds://`: a coordinator in etcd, by its JSON gateway over HTTP/1.1.
+//! `etcd://` and `etcds://`: a coordinator in etcd, accessed through its JSON gateway over
+//! HTTP/1.1.
 //!
 //! | file | about |
 //! |---|---|
 //! | `client` | which member is called, for how long, and what its errors mean |
 //! | `connection` | one connection with time limits, plain or TLS |
 //! | `http` | reads responses |
-//! | `messages` | requests and answers of the gateway |
+//! | `messages` | requests and responses of the gateway |
 //! | `base64` | keys and values in JSON |
 //! | `tls` | certificates |
-//! | `version` | refuses versions that lose data |
+//! | `version` | rejects versions that lose data |
 //! | `watch` | the stream of changes |
 //!
 //! ```text
@@ -18,8 +19,8 @@
 //! /<name>/status/<id> attached to the node's lease: status
 //! ```
 //!
-//! etcd's revisions are the revisions of this interface. A request that writes and got no answer
-//! has an unknown outcome; etcd may apply it later, even after a quorum was lost and has returned.
+//! etcd's revisions are the revisions of this interface. A write request that got no response has
+//! an unknown outcome. etcd may apply it later, even after a quorum was lost and restored.
 
 mod base64;
 mod client;
@@ -51,9 +52,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Attempts to register while another process registers the same id.
+/// Maximum number of attempts to register while another process registers the same id.
 const REGISTRATIONS_MAX: usize = 5;
-/// A renewal takes at most this part of the TTL.
+/// A renewal takes at most 1/`RENEWAL_PARTS` of the TTL.
 const RENEWAL_PARTS: u32 = 2;
 
 /// How to authenticate to etcd, and which certificates to trust.
@@ -62,7 +63,8 @@ pub struct EtcdOptions {
     /// `cluster-coordinator-user` and `cluster-coordinator-password`.
     pub user: Option<String>,
     pub password: Option<String>,
-    /// `cluster-coordinator-ca-file`: authorities in PEM format; else those of the system.
+    /// `cluster-coordinator-ca-file`: certificate authorities in PEM format. Without it, those of
+    /// the system are used.
     pub ca_file: Option<PathBuf>,
     /// A client certificate in PEM format. Its subject must have no common name.
     pub certificate_file: Option<PathBuf>,
@@ -80,8 +82,8 @@ impl std::fmt::Debug for EtcdOptions {
     }
 }
 
-/// A [`Coordinator`] in etcd. Host names are resolved by the system for each new connection; the time
-/// limits of the resolver come on top of those here.
+/// A [`Coordinator`] in etcd. Host names are resolved by the system for each new connection; the
+/// resolver's time limits are added to the limits here.
 #[derive(Debug)]
 pub struct EtcdCoordinator {
     client: Arc<EtcdClient>,
@@ -198,7 +200,7 @@ impl EtcdCoordinator {
         self.read_call("/v3/lease/grant", &body, CallLimits::READ, |answer| {
             let id = messages::number(answer, "ID")?;
             let granted = Duration::from_secs(messages::number(answer, "TTL")?);
-            // A lease without a number or a TTL is none.
+            // A lease without a number or a TTL is not valid.
             let is_lease = id > 0 && !granted.is_zero();
             if is_lease {
                 Ok((LeaseId(id), LeaseTtl::at_least(granted)))
@@ -211,7 +213,7 @@ impl EtcdCoordinator {
     fn revoke(&self, lease: LeaseId) -> Result<(), CoordinatorError> {
         let body = json!({"ID": lease.0.to_string()});
         match self.read_call("/v3/lease/revoke", &body, CallLimits::READ, |_| Ok(())) {
-            // It has ended before.
+            // The lease had already ended.
             Err(CoordinatorError::LeaseLost) => Ok(()),
             other => other,
         }
@@ -249,8 +251,8 @@ impl EtcdCoordinator {
             if answer.succeeded {
                 let old = present.map_or(0, |present| present.lease);
                 if old != 0 && old != lease.0 {
-                    // The earlier process finds out with its next renewal. Without an answer the
-                    // lease ends by itself, and a renewal also checks the key.
+                    // The earlier process notices this at its next renewal. If the revocation gets
+                    // no response, the lease ends on its own, and a renewal also checks the key.
                     _ = self.revoke(LeaseId(old));
                 }
                 return Ok(());
@@ -261,9 +263,10 @@ impl EtcdCoordinator {
 
     /// Renews a lease at one endpoint.
     ///
-    /// A member that believes itself to be the leader answers a keepalive without a quorum. So a
-    /// linearizable read follows at the same member. If both answers have the same raft term, then
-    /// the keepalive reached the leader of that term, and a later leader starts the TTL again.
+    /// A member that believes itself to be the leader responds to a keepalive even without a
+    /// quorum. A linearizable read from the same member therefore follows. If both responses have
+    /// the same raft term, then the keepalive reached the leader of that term, and a later leader
+    /// starts the TTL again.
     fn renew_at(&self, lease: &Lease, at: usize, limit: &WaitLimit) -> Result<Lease, CallError> {
         let client = &*self.client;
         let sent_at = BootTime::now();
@@ -365,7 +368,7 @@ impl Coordinator for EtcdCoordinator {
         let sent_at = BootTime::now();
         let (id, ttl) = self.grant(ttl)?;
         if let Err(error) = self.attach(registration, id, claim) {
-            // A lease that nothing uses ends by itself if this fails.
+            // If this fails, the unused lease ends on its own.
             _ = self.revoke(id);
             return Err(error);
         }
@@ -405,7 +408,7 @@ impl Coordinator for EtcdCoordinator {
         if entry.is_some_and(|entry| entry.lease == lease.id.0) {
             return Ok(Campaign::Elected(controller));
         }
-        // etcd looks at the lease only if the office is vacant.
+        // etcd checks the lease only if the office is vacant.
         let body = json!({"ID": lease.id.0.to_string()});
         let is_ended = |ttl: &Value| ttl.as_str() == Some("-1") || ttl.as_i64() == Some(-1);
         let left = |answer: &Value| Ok(!answer.get("TTL").is_some_and(is_ended));

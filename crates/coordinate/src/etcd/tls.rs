@@ -1,4 +1,4 @@
-//! TLS of the connections to etcd (`etcds://`).
+//! TLS for the connections to etcd (`etcds://`).
 
 use super::EtcdOptions;
 use crate::error::CoordinatorError;
@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where most systems keep their authorities.
+/// The files in which most systems keep their certificate authorities.
 const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

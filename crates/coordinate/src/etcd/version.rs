@@ -4,7 +4,7 @@ use crate::error::CoordinatorError;
 use crate::setting::Endpoint;
 use serde_json::Value;
 
-/// Checks the answer to `GET /version`.
+/// Checks the response to `GET /version`.
 pub(super) fn check(
     endpoint: &Endpoint,
     status: Option<u16>,

@@ -1,5 +1,5 @@
-//! The watch of etcd: one stream of JSON lines that lasts until it is lost; then another begins at
-//! the same position.
+//! The watch of etcd: one stream of JSON lines. If the stream is lost, another one begins at the
+//! same position.
 
 use super::client::{CallError, EtcdClient};
 use super::connection::{EtcdConnection, ExchangeError, WaitLimit};
@@ -13,13 +13,14 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time for a stream to begin.
+/// Maximum time for a stream to begin.
 const BEGIN_MAX: Duration = Duration::from_millis(1_500);
-/// A member whose stream is silent for this long is probed: a stopped one keeps its connections.
+/// A member whose stream is silent for this long is probed, because a stopped member keeps its
+/// connections open.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// Time for the answer to a probe.
+/// Maximum time to wait for the response to a probe.
 const PROBE_MAX: Duration = Duration::from_secs(1);
-/// Pause before an error is returned, so that a caller that only repeats does not spin.
+/// Pause before an error is returned, so that a caller that simply retries does not spin.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
 /// See [`Watch`].
@@ -57,7 +58,7 @@ impl EtcdWatch {
         let client = &*self.client;
         let at = client.current();
         let token = client.token_at(at, limit)?;
-        // A stream keeps its connection, so that it takes none of the kept ones.
+        // A stream keeps its connection for itself and never returns it to the unused ones.
         let mut connection = client.connect(at, limit)?;
         let body = messages::watch(&self.keys.root, self.position.0 + 1).to_string();
         let headers = "Grpc-Metadata-hasleader: true\r\n";
@@ -107,7 +108,7 @@ impl EtcdWatch {
         Ok(events)
     }
 
-    /// Checks that a silent member still answers.
+    /// Checks that a silent member still responds.
     fn probe(&self, at: usize) -> Result<(), Ended> {
         let limit = WaitLimit::new(PROBE_MAX, &self.client.stop);
         self.client.probe(at, &limit).map_err(Ended::Failed)
@@ -146,7 +147,7 @@ impl EtcdWatch {
             last = last.max(Revision(entry.mod_revision));
             events.extend(event_of(&self.keys, &entry, is_delete));
         }
-        // The last revision of a fragment continues in the next one.
+        // The last revision of a fragment continues in the next fragment.
         let is_fragment = messages::truth(result, "fragment").map_err(misread)?;
         let whole = if is_fragment { Revision(last.0.saturating_sub(1)) } else { last };
         self.position = self.position.max(whole);

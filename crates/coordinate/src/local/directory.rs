@@ -10,11 +10,10 @@
 //! DIR/<name>/status/<id>    incarnation and status
 //! ```
 //!
-//! A live process holds an exclusive `flock` on its entry; the kernel frees the lock when the
-//! process dies. Others probe with a shared lock, so that two probes never take each other for the
-//! owner. An entry gets its name only after it is locked. Each change follows this order, so that a
-//! process may die at any point: the entry, then the journal. [`LockedDirectory::begin`] repairs a journal
-//! that lags.
+//! A live process holds an exclusive `flock` on its entry; the kernel frees the lock when the process dies. Other
+//! processes probe with a shared lock, so that two probes never mistake each other for the owner. An entry gets its
+//! name only after it is locked. Each change writes the entry first and then the journal, so that a process may die at
+//! any point. [`LockedDirectory::begin`] repairs a journal that lags behind.
 
 use super::files::{self, Durability, ReplaceError};
 use super::journal::{JournalChange, LocalJournal};
@@ -31,12 +30,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a call waits for the lock. Holders keep it for some disk writes, and waiters have no order;
-/// CLUSTER commands wait this long, too.
+/// How long a call waits for the lock. A process holds it for a few disk writes, and waiting processes get it in no
+/// particular order. CLUSTER commands wait this long too.
 pub(super) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
-/// Bytes that hold any entry of a node: a revision, an incarnation and details.
+/// Maximum bytes of a node's entry: a revision, an incarnation and details.
 const ENTRY_BYTES_MAX: usize = DETAILS_BYTES_MAX + 128;
 
 /// The paths of a cluster.
@@ -80,7 +79,7 @@ impl LocalDirectory {
         self.root.join("history").join(revision.to_string())
     }
 
-    /// The ids of all node entries, sorted; dead ones included.
+    /// The ids of all node entries, including those of dead nodes, sorted.
     pub(super) fn node_ids(&self) -> Result<Vec<NodeId>, CoordinatorError> {
         let path = self.root.join("nodes");
         let failed = |error| CoordinatorError::file("list", &path, error);
@@ -99,7 +98,7 @@ impl LocalDirectory {
         Ok(ids)
     }
 
-    /// The entry of a node; `None` if it does not exist or its form is wrong.
+    /// The entry of a node; `None` if it does not exist or is malformed.
     pub(super) fn read_node(
         &self,
         node: NodeId,
@@ -111,7 +110,7 @@ impl LocalDirectory {
         }))
     }
 
-    /// The controller's entry; `None` if it does not exist or its form is wrong.
+    /// The controller's entry; `None` if it does not exist or is malformed.
     pub(super) fn read_controller(&self) -> Result<Option<Controller>, CoordinatorError> {
         let Some(bytes) = files::read(&self.controller(), ENTRY_BYTES_MAX)? else {
             return Ok(None);
@@ -122,7 +121,7 @@ impl LocalDirectory {
         }))
     }
 
-    /// Checks if any entry belongs to a process that has died.
+    /// Checks whether any entry belongs to a process that has died.
     pub(super) fn has_dead_entries(&self) -> Result<bool, CoordinatorError> {
         for node in self.node_ids()? {
             if is_dead(&self.node(node))? {
@@ -132,8 +131,8 @@ impl LocalDirectory {
         is_dead(&self.controller())
     }
 
-    /// Takes the lock, repairs the journal if a process died within a change, and removes the
-    /// entries of dead processes.
+    /// Takes the lock, repairs the journal if a process died during a change, and removes the entries of dead
+    /// processes.
     pub(super) fn lock(
         &self,
         limit: Duration,
@@ -164,7 +163,7 @@ impl LocalDirectory {
 pub(super) struct LockedDirectory<'d> {
     directory: &'d LocalDirectory,
     pub(super) journal: LocalJournal,
-    /// The present document.
+    /// The current document.
     pub(super) topology: Option<(Revision, Vec<u8>)>,
     _lock: File,
 }
@@ -177,7 +176,7 @@ impl<'d> LockedDirectory<'d> {
         let topology = files::read_topology(&directory.topology())?;
         let revision = topology.as_ref().map_or(Revision::NONE, |(revision, _)| *revision);
         let journal = LocalJournal::read(&directory.journal())?;
-        // Without a journal the entries are all that is known of earlier revisions.
+        // Without a journal, only the entries show which revisions were used earlier.
         let journal = match journal {
             Some(journal) => journal,
             None => {
@@ -205,7 +204,7 @@ impl<'d> LockedDirectory<'d> {
         Ok(())
     }
 
-    /// Removes the documents that the journal does not name any more.
+    /// Removes the documents that the journal no longer names.
     fn forget_documents(&self) -> Result<(), CoordinatorError> {
         let path = self.directory.root.join("history");
         let entries =
@@ -261,7 +260,7 @@ impl<'d> LockedDirectory<'d> {
         Ok(revision)
     }
 
-    /// Writes the entry of a node; the node lives as long as the returned file is open.
+    /// Writes the entry of a node. The node counts as alive as long as the returned file is open.
     pub(super) fn add_node(
         &mut self,
         registration: &NodeRegistration,
@@ -271,7 +270,7 @@ impl<'d> LockedDirectory<'d> {
             return Err(CoordinatorError::TooManyNodes { max: NODES_MAX });
         }
         let revision = self.journal.next();
-        // A status of an earlier incarnation ends with its registration.
+        // The status of an earlier incarnation is removed together with its registration.
         files::remove(&self.directory.status(registration.node))?;
         let path = self.directory.node(registration.node);
         let entry = write_locked(&path, revision, &encode_registration(registration))?;
@@ -309,10 +308,10 @@ impl LocalDirectory {
     }
 }
 
-/// Creates an entry that is locked before it has its name.
+/// Creates an entry that is locked before it gets its name.
 fn write_locked(path: &Path, revision: Revision, content: &[u8]) -> Result<File, CoordinatorError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // The directory's lock keeps others away from this name.
+    // The directory's lock prevents other processes from using this name.
     let temporary = path.with_file_name(format!(".{name}"));
     let failed = |error| CoordinatorError::file("write", &temporary, error);
     files::remove(&temporary)?;
@@ -332,7 +331,7 @@ fn split_revision(bytes: &[u8]) -> Option<(Revision, &[u8])> {
     Some((Revision(revision), &bytes[end + 1..]))
 }
 
-/// Checks if an entry exists and no process holds its lock.
+/// Checks whether an entry exists and no process holds its lock.
 fn is_dead(path: &Path) -> Result<bool, CoordinatorError> {
     match File::open(path) {
         // Closing the file frees the lock of the probe.
@@ -350,7 +349,7 @@ fn try_lock(file: &File, how: FlockOperation, path: &Path) -> Result<bool, Coord
     }
 }
 
-/// Checks if a path still names this open file.
+/// Checks whether a path still names this open file.
 pub(super) fn names(path: &Path, entry: &File) -> bool {
     match (fs::metadata(path), entry.metadata()) {
         (Ok(named), Ok(open)) => (named.dev(), named.ino()) == (open.dev(), open.ino()),

@@ -1,4 +1,4 @@
-//! Files that are replaced as a whole, and the form of the topology file.
+//! Files that are replaced as a whole, and the format of the topology file.
 //!
 //! ```text
 //! brisk-topology 1 <revision> <bytes> <CRC-32C in hexadecimal>\n
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first two fields of a topology file: its kind and the version of its format.
 const MAGIC: &str = "brisk-topology 1";
-/// Bytes that hold any first line of a topology file.
+/// Maximum bytes of the first line of a topology file.
 const HEADER_BYTES_MAX: usize = 128;
 /// Advice for a damaged topology file.
 const ADVICE: &str = "The directory history next to it holds earlier documents in the same form: \
                       stop all nodes and copy the one with the highest number over it";
 
-/// Says if a file must survive a power failure.
+/// States whether a file must survive a power failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
     Synced,
@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, Coo
     Ok(Some(bytes))
 }
 
-/// Removes a file; one that does not exist is no error.
+/// Removes a file. It is not an error if the file does not exist.
 pub(super) fn remove(path: &Path) -> Result<(), CoordinatorError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -112,14 +112,14 @@ pub(super) fn encode_topology(revision: Revision, document: &[u8]) -> Vec<u8> {
     [header.as_bytes(), document].concat()
 }
 
-/// The checksum covers the revision, so that a damaged digit of it is found.
+/// The checksum covers the revision, so that a damaged digit of the revision is detected.
 fn checksum(revision: Revision, document: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&revision.0.to_le_bytes()), document)
 }
 
 /// The revision and the document of a topology file; `None` if it does not exist.
 pub(super) fn read_topology(path: &Path) -> Result<Option<(Revision, Vec<u8>)>, CoordinatorError> {
-    // One byte more than allowed, so that a longer file is found to be damaged.
+    // Read one byte more than allowed, so that a longer file is detected as damaged.
     let Some(mut bytes) = read(path, HEADER_BYTES_MAX + DOCUMENT_BYTES_MAX + 1)? else {
         return Ok(None);
     };
@@ -170,7 +170,7 @@ mod tests {
                 let mut damaged = whole.clone();
                 damaged[at] ^= 1 << bit;
                 let found = decode_topology(&damaged);
-                // A letter of the checksum in upper case is the same number.
+                // An uppercase letter in the checksum is the same hexadecimal digit.
                 let is_same_number = whole[at].is_ascii_alphabetic() && bit == 5 && at < 40;
                 assert!(found.is_err() || is_same_number, "byte {at}, bit {bit}: {found:?}");
             }

@@ -1,4 +1,4 @@
-//! Which file systems a local coordinator refuses.
+//! The file systems that a local coordinator rejects.
 
 use crate::error::CoordinatorError;
 use std::path::Path;

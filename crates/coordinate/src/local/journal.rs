@@ -17,10 +17,10 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Changes that are kept for watchers, which look 50 times a second. Each change of the topology
-/// keeps its document, too.
+/// Maximum number of changes that are kept for watchers, which poll 50 times a second. For each
+/// change to the topology, the document is kept too.
 pub(super) const CHANGES_MAX: usize = 128;
-/// Bytes that hold a journal with [`CHANGES_MAX`] lines.
+/// Maximum bytes of a journal with [`CHANGES_MAX`] lines.
 const JOURNAL_BYTES_MAX: usize = CHANGES_MAX * 100 + 200;
 const MAGIC: &str = "brisk-coordinator 1";
 

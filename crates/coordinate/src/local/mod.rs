@@ -6,11 +6,12 @@
 //! | `directory` | the lock, the entries, and the order of each change |
 //! | `files` | files that are replaced as a whole; the topology file |
 //! | `journal` | the last revision and the latest changes |
-//! | `watch` | looks for changes |
-//! | `filesystem` | refuses network file systems |
+//! | `watch` | polls for changes |
+//! | `filesystem` | rejects network file systems |
 //!
-//! A node lives as long as its process, so that leases do not expire: a stopped process keeps its
-//! lock. A process may die at any point of a change; no acknowledged document is lost or torn.
+//! A node counts as alive as long as its process exists, so leases do not expire: a stopped process
+//! keeps its lock. A process may die at any point of a change; no acknowledged document is lost or
+//! torn.
 
 mod directory;
 mod files;
@@ -37,11 +38,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Bytes that hold any status file: an incarnation and a status.
+/// Maximum bytes of a status file: an incarnation and a status.
 const STATUS_FILE_BYTES_MAX: usize = STATUS_BYTES_MAX + 128;
 
-/// A [`Coordinator`] in a directory. Dropping it frees its locks, as the end of the process does:
-/// its nodes are gone for all others.
+/// A [`Coordinator`] in a directory. Dropping it frees its locks, as the end of the process would:
+/// for all other processes, its nodes are gone.
 #[derive(Debug)]
 pub struct LocalCoordinator {
     directory: LocalDirectory,
@@ -97,7 +98,7 @@ impl LocalCoordinator {
         self.directory.lock(limit.min(LOCK_WAIT_MAX), &self.stop)
     }
 
-    /// Replaces the document; the error's variant says if it may have happened.
+    /// Replaces the document; the error's variant says whether the change may have happened.
     fn try_change(
         &self,
         change: &TopologyChange<'_>,
@@ -119,7 +120,7 @@ impl LocalCoordinator {
         locked.replace_topology(change.document).map(Some)
     }
 
-    /// Checks if a lease is of this coordinator and its node has not been replaced.
+    /// Checks whether a lease belongs to this coordinator and its node has not been replaced.
     fn is_held(&self, leases: &HeldLeases, lease: &Lease) -> bool {
         let entry = leases.entries.get(&lease.id);
         entry.is_some_and(|entry| names(&self.directory.node(entry.node), &entry.node_entry))
@@ -264,7 +265,7 @@ impl Coordinator for LocalCoordinator {
             let (node, incarnation) = (node.registration.node, node.registration.incarnation);
             let content = files::read(&self.directory.status(node), STATUS_FILE_BYTES_MAX)?;
             let prefix = format!("{incarnation}\n");
-            // A status of an earlier incarnation is none.
+            // The status of an earlier incarnation does not count.
             let status = content.as_deref().and_then(|bytes| bytes.strip_prefix(prefix.as_bytes()));
             statuses.extend(status.map(|status| NodeStatus { node, status: status.to_vec() }));
         }

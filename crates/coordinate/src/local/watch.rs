@@ -1,4 +1,4 @@
-//! The watch of a local coordinator: it looks at the files 50 times a second.
+//! The watch of a local coordinator: it checks the files 50 times a second.
 
 use super::directory::{LOCK_WAIT_MAX, LocalDirectory};
 use super::files;
@@ -9,9 +9,9 @@ use crate::stop::StopFlag;
 use crate::values::{Controller, Revision, Topology, WatchEvent};
 use std::time::{Duration, Instant};
 
-/// Pause between two looks: a dead process is noticed after this time.
+/// Pause between two checks. The watch notices the death of a process within about this time.
 const POLL_PAUSE: Duration = Duration::from_millis(20);
-/// Attempts to read a document that other processes delete in the meantime.
+/// Maximum number of attempts to read a document that other processes delete in the meantime.
 const READS_MAX: usize = 10;
 
 /// See [`Watch`].
@@ -20,7 +20,7 @@ pub(super) struct LocalWatch {
     pub(super) directory: LocalDirectory,
     pub(super) stop: StopFlag,
     pub(super) position: Revision,
-    /// Changes after the position were forgotten.
+    /// Set if changes after the position have been forgotten.
     pub(super) compacted: Option<Revision>,
 }
 
@@ -38,7 +38,7 @@ impl Watch for LocalWatch {
                 Ok(events) if events.is_empty() => {}
                 Ok(events) => return Ok(events),
                 Err(error) => {
-                    // The pause keeps a caller that only repeats the call from spinning.
+                    // The pause keeps a caller that simply retries from spinning.
                     self.stop.pause(5 * POLL_PAUSE);
                     return Err(error);
                 }
@@ -67,7 +67,7 @@ impl LocalWatch {
                 return Ok(events);
             }
         }
-        // A power failure can leave a journal that names a document without its file.
+        // A power failure can leave a journal that names a document whose file is missing.
         let revision = self.position;
         self.compacted = Some(revision);
         Ok(vec![WatchEvent::Compacted { revision }])
@@ -75,8 +75,8 @@ impl LocalWatch {
 
     /// The events after the position; `None` if a document was forgotten while they were read.
     fn read_changes(&mut self) -> Result<Option<Vec<WatchEvent>>, CoordinatorError> {
-        // The topology is read before the journal. If the journal does not have its revision yet,
-        // it has all lower ones.
+        // The topology is read before the journal. If the journal does not contain the topology's
+        // revision yet, it contains all lower ones.
         let topology = files::read_topology(&self.directory.topology())?;
         let mut journal = LocalJournal::read(&self.directory.journal())?.unwrap_or_default();
         if let Some((revision, _)) = &topology
@@ -109,7 +109,7 @@ impl LocalWatch {
                     events.push(WatchEvent::Topology(Topology { revision, document }));
                 }
                 JournalChange::Node(node) => {
-                    // If the entry has changed since then, a later event has the new one.
+                    // If the entry has changed since then, a later event contains the new entry.
                     let entry = self.directory.read_node(node)?;
                     let entry = entry.filter(|entry| entry.revision == revision);
                     events.extend(entry.map(WatchEvent::NodeRegistered));
@@ -127,7 +127,7 @@ impl LocalWatch {
     }
 
     fn read_history(&self, revision: Revision) -> Result<Option<Vec<u8>>, CoordinatorError> {
-        // The document was replaced since the topology was read, or earlier.
+        // The document was replaced, either since the topology was read or before.
         let earlier = files::read_topology(&self.directory.history(revision))?;
         if let Some((_, document)) = earlier {
             return Ok(Some(document));

@@ -1,12 +1,14 @@
 //! A coordinator in memory for simulations: a virtual clock, and faults drawn from a seed.
 //!
-//! A [`Model`] is the store; each simulated node calls it through a [`ModelCoordinator`] of its own,
-//! which the simulation may cut off. Nothing waits: a call returns at once, and the clock moves only
-//! with [`Model::advance`]. The same seed and the same sequence of calls give the same results.
+//! A [`Model`] is the store; each simulated node calls it through a [`ModelCoordinator`] of its
+//! own, which the simulation may cut off. Nothing waits: a call returns immediately, and the clock
+//! moves only with [`Model::advance`]. The same seed and the same sequence of calls give the same
+//! results.
 //!
-//! Faults of a call ([`ModelFaults`]): the request is lost; it is applied and the answer is lost; a
-//! change of the topology is applied later, if its comparisons then hold. The caller of all three
-//! gets [`CoordinatorError::TimedOut`], or [`ChangeOutcome::Unknown`].
+//! A call can have one of these faults ([`ModelFaults`]): the request is lost; the request is
+//! applied, but its response is lost; or a change to the topology is applied later, if its
+//! comparisons hold then. In all three cases the caller gets [`CoordinatorError::TimedOut`] or
+//! [`ChangeOutcome::Unknown`].
 
 mod store;
 
@@ -24,7 +26,7 @@ use brisk_structures::poison::EvenPoisoned as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The time limit that the errors of lost answers name.
+/// The time limit that the errors for lost responses state.
 const CALL_LIMIT: Duration = Duration::from_secs(3);
 
 /// How often and how far the model misbehaves. The default has no faults.
@@ -32,13 +34,13 @@ const CALL_LIMIT: Duration = Duration::from_secs(3);
 pub struct ModelFaults {
     /// Percentage of requests that are lost.
     pub lost_percent: u8,
-    /// Percentage of requests that are applied without an answer.
+    /// Percentage of requests that are applied without a response.
     pub unanswered_percent: u8,
-    /// Percentage of topology changes that are applied later without an answer.
+    /// Percentage of topology changes that are applied later, without a response.
     pub late_percent: u8,
     /// The longest delay of a late change.
     pub late_max: Duration,
-    /// The longest time from a change until a watch reports it; each watch has its own.
+    /// The longest time from a change until a watch reports it; each watch has its own delays.
     pub watch_lag_max: Duration,
     /// The longest time by which a lease outlives its TTL.
     pub expiry_lag_max: Duration,
@@ -83,7 +85,7 @@ impl Model {
         ModelCoordinator { model: self.clone(), client, stop: StopFlag::default() }
     }
 
-    /// The present virtual time.
+    /// The current virtual time.
     #[must_use]
     pub fn now(&self) -> BootTime {
         self.state().store.now
@@ -99,8 +101,9 @@ impl Model {
         self.state().faults = faults;
     }
 
-    /// Takes the quorum away or gives it back. Without it changes are unknown, reads fail, leases
-    /// do not end. When it returns, some of the changes are applied, and leases get their full TTL.
+    /// Takes the quorum away or restores it. Without a quorum, the outcomes of changes are unknown,
+    /// reads fail, and leases do not end. When the quorum is restored, some of the changes are
+    /// applied, and leases get their full TTL.
     pub fn set_quorum(&self, has_quorum: bool) {
         let store = &mut self.state().store;
         if !has_quorum {
@@ -126,7 +129,7 @@ enum CallFate {
     Answered,
     Lost,
     Unanswered,
-    /// Drawn for changes of the topology only.
+    /// Drawn only for changes to the topology.
     Late,
 }
 
@@ -185,7 +188,7 @@ impl ModelCoordinator {
         Ok(())
     }
 
-    /// A call that is no change of the topology.
+    /// A call that does not change the topology.
     fn call<T>(
         &self,
         what: &str,
@@ -321,13 +324,13 @@ impl Coordinator for ModelCoordinator {
     }
 }
 
-/// A watch of a model. [`Watch::next`] returns at once, whatever its limit.
+/// A watch of a model. [`Watch::next`] returns immediately, whatever its limit.
 #[derive(Debug)]
 struct ModelWatch {
     model: Model,
     client: u64,
     stop: StopFlag,
-    /// Draws the lag of each event.
+    /// The seed from which the lag of each event is drawn.
     seed: u64,
     position: Revision,
     is_compacted: bool,

@@ -9,9 +9,9 @@ use crate::values::{
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// Events that are kept for watchers; older ones are compacted.
+/// Maximum number of events that are kept for watchers; older events are compacted.
 const HISTORY_MAX: usize = 10_000;
-/// Changes that wait for their late application. More are lost.
+/// Maximum number of changes that wait to be applied late. Further changes are lost.
 const LATE_CHANGES_MAX: usize = 1_000;
 
 /// A topology change without borrowed data.
@@ -22,7 +22,7 @@ pub(super) struct OwnedChange {
     pub(super) controller: Option<Controller>,
 }
 
-/// When a change is applied whose answer was lost.
+/// When a change whose response was lost is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LateApplication {
     At(BootTime),
@@ -63,7 +63,7 @@ pub(super) struct ModelStore {
 }
 
 impl ModelStore {
-    /// Moves the clock; what falls due meanwhile happens in its order.
+    /// Moves the clock. Everything that falls due in that time happens in order.
     pub(super) fn advance(&mut self, duration: Duration) {
         let target = self.now.after(duration);
         while let Some(due) = self.next_due().filter(|due| *due <= target) {
@@ -156,7 +156,7 @@ impl ModelStore {
         }
     }
 
-    /// `None`: a comparison failed.
+    /// Changes the topology. `None` if a comparison failed.
     pub(super) fn change(&mut self, change: &OwnedChange) -> Option<Revision> {
         let present = self.topology.as_ref().map_or(Revision::NONE, |(revision, _)| *revision);
         let controller = self.controller.map(|(controller, _)| controller);
@@ -211,7 +211,7 @@ impl ModelStore {
         Ok(Lease { expires_at: Some(now.after(present.ttl.duration())), ..lease.clone() })
     }
 
-    /// Ends a lease with all that belongs to it.
+    /// Ends a lease, and everything that belongs to it.
     pub(super) fn end(&mut self, lease: LeaseId) {
         if self.leases.remove(&lease).is_none() {
             return;

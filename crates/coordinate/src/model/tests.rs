@@ -24,7 +24,7 @@ const FAULTY: ModelFaults = ModelFaults {
     expiry_lag_max: Duration::from_secs(1),
 };
 
-/// The results of some hundred calls as text.
+/// The results of several hundred calls as text.
 fn run(seed: u64) -> String {
     let model = Model::new(seed, FAULTY);
     let (a, b) = (model.connect(), model.connect());

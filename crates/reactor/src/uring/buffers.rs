@@ -4,9 +4,9 @@
 //! Invariants (SAFETY notes cite them by number)
 //!  1. Both mappings live until the ring is closed and the kernel has no receive in progress, or
 //!     forever (`leak`).
-//!  2. A buffer is either provided (the kernel may write it, we never touch it) or ours: from the
-//!     completion that named it until `give_back`. `filled` is called only in between, and its
-//!     slice ends before `give_back` (borrow checker).
+//!  2. A buffer is either provided (the kernel may write to it, and we never touch it) or ours,
+//!     from the completion that named it until `give_back`. `filled` is called only in between. The
+//!     borrow checker ensures that its slice is dropped before `give_back`.
 //!  3. `id < COUNT` and `len <= BYTES` for every buffer that the kernel names. Both are checked
 //!     before memory is touched.
 //!  4. Only this thread writes entries and the tail. The kernel reads only entries before the tail
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Size of one buffer: a pipeline of a hundred small commands fits.
 pub(super) const BYTES: usize = 16 * 1024;
-/// Number of entries of the ring (a power of two), and so the maximum number of buffers. They take
-/// 16 MiB, of which only the used part is resident.
+/// Number of entries of the ring (a power of two), and therefore the maximum number of buffers. The
+/// buffers take 16 MiB, of which only the used part is resident.
 const COUNT: u16 = 1024;
 /// Number of buffers provided at first: 1 MiB.
 const COUNT_FIRST: u16 = 64;
@@ -112,7 +112,7 @@ impl Buffers {
         assert!(id < COUNT, "invariant 3");
         let slot = usize::from(self.tail & (COUNT - 1));
         // SAFETY: invariants 1 and 4: inside the mapping, and not before the tail that the kernel
-        // has loaded. The tail itself lies in a field of entry 0 that the setters do not touch.
+        // has loaded. The tail itself is in a field of entry 0 that the setters do not touch.
         unsafe {
             let entry = &mut *self.entries.start.cast::<BufRingEntry>().as_ptr().add(slot);
             entry.set_addr(self.memory.start.as_ptr().add(usize::from(id) * BYTES) as u64);

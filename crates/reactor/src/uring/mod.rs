@@ -7,17 +7,17 @@
 //! ```
 //!
 //! A receive fills one buffer and is started again after that buffer was delivered. A multishot
-//! receive would continue by itself, even during a pause, until its cancellation is complete.
-//! Measurements found more than a megabyte received that way. With single receives, at most one
+//! receive would continue on its own, even during a pause, until its cancellation is complete. In
+//! measurements, more than a megabyte was received that way. With single receives, at most one
 //! buffer is held for a connection whose reading is paused; it is delivered when reading resumes.
-//! After a reported hang-up during a pause, and after a peer has finished, the connection is not
-//! watched further. A later reset shows at the next send.
+//! Once a hang-up has been reported during a pause, or the peer has finished, the connection is no
+//! longer watched. A later reset is noticed at the next send.
 //!
 //! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
-//!  1. The memory of a send does not move until its completion. It belongs to `sending`, which nothing
-//!     touches while `send_busy`, and whose buffers are on the heap (a `Vec`, or data behind an
-//!     `Arc` that `sending` holds). The message header and the pieces of a gathered send are boxed
-//!     next to it.
+//!  1. The memory of a send does not move until its completion. It belongs to `sending`, which
+//!     nothing touches while `send_busy` is set, and whose buffers are on the heap (a `Vec`, or
+//!     data behind an `Arc` that `sending` holds). The message header and the pieces of a gathered
+//!     send are boxed next to it.
 //!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is in
 //!     progress. So a completion never refers to a later connection. The generation in the user
 //!     data is checked as well.
@@ -47,7 +47,7 @@ const SUBMISSIONS: u32 = 1024;
 /// Number of completions that the ring holds before the kernel has to queue them separately. Also
 /// the maximum number handled in one round.
 const COMPLETIONS: u32 = 8192;
-/// How often `Drop` waits for the last completions, 10 ms each time.
+/// Maximum number of times that `Drop` waits for the last completions, 10 ms each time.
 const DROP_WAITS_MAX: u32 = 100;
 
 const KIND_IGNORED: u64 = 0;
@@ -101,8 +101,8 @@ fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers
     Ok((ring, buffers))
 }
 
-/// Checks whether this process can use io_uring as the back end needs it: Linux 6.1, and no seccomp
-/// rule against it.
+/// Checks whether this process can use io_uring in the way that the back end needs. This requires
+/// Linux 6.1 and no seccomp rule that forbids it.
 ///
 /// # Errors
 /// Returns the reason, for the log, if io_uring is not available.
@@ -221,8 +221,8 @@ fn may_try_again(error: &io::Error) -> bool {
 }
 
 impl Backend for Uring {
-    // The ring waits by itself. On a non-blocking socket it would return an error instead of
-    // waiting.
+    // The ring itself does the waiting. On a non-blocking socket it would return an error instead
+    // of waiting.
     const NONBLOCKING: bool = false;
 
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
@@ -240,7 +240,7 @@ impl Backend for Uring {
     }
 
     fn continue_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
-        // The poll reported once. A new one reports at once if connections are left.
+        // A poll reports only once. A new poll reports immediately if connections are left.
         self.start_accepting(io, listener)
     }
 
@@ -255,7 +255,7 @@ impl Backend for Uring {
             let accept = datum(KIND_ACCEPT, *round, listener);
             *round = round.wrapping_add(1);
             self.cancel(CancelBuilder::user_data(accept));
-            // Submit at once: the caller is about to remove the descriptor, and queued entries
+            // Submit immediately: the caller is about to remove the descriptor, and queued entries
             // refer to it.
             if self.push_queue(io).is_ok() {
                 let _ = self.ring.submit();
@@ -318,7 +318,7 @@ impl Backend for Uring {
         if !io.slab.slot(index).registered {
             self.opened(io, token);
             if let Some(fd) = io.fd(token) {
-                // As for listeners: the ring waits by itself.
+                // As for listeners: the ring itself does the waiting.
                 let _ = SockRef::from(&fd).set_nonblocking(false);
             }
         }

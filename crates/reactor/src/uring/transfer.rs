@@ -24,7 +24,7 @@ pub(super) struct Message {
     pieces: [libc::iovec; PIECES_MAX],
 }
 
-/// The ring's state of a connection.
+/// The io_uring state of a connection.
 #[derive(Default)]
 pub(super) struct Operations {
     pub(super) generation: u32,
@@ -196,7 +196,7 @@ impl Uring {
         let operations = &mut self.operations[index as usize];
         if reads && !operations.receiving && !operations.ended {
             operations.receiving = true;
-            // Usually the peer waits for the reply now, so an attempt would find nothing.
+            // The peer is usually waiting for the reply now, so an attempt would find nothing.
             let ioprio = if operations.more_waits { 0 } else { POLL_FIRST };
             let len = buffers::BYTES as u32;
             let entry = opcode::Recv::new(fd, std::ptr::null_mut(), len)

@@ -2,9 +2,9 @@
 //! sockets.
 //!
 //! Supported lines: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (replies and closes
-//! with a flush), `drop` (closes at once), `pause` (stops reading until the server is woken), `hold
-//! N` and `release N` (stop and resume reading the Nth accepted connection), `block` (does nothing
-//! until the test unblocks it), `stale` (uses the token of every closed connection).
+//! with a flush), `drop` (closes immediately), `pause` (stops reading until the server is woken),
+//! `hold N` and `release N` (stop and resume reading the Nth accepted connection), `block` (does
+//! nothing until the test unblocks it), `stale` (uses the token of every closed connection).
 
 use brisk_reactor::{
     Accept, BackendChoice, Close, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
@@ -202,7 +202,7 @@ pub(crate) fn start(options: Options) -> Server {
         let tcp = TcpOptions { keepalive_s: options.keepalive_s, ..TcpOptions::default() };
         let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &tcp).unwrap();
         reactor.listen(Listener::unix(&its_path, Some(0o700), 64).unwrap()).unwrap();
-        // Report only now, when the path has its permissions too.
+        // Report only now, after the permissions of the path have been set.
         report.send((listener.local_addr().unwrap(), reactor.waker())).unwrap();
         reactor.listen(listener).unwrap();
         let mut handler = LineServer {
@@ -273,7 +273,7 @@ impl Drop for Server {
     }
 }
 
-/// Polls a condition until it holds, and panics at a deadline.
+/// Polls a condition until it is true, and panics after 20 seconds.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !condition() {

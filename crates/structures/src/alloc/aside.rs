@@ -21,8 +21,8 @@ pub struct AsideMeter {
 
 impl AsideMeter {
     /// Sets aside the memory that this thread allocates from now on. Has no effect if the thread
-    /// shares its counter with others. Only one per thread at a time: a second one would restart
-    /// the measurement.
+    /// shares its counter with others. A thread may have only one meter at a time, because a second
+    /// one would restart the measurement.
     #[must_use]
     pub fn begin() -> AsideMeter {
         let index = index();

@@ -6,18 +6,18 @@ use std::ptr::without_provenance_mut;
 /// Size of a huge page in bytes.
 const HUGE: usize = 2 << 20;
 
-/// Makes the kernel collapse memory into huge pages at once, where the allocator has requested them
-/// (Linux 6.1 and later). Otherwise the kernel does it gradually. `mappings` is the content of
+/// Makes the kernel immediately collapse memory for which the allocator has requested huge pages
+/// (Linux 6.1 and later). Without this, the kernel does it gradually. `mappings` is the content of
 /// `/proc/self/smaps`.
 ///
-/// A huge page is not created if less than half of it would be used: it would take back memory that
-/// the allocator has just released. Each huge page takes about a millisecond, during which accesses
-/// to it wait.
+/// A huge page is not created if less than half of it would be used, because it would take back
+/// memory that the allocator has just released. Each huge page takes about a millisecond, during
+/// which accesses to it wait.
 pub fn make_huge_pages(mappings: &str) {
     for start in places_worth_it(mappings) {
         let start = without_provenance_mut(start);
-        // SAFETY: this advice changes where pages lie and nothing that can be read or written,
-        // whatever is mapped there now; failure is harmless.
+        // SAFETY: this advice changes where pages are located, but nothing that can be read or
+        // written, whatever is mapped there now. Failure is harmless.
         unsafe { libc::madvise(start, HUGE, libc::MADV_COLLAPSE) };
     }
 }
@@ -32,7 +32,7 @@ fn places_worth_it(mappings: &str) -> impl Iterator<Item = usize> {
 }
 
 /// Returns how many bytes of the huge page at `start` are backed by memory; 0 if nothing is mapped
-/// there any more.
+/// there now.
 fn resident_bytes(start: usize) -> usize {
     /// The smallest page size of any system.
     const PAGE_MIN: usize = 4096;
@@ -47,8 +47,9 @@ fn resident_bytes(start: usize) -> usize {
     if result == 0 { resident * usize::try_from(page_bytes).unwrap_or(PAGE_MIN) } else { 0 }
 }
 
-/// Returns the address ranges for which huge pages were requested. The text has a line with the
-/// addresses, lines with counters, and a line with flags, where `hg` marks a request.
+/// Returns the address ranges for which huge pages were requested. For each range, the text has a
+/// line with the addresses, lines with counters, and a line with flags. The flag `hg` marks a
+/// request.
 fn wanted_huge(mappings: &str) -> impl Iterator<Item = Range<usize>> {
     let mut last = None;
     mappings.lines().filter_map(move |line| {
@@ -74,7 +75,7 @@ mod tests {
                         VmFlags: rd ex mr mw me \nodd line\nVmFlags: hg\n\
                         b000-c000 rw-p 0 0:0 0\nVmFlags: hg rd\n";
         assert_eq!(wanted_huge(mappings).collect::<Vec<_>>(), [0x7f00..0x7f80, 0xb000..0xc000]);
-        // Uses the mappings of this process: no data is lost.
+        // With the mappings of this process, no data is lost.
         let bytes = vec![7u8; 4 << 20];
         super::make_huge_pages(&std::fs::read_to_string("/proc/self/smaps").unwrap());
         assert!(bytes.iter().all(|byte| *byte == 7));
@@ -91,7 +92,7 @@ mod tests {
             unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) }.cast::<u8>();
         let skipped = mapping.align_offset(HUGE);
         assert!(skipped < HUGE, "not mapped");
-        // SAFETY: two huge pages that start at the first boundary lie within the four mapped. One
+        // SAFETY: two huge pages that start at the first boundary are within the four mapped. One
         // byte of the first page and each small page of the second are written first.
         let (little, much) = unsafe {
             let little = mapping.add(skipped);
@@ -103,7 +104,7 @@ mod tests {
         };
         let mappings = format!("{little:x}-{:x} rw-p 0 0:0 0\nVmFlags: rd wr hg\n", much + HUGE);
         assert_eq!(places_worth_it(&mappings).collect::<Vec<_>>(), [much]);
-        // SAFETY: the mapping from above; nothing refers to it any more.
+        // SAFETY: the mapping from above; nothing refers to it now.
         unsafe { libc::munmap(mapping.cast(), length) };
     }
 }

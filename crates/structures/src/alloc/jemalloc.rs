@@ -1,4 +1,4 @@
-//! The settings and controls of jemalloc: set at startup, written and read at run time.
+//! The settings of jemalloc at startup, and its controls, which are written and read at run time.
 
 use super::Held;
 use std::ffi::{CStr, c_void};
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 /// The settings of jemalloc at startup: huge pages and a background thread.
 ///
-/// Huge pages: a look-up takes three cache misses, each with an address translation. With small
-/// pages the translations miss too. (GET at pipeline depth 100, 1 M keys: 15 % less CPU.) Servers
-/// that fork turn huge pages off because each page touched after a fork is copied as a whole; this
-/// server does not fork. The allocator also uses huge pages for its own metadata once there is
-/// enough of it.
+/// Huge pages: a lookup takes three cache misses, each with an address translation. With small
+/// pages, the translations miss too. (With huge pages, GET at pipeline depth 100 and 1 M keys takes
+/// 15 % less CPU time.) Servers that fork turn huge pages off because each page touched after a
+/// fork is copied as a whole; this server does not fork. The allocator also uses huge pages for its
+/// own metadata once there is enough of it.
 ///
 /// Background thread: it purges unused pages. Without it, pages are only released when their arena
 /// is used again, so an idle server would keep all memory after FLUSHALL.
@@ -24,14 +24,14 @@ use std::time::Duration;
 pub(super) static JEMALLOC_SETTINGS: &[u8; 77] =
     b"thp:always,metadata_thp:auto,background_thread:true,max_background_threads:1\0";
 
-/// Number of pages that may remain after purging: other threads free some at any time.
+/// Number of pages that may remain after purging, because other threads may free pages at any time.
 const LEFT_MAX: usize = 256;
-/// How often a purge is requested, and the pause between two requests.
+/// Maximum number of purge requests, and the pause between two requests.
 const PURGES_MAX: usize = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Makes the allocator return unused pages of all threads to the system. Returns false for another
-/// allocator. Takes as long as the system needs for the pages.
+/// Makes the allocator return unused pages of all threads to the system. Returns false if the
+/// allocator is not jemalloc. Takes as long as the system needs for the pages.
 pub fn purge() -> bool {
     // An arena ignores the request while it is already being purged by the background thread or by
     // a thread that uses it. That other purge releases only pages that are due. So the request is
@@ -50,8 +50,8 @@ pub fn purge() -> bool {
     true
 }
 
-/// Turns the allocator's background purging on or off (see [`JEMALLOC_SETTINGS`]). Returns false
-/// for another allocator.
+/// Turns the allocator's background purging on or off (see [`JEMALLOC_SETTINGS`]). Returns false if
+/// the allocator is not jemalloc.
 pub fn purge_in_background(on: bool) -> bool {
     write_control(c"background_thread", Some(on))
 }

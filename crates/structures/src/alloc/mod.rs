@@ -2,10 +2,10 @@
 //! call.
 //!
 //! Every thread counts on its own cache lines, without atomic read-modify-write operations. Sums
-//! are computed on request. If a thread frees memory that another has allocated, its counter
-//! becomes negative, but the sum is right. Allocations are counted with the size of their size
-//! class ([`size_class`]), which is the meaning of `used_memory`. A sum that is computed while
-//! others allocate is as old as its oldest part.
+//! are computed on request. If a thread frees memory that another has allocated, its counter may
+//! become negative, but the sum is correct. Allocations are counted with the size of their size
+//! class ([`size_class`]), which is what `used_memory` reports. A sum that is computed while other
+//! threads allocate may miss changes to counters that were already read.
 //!
 //! Invariants (SAFETY notes cite them)
 //!  1. Every call is passed on to the inner allocator unchanged; counting touches no memory of the
@@ -37,7 +37,7 @@ pub const THREADS_MAX: usize = 256;
 
 #[repr(align(128))]
 struct Counter {
-    /// Modulo 2^64: single counters may be negative.
+    /// Modulo 2^64, because a single counter may be negative.
     bytes: AtomicU64,
     allocations: AtomicU64,
     /// The value of `bytes` when the thread began its work in progress; see `aside.rs`.
@@ -100,7 +100,7 @@ pub(crate) fn count_outside(bytes: u64) {
 }
 
 /// Above this size, jemalloc 5.3.1 allocates whole pages instead of four size classes per doubling.
-/// Where it uses pages for larger sizes only, slightly less is counted than is allocated.
+/// If jemalloc uses whole pages only for larger sizes, slightly less is counted than is allocated.
 const CLASSES_MAX: usize = 16 * 1024;
 const PAGE: usize = 4096;
 
@@ -121,16 +121,17 @@ pub fn allocated() -> u64 {
     let used = THREADS.load(Relaxed).min(THREADS_MAX);
     let own = COUNTERS[..used].iter().chain(&COUNTERS[THREADS_MAX..]);
     let sum = own.fold(0, |sum: u64, c| sum.wrapping_add(c.bytes.load(Relaxed)));
-    // If a block moves between threads during this loop, its allocation may be missed and its end
-    // counted.
+    // If a block moves between threads during this loop, its allocation may be missed and its
+    // release counted.
     if sum > i64::MAX as u64 { 0 } else { sum }
 }
 
-/// Functions that exist only on Linux.
+/// Does nothing: this is supported only on Linux.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub fn make_huge_pages(_mappings: &str) {}
 
-/// Memory that the allocator has from the system, in whole pages, without its own metadata.
+/// Memory that the allocator has obtained from the system, in whole pages, without its own
+/// metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Bytes in pages that are at least partly in use.
@@ -157,9 +158,9 @@ pub fn purge() -> bool {
     false
 }
 
-/// Returns how many allocations this thread has made so far. The difference over a piece of code
-/// shows what it allocates. The number only grows. Threads after the first [`THREADS_MAX`] share
-/// it.
+/// Returns how many allocations this thread has made so far. The difference between two calls is
+/// the number of allocations that the code between them made. The number only grows. Threads after
+/// the first [`THREADS_MAX`] share one number.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     COUNTERS[index()].allocations.load(Relaxed)

@@ -18,8 +18,8 @@ thread_local! {
 #[derive(Debug, Default)]
 pub struct Peak<A>(pub A);
 
-/// Returns the result of `run`, and by how many bytes the memory of this thread grew at most during
-/// the call. Zero unless [`Peak`] is the global allocator.
+/// Returns the result of `run`, and the maximum number of bytes by which the memory of this thread
+/// grew during the call. The number is zero unless [`Peak`] is the global allocator.
 pub fn peak_bytes<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     HIGHEST.set(before);

@@ -14,9 +14,9 @@ pub(super) const OBJECT_LEN: usize = 3 * WORD;
 pub(crate) const KEY_AT_MAX: usize = HEADER + WORD + OBJECT_LEN;
 
 /// Flags of the header. The lowest bit says that there is a deadline, which takes one word. The
-/// bits above are the form of the value, as the number of words that it takes before the key. So
-/// the flags give the offset of the key without a branch, which is why all objects have the same
-/// room.
+/// bits above encode the form of the value as the number of words that it takes before the key. The
+/// flags therefore give the offset of the key without a branch. This is why all objects have the
+/// same room.
 pub(super) const DEADLINE: u8 = 1;
 pub(super) const INT: u8 = 1 << 1;
 pub(super) const OBJECT: u8 = ((OBJECT_LEN / WORD) as u8) << 1;
@@ -46,7 +46,7 @@ pub(super) struct Header {
     pub(super) shape: Shape,
 }
 
-/// The header fields that determine the layout: four bytes, read as one.
+/// The header fields that determine the layout: four bytes that are read as one word.
 #[repr(C, align(4))]
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
@@ -68,7 +68,7 @@ impl Shape {
         HEADER + usize::from(self.flags & DEADLINE) * WORD
     }
 
-    /// Returns the bytes of the integer or of the room for an object; 0 for inline bytes.
+    /// Returns the size of the integer or of the room for an object; 0 for inline bytes.
     #[inline(always)]
     pub(super) fn form_len(self) -> usize {
         usize::from(self.flags >> 1) * WORD

@@ -14,20 +14,20 @@
 //! ```
 //!
 //! `kind` belongs to the caller (type and encoding), and so do the clock's 24 bits. No capacity is
-//! stored: the size of the allocation is the size class of what the header describes. So a value
-//! can change in place whenever the class stays the same. Objects move with their entry.
+//! stored: the size of the allocation is the size class of what the header describes. A value can
+//! therefore change in place if the class stays the same. Objects move with their entry.
 //!
 //! Invariants (`check` verifies 1-4; SAFETY notes cite them by number)
 //!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned
 //!     to 8, owned by this `Entry` alone. All `geometry.total` bytes of it are initialised, except
-//!     those that V leaves free of the room for objects.
+//!     the part of an object's room that V does not use.
 //!  2. The header's `shape` and the long key length describe that allocation; they change only
 //!     through `&mut self` or in the constructor.
 //!  3. The form is one of: inline bytes; an integer (INT); a live V that this entry owns (OBJECT),
-//!     of at most `OBJECT_LEN` bytes and an alignment of at most `ALIGN`. The inline length is
-//!     the value's for inline bytes, else 0.
-//!  4. The key is at most `KEY_LEN_MAX` long; `key_len` is 255 exactly for keys of
-//!     255 bytes and more.
+//!     of at most `OBJECT_LEN` bytes and an alignment of at most `ALIGN`. The inline length is the
+//!     length of the value for inline bytes, otherwise 0.
+//!  4. The key is at most `KEY_LEN_MAX` long; `key_len` is 255 if and only if the key has at least
+//!     255 bytes.
 //!  5. The first four bytes are accessed as one relaxed atomic through `&self` (only the clock
 //!     bits change); all others are written through `&mut self` only.
 
@@ -66,7 +66,7 @@ impl<V> Clone for ValueRef<'_, V> {
 }
 impl<V> Copy for ValueRef<'_, V> {}
 
-/// An owned key with its value; the size of one pointer.
+/// An owned key with its value, in the size of one pointer.
 pub struct Entry<V> {
     pointer: NonNull<u8>,
     owns: PhantomData<V>,
@@ -74,7 +74,7 @@ pub struct Entry<V> {
 
 // SAFETY: by 1 and 3 the entry owns its allocation and its V alone, so it may move with V.
 unsafe impl<V: Send> Send for Entry<V> {}
-// SAFETY: through & only the clock changes, atomically (5); V is shared as V allows.
+// SAFETY: through & only the clock changes, atomically (5). V may be shared because it is Sync.
 unsafe impl<V: Sync> Sync for Entry<V> {}
 
 fn layout(capacity: usize) -> Layout {
@@ -95,7 +95,8 @@ fn inline_len(len: usize) -> u16 {
 }
 
 impl<V> Entry<V> {
-    /// Creates an entry whose value is `value`. Panics above [`INLINE_LEN_MAX`] bytes. O(lengths).
+    /// Creates an entry whose value is `value`. Panics if the value is longer than
+    /// [`INLINE_LEN_MAX`] bytes. O(key + value).
     #[inline]
     #[must_use]
     pub fn new_bytes(key: &[u8], kind: u8, value: &[u8]) -> Self {
@@ -116,8 +117,8 @@ impl<V> Entry<V> {
         entry
     }
 
-    /// Creates an entry whose value is the object `value`, of at most 24 bytes with an alignment of
-    /// at most 8. Larger objects do not compile.
+    /// Creates an entry whose value is the object `value`. `V` must have at most 24 bytes and an
+    /// alignment of at most 8; other types do not compile.
     #[must_use]
     pub fn new_object(key: &[u8], kind: u8, value: V) -> Self {
         let mut entry = Entry::with_shape(key, kind, OBJECT, 0);
@@ -125,8 +126,8 @@ impl<V> Entry<V> {
         entry
     }
 
-    /// Allocates an entry and writes header and key. The caller must initialise the part of the
-    /// form at once, without a panic in between.
+    /// Allocates an entry and writes its header and key. The caller must then initialise all other
+    /// parts, and nothing in between may panic.
     #[inline]
     fn with_shape(key: &[u8], kind: u8, flags: u8, inline_len: u16) -> Self {
         assert!(key.len() <= KEY_LEN_MAX, "keys are limited to {KEY_LEN_MAX} bytes");
@@ -169,7 +170,7 @@ impl<V> Entry<V> {
 
     #[cold]
     fn long_key_len(&self, shape: Shape) -> usize {
-        // SAFETY: 2 and 4: key_len = 255 says that a u32 follows the prefix.
+        // SAFETY: 2 and 4: key_len = 255 means that a u32 follows the prefix.
         unsafe { self.pointer.as_ptr().add(shape.prefix()).cast::<u32>().read() as usize }
     }
 
@@ -178,7 +179,7 @@ impl<V> Entry<V> {
     #[must_use]
     pub fn key(&self) -> &[u8] {
         let Geometry { key_at, key_len, .. } = self.geometry();
-        // SAFETY: 1 and 2: key_len initialised bytes stand at key_at.
+        // SAFETY: 1 and 2: there are key_len initialised bytes at key_at.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(key_at), key_len) }
     }
 
@@ -189,21 +190,22 @@ impl<V> Entry<V> {
         self.header().kind_clock.load(Relaxed) as u8
     }
 
-    /// Replaces the caller's byte.
+    /// Replaces the caller's type and encoding byte.
     #[inline]
     pub fn set_kind(&mut self, kind: u8) {
         let word = &self.header().kind_clock;
         word.store(word.load(Relaxed) & !0xff | u32::from(kind), Relaxed);
     }
 
-    /// Returns the access clock: 24 bits whose meaning is the caller's (LRU time or LFU counter).
+    /// Returns the access clock: 24 bits whose meaning the caller defines (LRU time or LFU
+    /// counter).
     #[inline(always)]
     #[must_use]
     pub fn clock(&self) -> u32 {
         self.header().kind_clock.load(Relaxed) >> 8
     }
 
-    /// Stores the access clock, modulo 2^24. Concurrent calls leave one of the values.
+    /// Stores the access clock, modulo 2^24. After concurrent calls, one of their values remains.
     #[inline(always)]
     pub fn set_clock(&self, clock: u32) {
         let word = &self.header().kind_clock;
@@ -219,10 +221,10 @@ impl<V> Entry<V> {
         if form == 0 {
             ValueRef::Bytes(self.inline_bytes())
         } else if form == INT {
-            // SAFETY: 3: INT says that there is an initialised integer.
+            // SAFETY: 3: INT means that there is an initialised integer.
             ValueRef::Int(unsafe { self.form(shape).cast::<i64>().read() })
         } else {
-            // SAFETY: 3: OBJECT says that there is a live V, which is borrowed as long as `self`.
+            // SAFETY: 3: OBJECT means that there is a live V, which is borrowed as long as `self`.
             ValueRef::Object(unsafe { &*self.form(shape).cast::<V>() })
         }
     }
@@ -263,17 +265,18 @@ impl<V> Entry<V> {
     /// Returns the address of the integer or the object.
     #[inline(always)]
     fn form(&self, shape: Shape) -> *mut u8 {
-        // SAFETY: 2: everything before the key lies inside the allocation, whatever the form.
+        // SAFETY: 2: everything before the key is inside the allocation, whatever the form.
         unsafe { self.pointer.as_ptr().add(shape.form_at()) }
     }
 
-    /// Sets the value to `value`, in place if the size class allows; drops an object. Panics above
-    /// [`INLINE_LEN_MAX`] bytes. O(key + value) at worst.
+    /// Sets the value to `value`, in place if the size class allows. Drops the object if there was
+    /// one. Panics if the value is longer than [`INLINE_LEN_MAX`] bytes. O(key + value) in the
+    /// worst case.
     #[inline]
     pub fn set_bytes(&mut self, value: &[u8]) {
         let shape = self.shape();
         if shape.flags & FORM == 0 && usize::from(shape.inline_len) == value.len() {
-            // The most common write: same length, nothing to move.
+            // The most common write: the length is the same, so nothing moves.
             if let Some(bytes) = self.bytes_mut() {
                 bytes.copy_from_slice(value);
             }
@@ -281,7 +284,7 @@ impl<V> Entry<V> {
         }
         let old = self.reform(0, inline_len(value.len()), false);
         let at = self.geometry().value_at();
-        // SAFETY: reform made room for value.len() bytes at value_at; `value` cannot lie inside
+        // SAFETY: reform made room for value.len() bytes at value_at; `value` cannot be inside
         // this entry because &mut self is exclusive.
         unsafe {
             let at = self.pointer.as_ptr().add(at);
@@ -291,7 +294,8 @@ impl<V> Entry<V> {
     }
 
     /// Changes the length of the value to `new_len`, keeps existing bytes and fills new ones with
-    /// zeros. An integer or object is dropped and counts as empty. Panics above [`INLINE_LEN_MAX`].
+    /// zeros. An integer or object is dropped and treated as an empty value. Panics if `new_len` is
+    /// above [`INLINE_LEN_MAX`].
     pub fn resize_bytes(&mut self, new_len: usize) {
         let kept = usize::from(self.shape().inline_len);
         let old = self.reform(0, inline_len(new_len), true);
@@ -303,7 +307,7 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Sets the value to an integer; drops an object. O(key) if the form changes.
+    /// Sets the value to an integer. Drops the object if there was one. O(key) if the form changes.
     pub fn set_int(&mut self, value: i64) {
         let old = match self.shape().flags & FORM {
             INT => None,
@@ -313,7 +317,8 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Sets the value to an object; drops an earlier one. O(key) if the form changes.
+    /// Sets the value to an object. Drops the earlier object if there was one. O(key) if the form
+    /// changes.
     pub fn set_object(&mut self, value: V) {
         if let Some(object) = self.object_mut() {
             *object = value;
@@ -324,9 +329,10 @@ impl<V> Entry<V> {
         self.write_object(value);
     }
 
-    /// Like `reshape`, with the form `form`. If there is an object, `form` must not be that of
-    /// objects. The object is returned, and the caller drops it when the entry is complete again:
-    /// the part of the new form must be written at once, without a panic in between.
+    /// Like `reshape`, but sets the form to `form`. If the value is an object, `form` must not be
+    /// OBJECT. The object is returned. The caller must first write the part that belongs to the new
+    /// form, with nothing in between that can panic, and drop the object only after the entry is
+    /// complete again.
     #[inline]
     fn reform(&mut self, form: u8, inline_len: u16, keep_value: bool) -> Option<V> {
         let shape = self.shape();
@@ -334,15 +340,15 @@ impl<V> Entry<V> {
             debug_assert!(form != OBJECT);
             // SAFETY: 3: a live V. Until `reshape` has returned, the entry owns it, even if
             // `reshape` unwinds, and this copy is never dropped. After that, the entry no longer
-            // owns it, since its form is another one.
+            // owns it, since its form has changed.
             ManuallyDrop::new(unsafe { self.form(shape).cast::<V>().read() })
         });
         self.reshape(shape.flags & DEADLINE | form, inline_len, keep_value);
         old.map(ManuallyDrop::into_inner)
     }
 
-    /// Returns when the key expires, in Unix milliseconds. If it never expires, this is one bit
-    /// test.
+    /// Returns when the key expires, in Unix milliseconds. If it never expires, this only tests one
+    /// bit.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
@@ -353,8 +359,8 @@ impl<V> Entry<V> {
         Some(unsafe { self.pointer.as_ptr().add(HEADER).cast::<u64>().read() })
     }
 
-    /// Sets or removes the expiry time. If its presence changes, key and value move by 8 bytes.
-    /// O(key + inline value) in that case.
+    /// Sets or removes the expiry time. If the entry gains or loses an expiry time, key and value
+    /// move by 8 bytes. O(key + inline value) in that case.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         let shape = self.shape();
         let flag = if deadline.is_some() { DEADLINE } else { 0 };
@@ -367,8 +373,8 @@ impl<V> Entry<V> {
         }
     }
 
-    /// Returns the bytes of the entry's own allocation, rounded to its size class, without memory
-    /// that an object owns.
+    /// Returns the size of the entry's own allocation in bytes, rounded up to its size class.
+    /// Memory that an object owns is not included.
     #[inline]
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
@@ -385,8 +391,8 @@ impl<V> Entry<V> {
         renamed.set_clock(old.clock());
         let (from, to) = (old.pointer.as_ptr(), renamed.pointer.as_ptr());
         // SAFETY: deadline and form have the same offset in both entries, and the inline values
-        // follow their keys (1, 2). An object has moved then: the old entry is not dropped, only
-        // its allocation is freed, with the size with which it was allocated.
+        // follow their keys (1, 2). This moves an object: the old entry is not dropped. Only its
+        // allocation is freed, with the size with which it was allocated.
         unsafe {
             ptr::copy_nonoverlapping(from.add(HEADER), to.add(HEADER), shape.prefix() - HEADER);
             let (at, new_at) = (old.geometry().value_at(), renamed.geometry().value_at());
@@ -397,10 +403,11 @@ impl<V> Entry<V> {
         renamed
     }
 
-    /// Changes which optional parts exist and the length of the inline value. Keeps the key, and
-    /// the deadline and the form if both old and new shape have them. With `keep_value`, keeps the
-    /// common part of an inline value. New parts are uninitialised: the caller must write them at
-    /// once. An object for which the new form has no room is forgotten. O(key + inline value).
+    /// Changes the length of the inline value and which optional parts exist. Keeps the key. Keeps
+    /// the deadline and the form if both the old and the new shape have them. With `keep_value`,
+    /// keeps the common part of an inline value. New parts are uninitialised: the caller must write
+    /// them immediately. An object for which the new form has no room is forgotten, not dropped.
+    /// O(key + inline value).
     fn reshape(&mut self, flags: u8, inline_len: u16, keep_value: bool) {
         let old_shape = self.shape();
         let old = self.geometry();
@@ -411,7 +418,7 @@ impl<V> Entry<V> {
         let form_len = if flags & FORM == old_shape.flags & FORM { shape.form_len() } else { 0 };
         let kept_value = if keep_value { old_shape.inline_len.min(inline_len) } else { 0 };
         let moved = old.key_len + usize::from(kept_value); // the value directly follows the key
-        // SAFETY: both ranges lie inside their allocations (1); `copy` allows them to overlap. The
+        // SAFETY: both ranges are inside their allocations (1); `copy` allows them to overlap. The
         // form, of at most OBJECT_LEN bytes, is saved first, since the key may overwrite it. The
         // old allocation is freed with the size with which it was allocated, and not used again.
         unsafe {
@@ -467,8 +474,8 @@ impl<V> Entry<V> {
     }
 
     /// # Safety
-    /// `pointer` came from `into_raw` of an `Entry<V>`. Of all entries made from it, the caller
-    /// drops only one and changes only one.
+    /// `pointer` came from `into_raw` of an `Entry<V>`. The caller drops only one of the entries
+    /// made from it, and changes only one.
     #[inline(always)]
     pub(crate) unsafe fn from_raw(pointer: NonNull<u8>) -> Self {
         Self { pointer, owns: PhantomData }
@@ -496,7 +503,7 @@ impl<V> Entry<V> {
 #[inline(always)]
 unsafe fn write_key_len(pointer: NonNull<u8>, geometry: Geometry) {
     if geometry.key_len >= LONG_KEY {
-        // SAFETY: the length stands in the 4 bytes before the key, 8-aligned like the prefix.
+        // SAFETY: the length is in the 4 bytes before the key, 8-aligned like the prefix.
         unsafe {
             let at = pointer.as_ptr().add(geometry.key_at - 4).cast::<u32>();
             at.write(geometry.key_len as u32);

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// Fills all the room of an object, and owns memory.
+/// An object that fills all of its room and owns memory.
 type Full = (Box<str>, u64);
 type Text = Entry<Full>;
 

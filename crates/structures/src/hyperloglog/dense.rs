@@ -11,7 +11,7 @@ pub(super) fn each(packed: &[u8], mut visit: impl FnMut(u64)) {
     }
 }
 
-/// Raises the registers in `into` to those in `packed` where those are higher.
+/// Raises each register in `into` to that in `packed` if the latter is higher.
 pub(super) fn merge(packed: &[u8], into: &mut Registers) {
     let mut eights = into.as_chunks_mut::<8>().0.iter_mut();
     each(packed, |values| {
@@ -20,11 +20,12 @@ pub(super) fn merge(packed: &[u8], into: &mut Registers) {
     });
 }
 
-/// Returns the higher of each two bytes. No byte may have its highest bit set.
+/// Returns the higher of each pair of corresponding bytes. No byte may have its highest bit set.
 #[inline]
 fn greater(a: u64, b: u64) -> u64 {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // If a is not less, the high bit remains set and becomes seven lower bits.
+    // If the byte of a is not less, its high bit remains set, and then becomes the seven bits below
+    // it.
     let not_less = ((a | HIGH) - b) & HIGH;
     let mask = not_less - (not_less >> 7);
     b ^ (a ^ b) & mask
@@ -39,7 +40,7 @@ pub(super) fn write(packed: &mut [u8], registers: &Registers) {
     }
 }
 
-/// Spreads each group of six of 48 bits into a byte of its own.
+/// Spreads 48 bits over eight bytes, six bits each.
 #[inline]
 fn spread(bits: u64) -> u64 {
     let x = bits & 0x00ff_ffff | (bits & 0xffff_ff00_0000) << 8;

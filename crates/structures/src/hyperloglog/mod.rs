@@ -1,4 +1,5 @@
-//! HyperLogLog: estimates the number of different elements within 0.81 %, in at most 12 KiB.
+//! HyperLogLog: estimates the number of distinct elements with a standard error of 0.81 %, in at
+//! most 12 KiB.
 //!
 //! The bytes are in Redis's own format, since clients read and write them as strings. The result of
 //! each operation is the same as that of Redis, byte for byte.
@@ -16,8 +17,8 @@
 //!           1vvvvvxx                x + 1 registers are v + 1           (VAL)
 //! ```
 //!
-//! The bytes may come from anywhere. Every walk checks its position, and a sparse form that does
-//! not cover the registers is [`Corrupt`]. Nothing here panics on invalid bytes.
+//! The bytes may come from untrusted input. Every walk checks its position, and a sparse form that
+//! does not cover the registers is [`Corrupt`]. Nothing here panics on invalid bytes.
 //!
 //! Costs: dense add O(1), sparse add O(bytes), count O(registers).
 
@@ -170,7 +171,7 @@ fn each_run(opcodes: &[u8], mut visit: impl FnMut(usize, Run)) -> Result<(), Cor
     if first == REGISTERS { Ok(()) } else { Err(Corrupt) }
 }
 
-/// Raises the registers in `into` to those of `bytes` where those are higher.
+/// Raises each register in `into` to that of `bytes` if the latter is higher.
 pub fn merge(bytes: &[u8], into: &mut Registers) -> Result<(), Corrupt> {
     match form(bytes) {
         Some(Form::Dense) => {
@@ -197,7 +198,7 @@ pub fn with_registers(bytes: &[u8], registers: &Registers) -> Vec<u8> {
     all
 }
 
-/// Returns the estimated number of different elements.
+/// Returns the estimated number of distinct elements.
 pub fn count(bytes: &[u8]) -> Result<u64, Corrupt> {
     let mut histogram = [0u32; 64];
     match form(bytes) {
@@ -214,14 +215,14 @@ pub fn count(bytes: &[u8]) -> Result<u64, Corrupt> {
     Ok(estimate(&histogram))
 }
 
-/// Returns the estimate for registers.
+/// Returns the estimated number of distinct elements for these registers.
 pub fn count_registers(registers: &Registers) -> u64 {
     let mut histogram = [0u32; 64];
     registers.iter().for_each(|value| histogram[usize::from(*value & 63)] += 1);
     estimate(&histogram)
 }
 
-/// Returns the last computed count, unless elements were added since then.
+/// Returns the cached count; `None` if the registers changed after it was computed.
 pub fn cached_count(bytes: &[u8]) -> Option<u64> {
     let count = u64::from_le_bytes(bytes[COUNT_AT..HEADER_LEN].try_into().ok()?);
     (count >> 63 == 0).then_some(count)
@@ -271,7 +272,7 @@ pub fn describe(bytes: &[u8]) -> Result<String, Corrupt> {
 }
 
 /// Checks that both forms agree on a few thousand elements and that their count is accurate;
-/// returns the difference otherwise. Takes milliseconds.
+/// otherwise returns the difference as an error. Takes milliseconds.
 pub fn self_test() -> Result<(), String> {
     const ELEMENTS: u64 = 20_000;
     let (mut sparse, mut dense) = (empty(), empty());

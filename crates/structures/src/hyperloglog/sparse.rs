@@ -1,4 +1,4 @@
-//! The sparse form: runs of equal registers, and changes of single registers.
+//! The sparse form: runs of equal registers, and changes to individual registers.
 
 use super::{Corrupt, Mark, REGISTERS};
 
@@ -9,7 +9,7 @@ const VAL_MAX: usize = 4;
 const VALUE_MAX: u8 = 32;
 
 /// Number of opcodes that are checked for joinable neighbours after a change. The change touches at
-/// most three, and the one before them.
+/// most three opcodes and the one before them.
 const JOIN_MAX: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

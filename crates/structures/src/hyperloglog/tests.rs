@@ -66,7 +66,7 @@ fn merging_keeps_the_higher_of_two_registers() {
     merge(&two.bytes, &mut registers).unwrap();
     let higher = one.registers.iter().zip(*two.registers).map(|(a, b)| b.max(*a));
     assert!(higher.eq(registers));
-    // The highest value that a register can hold, everywhere.
+    // The highest value that a register can hold, in all registers.
     let full = with_registers(&one.bytes, &[63; REGISTERS]);
     assert!(full[HEADER_LEN..].iter().all(|byte| *byte == 0xff));
     merge(&full, &mut registers).unwrap();

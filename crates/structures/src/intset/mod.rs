@@ -31,7 +31,7 @@ const HEADER: usize = 8;
 /// Maximum number of items in a set: their bytes fit in 33 bits, as Redis requires.
 pub const LEN_MAX: usize = 1 << 30;
 
-/// Integers in ascending order. See the head of the module.
+/// Integers in ascending order. See the module documentation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IntSet {
     bytes: Vec<u8>,
@@ -127,7 +127,7 @@ impl IntSet {
     /// Creates a set from foreign bytes, which are kept unchanged. O(n).
     ///
     /// # Errors
-    /// Fails if the bytes violate an invariant, or hold no items, which servers never write.
+    /// Fails if the bytes violate an invariant, or contain no items, which servers never write.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<IntSet, Malformed> {
         validate(&bytes)?;
         Ok(IntSet { bytes })
@@ -158,8 +158,8 @@ impl IntSet {
     #[inline]
     pub fn len(&self) -> usize {
         let body = self.bytes.len() - HEADER;
-        // A shift: a division by an unknown width would be the most expensive part of a small
-        // operation.
+        // A shift, because a division by an unknown width would be the most expensive part of a
+        // small operation.
         body >> self.width().trailing_zeros()
     }
 
@@ -249,8 +249,8 @@ impl IntSet {
         Some(value)
     }
 
-    /// Keeps the items for which `keep` returns true. It is called in ascending order with their
-    /// index. O(n).
+    /// Keeps the items for which `keep` returns true. `keep` is called with the index and value of
+    /// each item, in ascending order. O(n).
     pub fn retain(&mut self, mut keep: impl FnMut(usize, i64) -> bool) {
         let (width, len) = (self.width(), self.len());
         let mut kept = 0;
@@ -315,7 +315,7 @@ impl IntSet {
     }
 }
 
-/// The length in the header.
+/// Returns the length in the header.
 fn stored_len(bytes: &[u8]) -> usize {
     u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize
 }

@@ -39,7 +39,7 @@ fn random_operations_do_what_a_tree_does() {
     let (rounds, steps) = if cfg!(miri) { (3, 100) } else { (30, 2_000) };
     let mut numbers = Numbers(42);
     for round in 0..rounds {
-        // Width 2 for long, then 4, then 8, so that all operations run with every width.
+        // Width 2, then 4, then 8, so that all operations run with every width.
         let bits = [15, 31, 64][round % 3];
         let (mut set, mut model) = (IntSet::new(), BTreeSet::new());
         for _ in 0..steps {

@@ -1,5 +1,5 @@
 //! The buffer of a listpack: like a vector of bytes, but with free room before the bytes as well,
-//! so that neither end has to move the others to grow or shrink.
+//! so that it can grow or shrink at either end without moving the other bytes.
 //!
 //! ```text
 //!  |<------------- one allocation -------------->|
@@ -9,18 +9,18 @@
 //!              ^ start                           ^ start + room
 //! ```
 //!
-//! The buffer makes room at one end only when it is needed there. The bytes move then, and most of
-//! the free room goes to that end. So adding and removing at either end is amortised O(length of
-//! the change). At most [`FRONT_MAX`] bytes are free at the front, so that one move pays for no
-//! more.
+//! The buffer makes room at one end only when it is needed there. The bytes then move so that most
+//! of the free room is at that end. Adding and removing at either end is therefore amortised
+//! O(length of the change). At most [`FRONT_MAX`] bytes are free at the front, so one move makes
+//! room for at most that many.
 //!
-//! The struct has sixteen bytes and a niche for an enum around it: every short list, hash and
-//! sorted set has one in its entry. Therefore the capacity is stored as the number of its size
-//! class.
+//! The struct takes 16 bytes and has a niche for an enum around it, because the entry of every
+//! short list, hash and sorted set contains one. This is why the capacity is stored as the number
+//! of its size class.
 //!
 //! Invariants
-//!  1. `start - front` begins an allocation of `class.capacity()` bytes, laid out as that of a
-//!     vector of bytes, which is this buffer's own; a capacity of 0 has none.
+//!  1. `start - front` is the start of an allocation of `class.capacity()` bytes that this buffer
+//!     owns, with the layout of a vector of bytes. A buffer with capacity 0 has no allocation.
 //!  2. `front + len <= class.capacity()`, and the first `len` bytes from `start` on are initialised.
 
 use std::alloc::{Layout, handle_alloc_error, realloc};
@@ -28,7 +28,7 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// When the bytes move, this fraction (one in N) of the free room stays at the other end.
+/// When the bytes move, 1/`LEFT_BEHIND` of the free room stays at the other end.
 const LEFT_BEHIND: usize = 4;
 /// Maximum free room before the bytes. Few listpacks are this long.
 const FRONT_MAX: usize = u16::MAX as usize;
@@ -80,7 +80,7 @@ enum Only {
     Value = 0,
 }
 
-/// See the head of this file.
+/// See the module documentation.
 pub(super) struct Buffer {
     start: NonNull<u8>,
     len: u32,
@@ -95,8 +95,8 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Creates a buffer from a vector. O(length) if its capacity is not a size class. Panics above
-    /// [`MOST`], which is far beyond any listpack.
+    /// Creates a buffer from a vector. O(length) if its capacity is not a size class. Panics if the
+    /// vector needs more than [`MOST`] bytes, which is far beyond any listpack.
     pub(super) fn of(mut vector: Vec<u8>) -> Buffer {
         if vector.capacity() > MOST {
             vector.shrink_to_fit();
@@ -124,7 +124,7 @@ impl Buffer {
         let own = ManuallyDrop::new(self);
         let begin = own.begin();
         if own.front > 0 {
-            // SAFETY: by 1 and 2 both ranges lie in the allocation,
+            // SAFETY: by 1 and 2 both ranges are in the allocation,
             // and what is read is initialised.
             unsafe { std::ptr::copy(own.start.as_ptr(), begin, own.len()) };
         }
@@ -134,7 +134,7 @@ impl Buffer {
     }
 
     fn begin(&self) -> *mut u8 {
-        // SAFETY: by 1 this many bytes of the allocation lie before `start`.
+        // SAFETY: by 1 this many bytes of the allocation are before `start`.
         unsafe { self.start.as_ptr().sub(usize::from(self.front)) }
     }
 
@@ -196,11 +196,11 @@ impl Buffer {
         }
     }
 
-    /// Moves the bytes of a buffer that has no room before them by `by` bytes.
+    /// Moves the bytes by `by` bytes, in a buffer that has no free room before them.
     fn shift(&mut self, by: usize) {
         assert!(self.front == 0 && by <= self.capacity() - self.len() && by <= FRONT_MAX);
         let start = self.start.as_ptr();
-        // SAFETY: the assertion, 1 and 2: what is read is initialised, what is written lies inside.
+        // SAFETY: the assertion, 1 and 2: what is read is initialised, what is written is inside.
         unsafe {
             let to = start.add(by);
             std::ptr::copy(start, to, self.len());
@@ -209,8 +209,8 @@ impl Buffer {
         self.front = by as u16;
     }
 
-    /// Inserts `parts` after the first `head` bytes, which move to the front. The other bytes stay,
-    /// unless the parts are longer than the maximum free room at the front.
+    /// Inserts `parts` after the first `head` bytes, which move toward the front. The other bytes
+    /// stay where they are, unless the parts are longer than the maximum free room at the front.
     #[inline]
     pub(super) fn insert_behind<const N: usize>(&mut self, head: usize, parts: [&[u8]; N]) {
         assert!(head <= self.len());
@@ -222,9 +222,9 @@ impl Buffer {
             return;
         }
         self.reserve_front(added);
-        // SAFETY: `added` bytes of the allocation lie before `start` now, and so also before the
+        // SAFETY: `added` bytes of the allocation are before `start` now, and so also before the
         // bytes that followed the head. Head and parts together fill the gap and the head's old
-        // bytes, so 2 holds. The parts lie elsewhere, as `self` is borrowed for a change.
+        // bytes, so 2 holds. The parts are elsewhere in memory, because `self` is borrowed mutably.
         unsafe {
             let start = self.start.as_ptr().sub(added);
             std::ptr::copy(self.start.as_ptr(), start, head);
@@ -263,7 +263,7 @@ impl Buffer {
             self.remove_moving_others(head, count);
             return;
         }
-        // SAFETY: the assertion: both ranges lie within the bytes.
+        // SAFETY: the assertion: both ranges are within the bytes.
         unsafe {
             let start = self.start.as_ptr().add(count);
             std::ptr::copy(self.start.as_ptr(), start, head);
@@ -288,8 +288,8 @@ impl Buffer {
     pub(super) fn append<const N: usize>(&mut self, parts: [&[u8]; N]) {
         let added = parts.iter().map(|part| part.len()).sum();
         self.reserve(added);
-        // SAFETY: there is room for `added` bytes after `len`, which the parts fill; they lie
-        // elsewhere, as `self` is borrowed for a change.
+        // SAFETY: there is room for `added` bytes after `len`, which the parts fill. The parts are
+        // elsewhere in memory, because `self` is borrowed mutably.
         unsafe {
             let mut to = self.start.as_ptr().add(self.len());
             for part in parts {
@@ -350,8 +350,8 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: by 1 the allocation is that of a vector of this capacity; nothing uses it any
-        // more.
+        // SAFETY: by 1 the allocation is that of a vector of this capacity; nothing uses it
+        // afterwards.
         drop(unsafe { Vec::from_raw_parts(self.begin(), 0, self.capacity()) });
     }
 }

@@ -15,7 +15,7 @@
 use super::Item;
 use crate::malformed::Malformed;
 
-/// The total length and the count.
+/// Length of the header: the total length and the count.
 pub(super) const HEADER_LEN: usize = 6;
 /// The byte after the last entry.
 pub(super) const END: u8 = 0xff;
@@ -23,11 +23,12 @@ pub(super) const END: u8 = 0xff;
 /// Lower first bytes are small integers.
 pub(super) const SHORT: u8 = 0x80;
 pub(super) const SHORT_MAX: usize = 64;
-/// The count that means "unknown: walk to count".
+/// The value of the count if the number is unknown, so that it must be found by a walk.
 pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
 
 /// Returns the size of the back length for an entry whose encoding and data have `len` bytes. The
-/// highest values with two, three and four bytes take one byte more; the format requires that.
+/// highest values that would fit in two, three and four bytes take one more byte, as the format
+/// requires.
 #[inline]
 pub(super) fn back_len_size(len: usize) -> usize {
     match len {
@@ -39,8 +40,8 @@ pub(super) fn back_len_size(len: usize) -> usize {
     }
 }
 
-/// Returns the length of encoding and data of the entry at the start of `rest`. Returns `None` if
-/// no entry starts there or its length is cut off. The data itself need not be complete.
+/// Returns the length of the encoding and the data of the entry at the start of `rest`. Returns
+/// `None` if no entry starts there or its length is cut off. The data itself need not be complete.
 #[inline]
 pub(super) fn encoded_len(rest: &[u8]) -> Option<usize> {
     match *rest {
@@ -73,7 +74,7 @@ pub(super) fn item(rest: &[u8]) -> Option<Item<'_>> {
         [first @ 0..=0x7f, ..] => Item::Int(i64::from(first)),
         [first @ 0x80..=0xbf, ref data @ ..] => Item::Str(data.get(..usize::from(first & 0x3f))?),
         [first @ 0xc0..=0xdf, low, ..] => {
-            // The highest of the thirteen bits, the sign, moves to the top and back.
+            // Extends the sign: the highest of the 13 bits moves to the top and back.
             let bits = i16::from_be_bytes([first, low]) << 3;
             Item::Int(i64::from(bits >> 3))
         }
@@ -126,7 +127,7 @@ impl<'a> Encoded<'a> {
         let mut back = [0; 5];
         let mut rest = len;
         for place in (0..back_len).rev() {
-            // All bytes except the leftmost say that there are more to their left.
+            // The top bit of all bytes except the leftmost says that more bytes follow to the left.
             back[place] = (rest & 0x7f) as u8 | if place == 0 { 0 } else { 0x80 };
             rest >>= 7;
         }
@@ -203,9 +204,9 @@ fn encode_str_len(head: &mut [u8; 9], len: usize) -> usize {
     }
 }
 
-/// Checks that `bytes` are a well-formed listpack, by visiting every entry. Calls `each` with the
-/// offset of each element, which may return a fault. O(bytes). Reads nothing outside of `bytes`,
-/// and never panics.
+/// Checks that `bytes` are a well-formed listpack, by visiting every entry. Calls `each`, which may
+/// return a fault, with the offset and value of each element. O(bytes). Reads nothing outside of
+/// `bytes`, and never panics.
 #[inline]
 pub(super) fn validate_each<'b>(
     bytes: &'b [u8],
@@ -229,7 +230,7 @@ pub(super) fn validate_each<'b>(
     }
 }
 
-/// Returns the offset of the end byte, and the number of entries in the header.
+/// Returns the offset of the end byte, and the number of entries that the header states.
 fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
     let fail = |offset, what| Err(Malformed { offset, what });
     let &[a, b, c, d, e, f, .., last] = bytes else {
@@ -249,7 +250,7 @@ fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
 }
 
 /// The most common case: returns the element of a well-formed entry that is a short string, and the
-/// offset of the next entry. Its back length has one byte.
+/// offset of the next entry. The back length of such an entry has one byte.
 #[inline]
 fn short_entry(bytes: &[u8], at: usize, end: usize) -> Option<(Item<'_>, usize)> {
     let first @ SHORT..0xc0 = bytes[at] else { return None };
@@ -258,7 +259,7 @@ fn short_entry(bytes: &[u8], at: usize, end: usize) -> Option<(Item<'_>, usize)>
     is_whole.then(|| (Item::Str(&bytes[at + 1..back]), back + 1))
 }
 
-/// The same for any entry.
+/// Like `short_entry`, for any entry.
 #[inline(never)]
 fn other_entry(bytes: &[u8], at: usize, end: usize) -> Result<(Item<'_>, usize), Malformed> {
     let fail = |offset, what| Err(Malformed { offset, what });

@@ -1,14 +1,14 @@
 //! Finds an element by its text.
 //!
 //! A walk from entry to entry waits for one byte of each: the one that determines the entry's
-//! length. The comparison must not add to that. So for a text with the length of the wanted one,
-//! its last eight bytes are compared first, since texts with equal beginnings are more common than
-//! texts with equal ends.
+//! length. The comparison must not add to that wait. If a text has the same length as the wanted
+//! one, its last eight bytes are therefore compared first, since texts with equal beginnings are
+//! more common than texts with equal ends.
 //!
-//! If several consecutive entries have the same length, the search assumes that the next one has it
-//! too. The CPU then continues there speculatively before it has read the real length. With varying
-//! lengths these guesses would cost more than waiting, so they begin only after several guesses
-//! would have been right.
+//! If several consecutive entries have the same length, the search assumes that the next one has
+//! the same length too. The CPU then continues at the assumed position speculatively, before it has
+//! read the real length. If lengths vary, these guesses would cost more than waiting, so they begin
+//! only after several guesses in a row would have been right.
 
 use super::codec::{END, SHORT, SHORT_MAX};
 use super::{Item, ListPack, Pos, offset, pos};
@@ -32,7 +32,7 @@ impl Tail {
         Tail { word: u64::from_le_bytes(bytes), mask }
     }
 
-    /// Returns true if the text that ends before `end` has this end. The header precedes the first
+    /// Returns true if the text that ends before `end` has this tail. The header precedes the first
     /// text, so eight bytes always exist.
     #[inline(always)]
     fn ends(self, bytes: &[u8], end: usize) -> bool {
@@ -54,7 +54,7 @@ impl ListPack {
     #[must_use]
     pub fn find_counted(&self, from: Pos, text: &[u8], skip: usize) -> Option<(Pos, usize)> {
         let wanted = Item::of(text);
-        // The first bytes of the entry if it is short. No entry begins with the end byte.
+        // The first byte of a matching short entry, or the end byte, with which no entry begins.
         let small = match wanted {
             Item::Int(number @ 0..=0x7f) => number as u8,
             _ => END,
@@ -105,7 +105,8 @@ impl ListPack {
         None
     }
 
-    /// Returns true if an entry with a longer encoding has the text, which is that of `wanted`.
+    /// Returns true if the entry at `at`, which has a longer encoding, has the text `text`.
+    /// `wanted` is the element for `text`.
     fn is_other(&self, at: usize, wanted: Item<'_>, text: &[u8]) -> bool {
         match (self.item_at(at), wanted) {
             (Item::Str(own), _) => own == text,

@@ -11,7 +11,7 @@ pub enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Returns how `text` is stored: as an integer exactly if it is canonical decimal.
+    /// Returns how `text` is stored: as an integer if and only if it is canonical decimal.
     #[inline]
     #[must_use]
     pub fn of(text: &'a [u8]) -> Item<'a> {
@@ -25,8 +25,8 @@ impl<'a> Item<'a> {
         Item::Str(text)
     }
 
-    /// Returns the form that [`Item::of`] would choose for the text. Foreign bytes may have another
-    /// form.
+    /// Returns the form that [`Item::of`] would choose for the text. Foreign bytes may have a
+    /// different form.
     #[inline]
     #[must_use]
     pub fn canonical(self) -> Item<'a> {

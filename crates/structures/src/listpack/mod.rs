@@ -1,7 +1,7 @@
 //! Listpack: many small strings and integers in one allocation, readable in both directions.
 //!
-//! Used by small lists, hashes, sets and sorted sets, by list nodes and stream blocks. The bytes
-//! are in Redis's own format, since RDB files and DUMP payloads contain them unchanged.
+//! Used by small lists, hashes, sets and sorted sets, and by list nodes and stream blocks. The
+//! bytes are in Redis's own format, since RDB files and DUMP payloads contain them unchanged.
 //!
 //! ```text
 //!  total: u32 LE   count: u16 LE      entry 0                    entry 1        end
@@ -15,15 +15,15 @@
 //! Invariants (`check` verifies each)
 //!  1. `total` is the length of the bytes; the last is 0xFF, and no entry begins with that byte.
 //!  2. Walking forward by encoded lengths and backward by back lengths visits the same boundaries.
-//!  3. `count` is exact, or 65535, which means "walk to know".
+//!  3. `count` is exact, or 65535, which means that counting takes a walk over all entries.
 //!
-//! Integers and lengths are written in their shortest encoding. Foreign bytes need not be, so
-//! equality compares elements, never bytes.
+//! Integers and lengths are written in their shortest encoding. Foreign bytes may use longer
+//! encodings, so equality compares elements, never bytes.
 //!
 //! Costs: get by index and find O(n); push at either end amortised O(1), delete there O(1); insert
 //! and delete elsewhere O(bytes after the entry). Memory grows in the allocator's size classes, so
-//! no more is unused than the allocator would waste anyway. Callers keep a listpack small, and
-//! always below [`BYTES_MAX`].
+//! a listpack leaves no more memory unused than the allocator would waste anyway. Callers keep a
+//! listpack small, and always below [`BYTES_MAX`].
 //!
 //! Foreign bytes enter only through [`ListPack::from_bytes`] and [`Checked`], which check 1 to 3.
 
@@ -50,8 +50,8 @@ pub const BYTES_MAX: usize = 1 << 30;
 /// The bytes of a listpack without elements.
 const EMPTY: [u8; HEADER_LEN + 1] = [HEADER_LEN as u8 + 1, 0, 0, 0, 0, 0, END];
 
-/// The position of an entry. Valid until the listpack is changed. A position of another listpack,
-/// or one kept across a change, gives a wrong element or a panic.
+/// The position of an entry. Valid until the listpack is changed. Using a position of another
+/// listpack, or one kept across a change, gives a wrong element or a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pos(u32);
 
@@ -105,7 +105,7 @@ impl ListPack {
         ListPack { bytes: Buffer::of(bytes) }
     }
 
-    /// Returns the bytes of the format.
+    /// Returns the listpack's bytes.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -124,7 +124,7 @@ impl ListPack {
         self.bytes.len()
     }
 
-    /// Returns the memory of the bytes.
+    /// Returns the size of the allocation in bytes.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.bytes.capacity()
@@ -138,7 +138,7 @@ impl ListPack {
         self.bytes.len().saturating_add(added) <= BYTES_MAX
     }
 
-    /// Returns the number of elements. O(1), but O(n) from 65,535 on.
+    /// Returns the number of elements. O(1) below 65,535 elements, otherwise O(n).
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -226,7 +226,7 @@ impl ListPack {
         self.seek(index).map(|at| self.item(at))
     }
 
-    /// Returns all elements, from either end.
+    /// Returns an iterator over all elements, usable from either end.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
@@ -240,7 +240,8 @@ impl ListPack {
         Iter { list: self, front: offset(at), back: self.end() }
     }
 
-    /// Returns the elements with these indices, as far as they exist. Walks from the nearer end.
+    /// Returns the elements with these indices. Indices without an element are ignored. Walks from
+    /// the nearer end.
     #[must_use]
     pub fn iter_range(&self, range: Range<usize>) -> Iter<'_> {
         let len = self.len();
@@ -264,7 +265,7 @@ impl ListPack {
         if let Item::Str(text) = element
             && text.len() < SHORT_MAX
         {
-            // Head and back length have one byte each.
+            // Head and back length take one byte each.
             let len = text.len() as u8;
             self.bytes.truncate(self.end());
             self.bytes.append([&[SHORT | len], text, &[len + 1, END]]);
@@ -309,7 +310,7 @@ impl ListPack {
         pos(next)
     }
 
-    /// Replaces the element at `at`, which keeps its position.
+    /// Replaces the element at `at`. The new element has the same position.
     #[inline]
     pub fn replace<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) {
         let at = offset(at);
@@ -481,7 +482,7 @@ pub struct Checked<'b>(&'b [u8]);
 
 impl<'b> Checked<'b> {
     /// Validates every byte, and calls `each` with the offset and value of every element, so that
-    /// callers with further rules need no second walk. O(bytes).
+    /// callers with further checks need no second walk. O(bytes).
     ///
     /// # Errors
     /// Returns the first rule that is violated, or the fault that `each` returned.
@@ -501,8 +502,8 @@ pub fn element_at(bytes: &[u8], at: usize) -> Option<Item<'_>> {
     codec::item(bytes.get(at..)?)
 }
 
-/// Returns the number of elements in the header of a listpack; `None` if it is unknown, or if the
-/// bytes are not a listpack.
+/// Returns the number of elements that the header of a listpack states; `None` if it is unknown, or
+/// if the bytes are not a listpack.
 #[must_use]
 pub fn count_said(bytes: &[u8]) -> Option<u16> {
     let &[_, _, _, _, low, high, ..] = bytes else { return None };
@@ -553,7 +554,7 @@ impl<'a> Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
-    /// Returns the next element, which is neither a short string nor a small integer.
+    /// Returns the next element if it is neither a short string nor a small integer.
     #[inline(never)]
     fn next_other(&mut self) -> Item<'a> {
         let item = self.list.item_at(self.front);

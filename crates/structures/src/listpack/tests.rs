@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Generates test input from a seed, the same everywhere.
+/// Generates the same test input from a seed on every platform.
 struct Random(u64);
 
 impl Random {
@@ -11,7 +11,8 @@ impl Random {
         (self.0 >> 33) as usize % bound
     }
 
-    /// Returns elements of every encoding, often at the limits between encodings.
+    /// Returns a random element. All encodings occur, often with values at the limits between
+    /// encodings.
     fn element(&mut self) -> Vec<u8> {
         let around = self.below(3) as i64 - 1;
         match self.below(8) {
@@ -135,7 +136,7 @@ fn find_agrees_with_looking_at_each_element() {
     let mut random = Random(5);
     for _ in 0..if cfg!(miri) { 5 } else { 300 } {
         let mut elements: Vec<Vec<u8>> = (0..random.below(40)).map(|_| random.element()).collect();
-        // Elements that differ in one byte only, at either end and in the middle.
+        // Add elements that differ from others in only one byte, at either end or in the middle.
         for at in 0..elements.len() / 2 {
             let mut other = elements[at].clone();
             let place = random.below(other.len().max(1));
@@ -144,7 +145,7 @@ fn find_agrees_with_looking_at_each_element() {
             }
             elements.push(other);
         }
-        // And series of elements of one length.
+        // Add series of elements of equal length.
         for number in 0..random.below(3) * 10 {
             elements.push(format!("row:{number:03}").into_bytes());
         }

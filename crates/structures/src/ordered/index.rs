@@ -1,9 +1,9 @@
-//! The index: from a member's hash to the leaf that holds it.
+//! The index: maps a member's hash to the leaf that contains the member.
 //!
 //! The index is a trie over 32 hash bits, four at a time. Its segments are arrays of (hash, leaf)
-//! in hash order. Hashes are evenly distributed, so a look-up begins at the expected position and
+//! in hash order. Hashes are evenly distributed, so a lookup begins at the expected position and
 //! walks the few entries to the real one. SCAN also walks in hash order, which neither growing nor
-//! shrinking changes. Members with the same hash have an entry each; the entries are equal if the
+//! shrinking changes. Members with the same hash have one entry each; the entries are equal if the
 //! members share a leaf.
 
 use super::room_for;
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 
 /// Maximum number of entries in a segment, unless all hash bits are used up.
 const SEGMENT_LEN_MAX: usize = 256;
-/// A branch with at most this many entries below becomes a segment again.
+/// A branch with at most this many entries below it becomes a segment again.
 const COLLAPSE_LEN: usize = 64;
 /// Number of hash bits that a branch uses, and its number of children.
 const BITS: u32 = 4;
@@ -33,7 +33,7 @@ enum Node {
 
 #[derive(Debug, Clone)]
 struct Branch {
-    /// Number of entries below.
+    /// Number of entries below this branch.
     len: usize,
     children: [Node; FANOUT],
 }
@@ -54,7 +54,7 @@ fn child_of(hash: u32, depth: u32) -> usize {
     (hash << (depth * BITS) >> (32 - BITS)) as usize
 }
 
-/// Returns the expected position of `hash` in a segment, `depth` levels below the root, if the
+/// Returns the position that `hash` would have in a segment `depth` levels below the root if the
 /// hashes were distributed perfectly evenly.
 #[inline]
 fn start(segment: &[Entry], hash: u32, depth: u32) -> usize {
@@ -62,8 +62,8 @@ fn start(segment: &[Entry], hash: u32, depth: u32) -> usize {
     ((below * segment.len() as u64) >> 32) as usize
 }
 
-/// Returns the first entry whose hash is `hash` or more, in a segment `depth` levels below the
-/// root.
+/// Returns the position of the first entry whose hash is at least `hash`, in a segment `depth`
+/// levels below the root.
 #[inline]
 fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
     let mut at = start(segment, hash, depth);
@@ -195,7 +195,7 @@ impl Index {
         walk(&self.0, from, 0, &mut visit);
     }
 
-    /// Bytes of all nodes. O(nodes).
+    /// Returns the memory usage of all nodes in bytes. O(nodes).
     pub(super) fn allocated_bytes(&self) -> usize {
         allocated(&self.0)
     }

@@ -16,12 +16,13 @@ const SPARSE_BYTES: usize = LEAF_BYTES_MAX / 4;
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     hash: u32,
-    /// Offset of the member's end in the leaf's arena. It begins at the end of its predecessor.
+    /// Offset of the member's end in the leaf's arena. The member begins at the end of its
+    /// predecessor.
     end: u32,
 }
 
-/// Neighbouring members, in order. Scores are stored apart from marks because a search reads one or
-/// the other, and the memory it reads determines its time.
+/// Neighbouring members, in order. Scores are stored apart from marks because a search reads only
+/// one of the two, and the amount of memory that it reads determines its time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
     scores: Vec<f64>,
@@ -35,7 +36,7 @@ impl Leaf {
         self.scores.len()
     }
 
-    /// Prefetches the lines that a search in the leaf reads, up to a maximum of each kind.
+    /// Prefetches the cache lines that a search in the leaf reads, at most `lines` of each array.
     #[inline]
     pub(super) fn prefetch(&self, lines: usize) {
         prefetch_slice(&self.marks, lines);
@@ -140,7 +141,7 @@ impl Leaf {
         self.scores[at] = score;
     }
 
-    /// Removes the members `range`.
+    /// Removes the members with the indexes `range`.
     pub(super) fn remove(&mut self, range: std::ops::Range<usize>) {
         if range.is_empty() {
             return;
@@ -220,7 +221,7 @@ impl Leaf {
         self.marks.extend(other.marks.iter().map(|mark| Mark { end: mark.end + start, ..*mark }));
     }
 
-    /// Bytes of the three allocations.
+    /// Returns the size of the three allocations in bytes.
     pub(super) fn allocated_bytes(&self) -> usize {
         let marks = self.marks.capacity() * size_of::<Mark>();
         self.scores.capacity() * size_of::<f64>() + marks + self.bytes.capacity()

@@ -1,4 +1,4 @@
-//! Members in the order of their scores: a B+tree with ranks, and an index from member to leaf.
+//! Members ordered by score: a B+tree with ranks, and an index from member to leaf.
 //!
 //! ```text
 //!  root: slots (first score and bytes, members, leaf) ------ index: trie over the member's hash
@@ -13,16 +13,17 @@
 //!
 //! A member is stored once, in its leaf, next to its neighbours, so walking a range reads memory in
 //! order. For each member, the index stores only its hash and its leaf's number (8 bytes). A split
-//! or join corrects the index entries of the members that move: at most 48 look-ups, amortised over
-//! as many insertions or removals.
+//! or join corrects the index entries of the members that move, with at most 48 lookups, amortised
+//! over as many insertions or removals.
 //!
-//! Alternatives: an index of (hash, score) would not need these corrections, but could not lead
-//! SCAN from a hash back to the member among many of the same score. With members in an arena and
-//! numbers in the leaves, every range would be a walk through scattered memory.
+//! Alternatives: an index of (hash, score) would not need these corrections, but SCAN could not use
+//! it to find the member of a hash among many members with the same score. If the members were in
+//! an arena and the leaves contained only their numbers, every range would be a walk through
+//! scattered memory.
 //!
-//! Chunks of 16 leaves, inner nodes and index segments are `Shared`, and copied when they are
-//! written while shared. A clone increments three counters and shares everything. The first write
-//! after it copies one pointer per 16 leaves, and the nodes on its path.
+//! Chunks of 16 leaves, inner nodes and index segments are `Shared`: a write copies those that a
+//! clone shares. A clone increments three counters and shares everything. The first write after a
+//! clone copies one pointer per 16 leaves, and the nodes on the path to the change.
 //!
 //! Costs: score of a member O(1) (a hash, a short walk in a segment, a scan of a leaf); insert,
 //! remove, rank and bounds O(log n) with at most one split or join per level. No step touches more
@@ -32,11 +33,11 @@
 //! Invariants (`check` verifies each)
 //!  1. Members ascend by (score, bytes) over all leaves; no member occurs twice; no score is NaN.
 //!  2. A slot has the score, the first bytes and the leaf of the first member below it, and the
-//!     number of all members there.
-//!  3. No leaf and no inner node but the root is empty; all leaves are equally deep.
+//!     number of all members below it.
+//!  3. Only the root may be empty; all leaves are at the same depth.
 //!  4. The index has exactly one entry per member: its hash and the leaf that holds it. Segments
-//!     are sorted by hash, and hold what belongs under their path.
-//!  5. Leaves have at most 64 members, and 4 KiB of them if they could be split.
+//!     are sorted by hash, and contain only entries that belong under their path.
+//!  5. A leaf has at most 64 members and, if it can be split, at most 4 KiB of them.
 
 mod index;
 mod leaf;
@@ -59,7 +60,7 @@ use tree::{New, Node, Parts, Prefix, Target};
 /// in 32 bits.
 pub const MEMBER_BYTES_MAX: usize = 1 << 30;
 
-/// Makes room for `extra` elements, and uses the rest of the allocation's size class.
+/// Makes room for `extra` elements, and for as many more as fit in the allocation's size class.
 pub(in crate::ordered) fn room_for<T>(vector: &mut Vec<T>, extra: usize) {
     let wanted = vector.len() + extra;
     if wanted > vector.capacity() {
@@ -140,7 +141,7 @@ impl Ordered {
     /// Adds `member`, or changes its score. Returns the old score if the member existed. O(log n).
     ///
     /// # Panics
-    /// If the score is not a number, or the member longer than [`MEMBER_BYTES_MAX`].
+    /// If the score is not a number, or the member is longer than [`MEMBER_BYTES_MAX`].
     pub fn insert(&mut self, member: &[u8], score: f64) -> Option<f64> {
         assert!(!score.is_nan() && member.len() <= MEMBER_BYTES_MAX);
         let hash = self.hash(member);
@@ -228,8 +229,8 @@ impl Ordered {
         Some((leaf.member(at), leaf.score(at)))
     }
 
-    /// Returns the number of members at the front for which `before(score, member)` is true. It
-    /// must be false for all members after those. This turns bounds into ranks. O(log n).
+    /// Returns the number of members at the front for which `before(score, member)` is true.
+    /// `before` must be false for all members after them. This turns bounds into ranks. O(log n).
     pub fn partition(&self, before: impl Fn(f64, Lazy<'_>) -> bool) -> usize {
         self.root.partition(&self.leaves, &before)
     }
@@ -276,8 +277,8 @@ impl Ordered {
     }
 
     /// Visits about `count` members, in an order that does not change while others are added or
-    /// removed. Returns the cursor to continue with; 0 begins and ends. A member that exists all
-    /// the time is visited at least once, even if its score changes. O(count).
+    /// removed. Returns the cursor to continue with; 0 both starts and ends a scan. A member that
+    /// exists during the whole scan is visited at least once, even if its score changes. O(count).
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         let Ok(from) = u32::try_from(cursor) else { return 0 };
         let mut seen = 0;
@@ -304,16 +305,16 @@ impl Ordered {
         next
     }
 
-    /// Returns the bytes of all allocations. O(n / 64).
+    /// Returns the total size of all allocations in bytes. O(n / 64).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.root.allocated_bytes() + self.leaves.allocated_bytes() + self.index.allocated_bytes()
     }
 
-    /// Verifies the invariants of the file's head.
+    /// Verifies the invariants listed at the top of this file.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If an invariant does not hold.
     pub fn check(&self) {
         let mut order = Vec::new();
         self.root.check(&self.leaves, &mut |id| order.push(id));

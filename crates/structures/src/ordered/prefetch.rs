@@ -1,19 +1,19 @@
-//! Prefetches members before they are looked up. All lines are prefetched step by step, so that a
-//! group of members waits for memory as often as a single one.
+//! Prefetches members before they are looked up. A group of members goes through the lookup step by
+//! step together, so that the group waits for memory only as often as a single member would.
 
 use super::Ordered;
 use super::table::LeafId;
 use super::tree::{Node, Prefix};
 use crate::prefetch::prefetch_value;
 
-/// Number of members in a group. With more, they would evict each other from the cache.
+/// Number of members in a group. With more members, their cache lines would evict each other.
 const GROUP: usize = 16;
 /// With fewer members, most of the prefetched lines would be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
 /// Maximum number of lines of a leaf's marks, of its scores, and of its members' bytes.
 const LEAF_LINES: usize = 8;
 
-/// The path down to the leaf of a member with its new score.
+/// The search in progress for the leaf of a member with its new score.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     score: f64,
@@ -22,8 +22,9 @@ struct Search<'a> {
 }
 
 impl Ordered {
-    /// Prefetches the memory that looking up these members will read. Also prefetches for new
-    /// scores, which `score_of` returns by index if there are any. Changes nothing. O(members).
+    /// Prefetches the memory that looking up these members will read. Also prefetches the places
+    /// for new scores. `score_of` takes the index of a member and returns its new score, if there
+    /// is one. Changes nothing. O(members).
     pub fn prefetch(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
         if self.len < LEN_MIN {
             return;
@@ -56,7 +57,7 @@ impl Ordered {
         }
     }
 
-    /// Returns the leaves for the new scores, which are prefetched.
+    /// Prefetches the leaves for the new scores, and returns them.
     fn homes(
         &self,
         members: &[&[u8]],

@@ -109,7 +109,7 @@ impl Leaves {
         }
     }
 
-    /// All leaves in use with their numbers.
+    /// Returns all leaves in use, with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (LeafId, &Leaf)> {
         let places = self.chunks.iter().flat_map(|chunk| chunk.iter());
         places.zip(0..).filter_map(|(place, id)| match place {
@@ -118,7 +118,7 @@ impl Leaves {
         })
     }
 
-    /// Bytes of the table and all leaves. O(leaves).
+    /// Returns the memory usage of the table and all leaves in bytes. O(leaves).
     pub(super) fn allocated_bytes(&self) -> usize {
         const ARC_BYTES: usize = 2 * size_of::<usize>();
         let chunk = size_of::<usize>() + ARC_BYTES + size_of::<Chunk>();

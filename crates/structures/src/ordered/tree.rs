@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 const SLOTS_MAX: usize = 64;
 /// A node with fewer slots is joined with a neighbour if the two fit well into one.
 const SLOTS_SPARSE: usize = SLOTS_MAX / 4;
-/// Cache lines of all scores of a node.
+/// Number of cache lines that the scores of a full node may span.
 const SCORE_LINES: usize = SLOTS_MAX * size_of::<f64>() / 64 + 1;
 
 /// The first bytes of a member, as numbers that sort like the members. If two prefixes are equal,
@@ -50,15 +50,16 @@ impl Prefix {
     }
 }
 
-/// The data of an inner node about one child, except the score of its first member.
+/// The data that an inner node stores about one child, except the score of the child's first
+/// member.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     /// The first bytes of the first member. Without them, a search among many equal scores would
-    /// read three lines of a leaf for each slot that it looks at.
+    /// read three cache lines of a leaf for each slot that it looks at.
     prefix: Prefix,
-    /// Number of members below it.
+    /// Number of members below the child.
     len: usize,
-    /// Its first leaf; on the lowest level the child itself.
+    /// The child's first leaf; on the lowest level, the child itself.
     first: LeafId,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Node {
     /// The score of the first member below each slot.
     scores: Vec<f64>,
     slots: Vec<Slot>,
-    /// One for each slot; empty on the lowest level, where children are leaves.
+    /// One child for each slot; empty on the lowest level, where children are leaves.
     children: Vec<Shared<Node>>,
 }
 
@@ -88,7 +89,7 @@ pub(super) struct New<'a> {
     pub(super) member: &'a [u8],
 }
 
-/// The start of a removal.
+/// The first member to remove.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     /// The member with this score; its index in its leaf is known.
@@ -145,7 +146,7 @@ impl Node {
         self.slots.remove(at)
     }
 
-    /// Returns the number of members below. O(slots).
+    /// Returns the number of members below this node. O(slots).
     fn len(&self) -> usize {
         self.slots.iter().map(|slot| slot.len).sum()
     }
@@ -160,10 +161,10 @@ impl Node {
         self.locate_by(score, prefix, |slot| leaves.get(slot.first).member(0) <= member)
     }
 
-    /// The same; calls `not_after` for slots with exactly this score and prefix.
+    /// Like `locate`, but calls `not_after` for slots with exactly this score and prefix.
     #[inline]
     fn locate_by(&self, score: f64, prefix: Prefix, not_after: impl Fn(&Slot) -> bool) -> usize {
-        // Below many members with one score, there are nodes with nothing else.
+        // If many members have the same score, some nodes contain no other score.
         let only = self.scores.first() == Some(&score) && self.scores.last() == Some(&score);
         let (lower, same) = if only {
             (0, self.scores.len())
@@ -183,8 +184,8 @@ impl Node {
         (lower + before).saturating_sub(1)
     }
 
-    /// Returns the child for a member with this score and prefix, or the leaf on the lowest level.
-    /// This is a guess that reads no leaf.
+    /// Returns the child for a member with this score and prefix; on the lowest level, the leaf.
+    /// This is a guess, because no leaf is read.
     #[inline]
     pub(super) fn near(&self, score: f64, prefix: Prefix) -> Result<&Node, Option<LeafId>> {
         let at = self.locate_by(score, prefix, |_| true);
@@ -355,7 +356,7 @@ impl Node {
         let appending = at == leaf.len() && i + 1 == self.slots.len();
         let cut = if appending || leaf.len() == 1 { at } else { leaf.middle() };
         let mut right = leaf.split_off(cut);
-        // Neither half may be empty; at 0 the left one would be.
+        // Neither half may be empty; if `cut` were 0, the left one would be.
         let goes_right = at >= cut && cut > 0;
         if goes_right {
             right.insert(at - cut, new.score, new.hash, new.member);
@@ -372,7 +373,7 @@ impl Node {
         (if goes_right { right_id } else { id }, Some(right_id), at)
     }
 
-    /// Splits off the right part; slot `grown` is the newest.
+    /// Splits off the right part and returns it. Slot `grown` is the newest.
     fn split(&mut self, grown: usize) -> Node {
         let appending = grown + 1 == self.slots.len();
         let cut = if appending { grown } else { self.slots.len() / 2 };
@@ -502,7 +503,7 @@ impl Node {
         into.children.extend_from_slice(&gone.children);
     }
 
-    /// Returns the only child if the root has just one and so is not needed.
+    /// Returns the only child if the root has just one and is therefore not needed.
     pub(super) fn only_child(&self) -> Option<Shared<Node>> {
         match &self.children[..] {
             [child] => Some(Shared::clone(child)),
@@ -510,7 +511,7 @@ impl Node {
         }
     }
 
-    /// Bytes of the nodes. O(nodes).
+    /// Returns the memory usage of the nodes in bytes. O(nodes).
     pub(super) fn allocated_bytes(&self) -> usize {
         2 * size_of::<usize>()
             + size_of::<Node>()

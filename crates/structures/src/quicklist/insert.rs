@@ -116,8 +116,9 @@ impl QuickList {
         self.nodes.insert(place + 1, Node::Packed(right));
     }
 
-    /// Merges the nodes around `center` where the limits allow it, in Redis's order: the two
-    /// before, the two after, then the one before, then the one after.
+    /// Merges nodes around `center` if the limits allow it, in Redis's order: first the two nodes
+    /// before it, then the two nodes after it, then `center` with the node before it, then with the
+    /// node after it.
     fn merge_around(&mut self, center: usize) {
         let mut center = center;
         if center >= 2 && self.merge(center - 2) {
@@ -131,9 +132,10 @@ impl QuickList {
         self.settle_around(center);
     }
 
-    /// Merges the node after `place` into that at `place` if both together stay within the limits.
+    /// Merges the node after `place` into the node at `place` if both together stay within the
+    /// limits.
     fn merge(&mut self, place: usize) -> bool {
-        // The header and the end byte are then needed only once.
+        // After a merge, the header and the end byte are needed only once.
         const LISTPACK_OVERHEAD: usize = 7;
         let (Some(left), Some(right)) = (self.nodes.get(place), self.nodes.get(place + 1)) else {
             return false;

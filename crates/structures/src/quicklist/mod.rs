@@ -8,16 +8,16 @@
 //! +----------+  +----------+  +--------------+  +------------+  +----------+
 //!  \_ depth 2: the two nodes at each end are never compressed, those between are _/
 //! ```
-//! The boundaries of nodes follow Redis, since a list converts back to one listpack depending on
-//! them. A node takes elements until it exceeds its limit. A full node in the middle is split, and
-//! small neighbours of the split are merged.
+//! Node boundaries follow Redis, because they determine when a list converts back to one listpack.
+//! A node takes elements until it exceeds its limit. A full node in the middle is split, and small
+//! neighbours of the split are merged.
 //!
 //! A clone increments one counter. A change then copies the node and the branches that lead to it.
 //!
 //! Invariants (`check` verifies each)
-//!  1. Those of the sequence and of each listpack; no node is empty.
-//!  2. No node is compressed with fewer than `compress_depth` nodes before it or after it; with
-//!     depth 0 none is.
+//!  1. The invariants of the sequence and of each listpack hold; no node is empty.
+//!  2. A compressed node has at least `compress_depth` nodes before it and after it. With depth 0,
+//!     no node is compressed.
 //!
 //! Costs: push and pop amortised O(1) plus the depth of the tree, which is 4 for 16 million nodes;
 //! index O(log nodes) plus a walk through one node; insert and delete as index, plus moving one
@@ -38,14 +38,14 @@ use node::{Node, View};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Maximum size in bytes of a node whose limit is a number of elements. As in Redis.
+/// Maximum size in bytes of a node whose limit is a number of elements, as in Redis.
 const COUNTED_BYTES_MAX: usize = 8192;
 
 /// How nodes are filled and compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum number of elements per node if positive (0 counts as 1); -1 to -5 for 4, 8, 16, 32,
-    /// 64 KiB.
+    /// If positive, the maximum number of elements per node (0 counts as 1). -1 to -5 limit a node
+    /// to 4, 8, 16, 32 or 64 KiB.
     pub fill: i64,
     /// Number of nodes at each end that are not compressed; 0 compresses none.
     pub compress_depth: usize,
@@ -55,7 +55,7 @@ pub struct Options {
 
 impl Options {
     /// Returns the maximum bytes and elements of a node. Only one of the two limits applies; the
-    /// other is the highest number.
+    /// other is `usize::MAX`.
     #[must_use]
     pub fn node_limits(&self) -> (usize, usize) {
         match self.fill {
@@ -92,7 +92,7 @@ impl Options {
     /// Returns true if an element of `len` bytes may be added to a listpack of this size.
     #[inline]
     fn admit(&self, bytes: usize, elements: usize, len: usize) -> bool {
-        // A generous estimate of an entry's overhead; the number is Redis's.
+        // A generous estimate of an entry's overhead; Redis uses the same number.
         const ENTRY_OVERHEAD: usize = 8;
         !self.is_large(len) && !self.exceeded(bytes + len + ENTRY_OVERHEAD, elements + 1)
     }
@@ -133,7 +133,8 @@ impl QuickList {
         own
     }
 
-    /// Appends a whole node, as dumps contain it. An empty one adds nothing.
+    /// Appends `list` as a whole node, the form in which dumps contain it. Does nothing if `list`
+    /// is empty.
     pub fn append_listpack(&mut self, list: ListPack) {
         if !list.is_empty() {
             self.insert_node(self.nodes.parts(), Node::Packed(list));
@@ -189,7 +190,7 @@ impl QuickList {
         }
     }
 
-    /// Returns the memory of the list in bytes, including parts that clones share. O(nodes).
+    /// Returns the memory usage of the list in bytes, including parts that clones share. O(nodes).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let nodes: usize = self.nodes.iter().map(|node| node.allocated_bytes()).sum();
@@ -245,7 +246,7 @@ impl QuickList {
     }
 
     /// Calls `visit` with the elements from `index` on and their indexes, in the direction from
-    /// `end` to the other end, until it breaks. O(log nodes + elements visited).
+    /// `end` to the other end, until `visit` breaks. O(log nodes + elements visited).
     pub fn walk<B>(
         &self,
         index: usize,
@@ -337,7 +338,7 @@ impl QuickList {
         }
     }
 
-    /// Settles the nodes that may need another state after `changed` nodes have been inserted or
+    /// Settles the nodes whose state may have to change after `changed` nodes have been inserted or
     /// removed.
     fn settle_ends(&mut self, changed: usize) {
         let (depth, count) = (self.options.compress_depth, self.nodes.parts());
@@ -360,8 +361,8 @@ fn push(list: &mut ListPack, end: End, text: &[u8]) {
     }
 }
 
-/// Visits the elements of a node from index `from`, or from its first or last, in the direction
-/// away from `end`.
+/// Visits the elements of a node from index `from`, or from its first or last element, in the
+/// direction away from `end`.
 fn walk_node<B>(
     list: &ListPack,
     from: Option<usize>,

@@ -6,9 +6,10 @@ use crate::sequence::Part;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Nodes with fewer bytes are not compressed, since nothing could be saved. As in Redis.
+/// Nodes with fewer bytes are not compressed, since nothing could be saved. Redis uses the same
+/// limit.
 const COMPRESS_MIN: usize = 48;
-/// Minimum number of bytes that compression must save. As in Redis.
+/// Minimum number of bytes that compression must save, as in Redis.
 const SAVED_MIN: usize = 8;
 
 /// Clones of large elements and of compressed nodes share their bytes.
@@ -155,7 +156,7 @@ impl Node {
         }
     }
 
-    /// Returns the memory of the node in bytes, including its counters.
+    /// Returns the memory usage of the node in bytes, including its counters.
     pub(super) fn allocated_bytes(&self) -> usize {
         let own = 2 * size_of::<usize>() + size_of::<Node>();
         own + match self {

@@ -1,14 +1,15 @@
 //! The reclamation protocol: stamps, announcements, and the oldest announcement.
 //!
-//! A participant's word is 0 when it is offline or unused, otherwise the counter's value at its
-//! last boundary. A stamp is drawn after the unlinking. A participant that announces a value of at
-//! least the stamp has seen the unlinking.
+//! A participant's word is 0 if the participant is offline or the word is unused. Otherwise it is
+//! the counter's value at the participant's last boundary. A stamp is drawn after an array is
+//! unlinked. A participant that announces a value of at least the stamp has seen the unlinking.
 //!
 //! Why this is sufficient: a boundary reads the counter with acquire, so a participant whose word
 //! reaches the stamp sees the unlinking and cannot find the array again. It stores its word with
-//! release and the collector reads it with acquire, so its earlier reads are over. For a thread
-//! coming online, both sides put a sequentially consistent fence between their write and their
-//! read. Either the collector sees the word (and waits), or the thread sees the unlinking.
+//! release and the collector reads it with acquire, so the participant's earlier reads have
+//! finished. For a thread coming online, both sides put a sequentially consistent fence between
+//! their write and their read. Either the collector sees the word (and waits), or the thread sees
+//! the unlinking.
 
 // The atomics of the parent module: `std`'s, or loom's in `reclaim/model.rs`.
 use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -38,7 +39,8 @@ impl<const N: usize> Epochs<N> {
         let index = self.words.iter().position(|word| {
             word.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         })?;
-        // Before the fence of `online`, like the word itself: a collector sees both or neither.
+        // Must precede the fence of `online`, like the write of the word itself, so that a
+        // collector sees both or neither.
         self.claimed_max.fetch_max(index + 1, Ordering::AcqRel);
         self.online(index);
         Some(index)

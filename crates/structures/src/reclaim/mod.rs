@@ -4,14 +4,14 @@
 //! [`Participant`] and announces batch boundaries, at which it holds no array pointer that it read
 //! before. An array that was unlinked under its slot's lock is *retired* with a stamp from a global
 //! counter. It is freed once every online participant has announced a boundary later than the
-//! stamp. Threads without a participant never prefetch, so nothing waits for them; they may retire.
-//! The protocol itself, without memory management, is in `reclaim/epochs.rs`.
+//! stamp. Threads without a participant never prefetch, so nothing waits for them. They may retire
+//! arrays. The protocol itself, without memory management, is in `reclaim/epochs.rs`.
 //!
 //! Invariants
 //!  1. A retired allocation is unreachable for every read that starts after the call, was made by
 //!     the global allocator with the given layout, and is freed by no other code.
 //!  2. A participant reads arrays only between a boundary (or `online`) and the next boundary (or
-//!     `offline`), and keeps no pointer across.
+//!     `offline`), and keeps no pointer across a boundary.
 //!  3. Limbo lists are ordered by stamp: they are filled by one thread, or under the orphans' lock.
 //!
 //! Bounds: at most [`PARTICIPANTS_MAX`] participants; a boundary frees at most
@@ -36,10 +36,11 @@ use std::sync::{Mutex, MutexGuard};
 pub const PARTICIPANTS_MAX: usize = 256;
 /// Maximum number of arrays that one boundary frees, so that it does not stall a batch for long.
 pub const FREED_PER_BOUNDARY: usize = 512;
-/// The same in bytes, except for the last array: the large ones take longest.
+/// The same limit in bytes, which only the last array may exceed. Large arrays take longest to
+/// free.
 const FREED_BYTES_PER_BOUNDARY: usize = 2 << 20;
 
-/// Capacity that an empty list of a thread keeps.
+/// Capacity that a thread's limbo list keeps when it is empty.
 const LIMBO_KEPT: usize = 64;
 
 static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs {
@@ -149,8 +150,8 @@ impl Participant {
         self.local.online.set(true);
     }
 
-    /// Announces that the thread prefetches nothing until `online`. Must be called before anything
-    /// that may wait.
+    /// Announces that the thread prefetches nothing until it calls `online`. Must be called before
+    /// anything that may wait.
     pub fn offline(&self) {
         EPOCHS.offline(self.local.index);
         self.local.online.set(false);
@@ -163,8 +164,8 @@ impl Participant {
         self.local.online.get()
     }
 
-    /// A batch boundary: the thread holds no pointers from before. One load and one store if there
-    /// is nothing to free. Must not be called offline.
+    /// Announces a batch boundary: the thread holds no pointers that it read before. Costs one load
+    /// and one store if there is nothing to free. Must not be called while offline.
     #[inline]
     pub fn quiescent(&self) {
         debug_assert!(self.is_online());
@@ -181,14 +182,15 @@ impl Participant {
 impl Drop for Participant {
     fn drop(&mut self) {
         EPOCHS.release(self.local.index);
-        // If the thread-local is already gone, it holds nothing.
+        // If the thread-local has already been destroyed, it holds nothing.
         let _ = LOCAL.try_with(|slot| slot.borrow_mut().take());
         let limbo = std::mem::take(&mut *self.local.limbo.borrow_mut());
         self.local.limbo_len.set(0);
         self.local.limbo_bytes.set(0);
         let mut orphans = orphans();
         orphans.extend(limbo);
-        // Merges two ordered lists: the order allows collecting to stop at the first young one (3).
+        // Merges two ordered lists: because of the order, collecting can stop at the first array
+        // that is too young (3).
         orphans.make_contiguous().sort_by_key(|retired| retired.stamp);
         collect_orphans(&mut orphans);
     }
@@ -213,8 +215,8 @@ fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
 }
 
 /// Returns the bytes that the calling thread has retired and not freed yet, including their list.
-/// They are as good as free: only batch boundaries are missing. 0 for a thread without a
-/// participant, whose arrays are freed by others.
+/// These bytes are as good as free: only batch boundaries are missing. Returns 0 for a thread
+/// without a participant, because other threads free its arrays.
 #[must_use]
 pub fn pending_bytes() -> usize {
     let of = |local: &Rc<Local>| {
@@ -229,9 +231,9 @@ fn local() -> Option<Rc<Local>> {
     LOCAL.try_with(|slot| slot.borrow().clone()).ok().flatten()
 }
 
-/// A batch boundary of the calling thread within a command that retires much memory. The thread
-/// must not be prefetching at the moment. Does nothing for a thread that is not a participant, or
-/// offline.
+/// Announces a batch boundary of the calling thread within a command that retires much memory. The
+/// thread must not be prefetching at the moment. Does nothing if the thread is not a participant or
+/// is offline.
 pub fn boundary() {
     if let Some(local) = local().filter(|local| local.online.get()) {
         local.boundary();
@@ -260,8 +262,8 @@ fn collect_orphans(orphans: &mut VecDeque<Retired>) {
 /// Frees `pointer` once no participant can be reading it.
 ///
 /// # Safety
-/// Invariant 1: the allocation was made by the global allocator with `layout`, is unlinked, and is
-/// left to this module alone.
+/// Invariant 1: the allocation was made by the global allocator with `layout`, is unlinked, and
+/// from now on belongs to this module alone.
 pub(crate) unsafe fn retire(pointer: *mut u8, layout: Layout) {
     let retired = Retired { pointer, layout, stamp: EPOCHS.stamp() };
     if let Some(local) = local() {
@@ -271,7 +273,7 @@ pub(crate) unsafe fn retire(pointer: *mut u8, layout: Layout) {
         local.limbo_len.set(limbo.len());
     } else {
         let mut orphans = orphans();
-        // Two threads may have drawn their stamps in the other order (3).
+        // Threads may arrive here in a different order than that of their stamps (3).
         let at = orphans.partition_point(|other| other.stamp <= retired.stamp);
         orphans.insert(at, retired);
         collect_orphans(&mut orphans);

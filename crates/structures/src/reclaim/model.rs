@@ -13,8 +13,8 @@ mod epochs;
 
 use epochs::{Epochs, FIRST, OFFLINE, Word};
 
-/// Two arrays; `current` names the linked one. Freeing is a write, which loom rejects while a read
-/// may be in progress.
+/// Two arrays; `current` is the index of the linked one. Freeing is a write, which loom rejects
+/// while a read may be in progress.
 struct World {
     epochs: Epochs<2>,
     current: AtomicUsize,

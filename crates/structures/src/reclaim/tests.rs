@@ -1,6 +1,6 @@
-//! Arrays are freed when nothing can read them any more, and not before. The counters belong to the
-//! process, and other tests retire arrays at the same time, so these tests check only the limbo of
-//! their own thread.
+//! Tests that arrays are freed once nothing can read them any more, but not earlier. The counters
+//! are those of the whole process, and other tests retire arrays at the same time, so these tests
+//! check only the limbo of their own thread.
 
 use super::{FREED_PER_BOUNDARY, Participant, boundary, offline_while, retire};
 use std::alloc::{Layout, alloc};
@@ -13,10 +13,11 @@ fn retire_one() {
     unsafe { retire(alloc(layout), layout) };
 }
 
-/// Time for the threads of other tests to pass a boundary, even if they rarely get a CPU.
+/// Maximum time to wait for the threads of other tests to pass a boundary. It is long enough even
+/// if they rarely get a CPU.
 const OTHERS_MAX: Duration = Duration::from_secs(30);
 
-/// Announces boundaries until nothing is left, or for as long as other tests' threads may need.
+/// Announces boundaries until nothing is left, or until [`OTHERS_MAX`] has passed.
 fn settle(participant: &Participant) -> usize {
     settle_by(participant, || participant.quiescent())
 }

@@ -9,8 +9,8 @@
 //!  value length: 0..=253, or 254 and a u16, or 255 for a value outside
 //! ```
 //!
-//! A key or value of more than [`INLINE_MAX`] bytes is stored outside of the arena. The arena holds
-//! its number there, a `u16`. Numbers are little-endian.
+//! A key or value of more than [`INLINE_MAX`] bytes is stored outside of the arena. In its place,
+//! the arena contains its number, a `u16`. Numbers are little-endian.
 
 /// Maximum length in bytes of a key or value in the arena.
 pub(super) const INLINE_MAX: usize = 512;

@@ -1,8 +1,9 @@
-//! A directory: finds the part of a hash space for a hash by its first bits.
+//! A directory: finds the part of a hash space to which a hash belongs, by the first bits of the
+//! hash.
 //!
 //! Parts have prefixes of different lengths. The directory has a slot for every value of the
-//! longest prefix. A part is stored only in the first slot of its block, so that only the directory
-//! refers to it and a change need not copy it:
+//! longest prefix. A part is stored only in the first slot of its block, so that there is only one
+//! reference to it and a change need not copy it:
 //!
 //! ```text
 //!  slot      000   001   010   011   100   101   110   111
@@ -35,7 +36,8 @@ impl<T: Clone> Directory<T> {
         self.slots.len()
     }
 
-    /// Returns the slot of the part for `rest`: a hash without the bits that were used before.
+    /// Returns the slot of the part for `rest`, a hash from which the bits that were used before
+    /// have been shifted out.
     #[inline]
     pub(super) fn locate(&self, rest: u64) -> usize {
         if self.bits == 0 {
@@ -70,7 +72,8 @@ impl<T: Clone> Directory<T> {
         self.slots.iter().filter_map(Option::as_deref)
     }
 
-    /// Returns all parts, each with its prefix, highest bit first, and the length of the prefix.
+    /// Returns all parts, each with its prefix (in the highest bits of the number) and the length
+    /// of the prefix.
     pub(super) fn placed(&self) -> impl Iterator<Item = (u64, u32, &T)> {
         let taken = self.slots.iter().enumerate();
         let taken = taken.filter_map(|(at, slot)| slot.as_deref().map(|part| (at, part)));
@@ -119,7 +122,7 @@ impl<T: Clone> Directory<T> {
         self.bits += 1;
     }
 
-    /// Halves the number of slots as long as no part needs all of them. O(slots).
+    /// Halves the number of slots until some part needs all bits of its slot number. O(slots).
     pub(super) fn shrink(&mut self) {
         while self.bits > 0 && self.slots.iter().skip(1).step_by(2).all(Option::is_none) {
             let mut odd = true;
@@ -150,8 +153,8 @@ impl<T: Clone> Directory<T> {
         self.slots[high] = None;
     }
 
-    /// Splits the directory into two over the halves of the space. There must be more than one
-    /// part.
+    /// Splits the directory into two, one for each half of the hash space. There must be more than
+    /// one part.
     pub(super) fn halve(&self) -> (Directory<T>, Directory<T>) {
         let (low, high) = self.slots.split_at(self.slots.len() / 2);
         let half = |slots: &[Option<Shared<T>>]| {
@@ -162,7 +165,7 @@ impl<T: Clone> Directory<T> {
         (half(low), half(high))
     }
 
-    /// Joins two directories over the halves of a space.
+    /// Joins two directories, one for each half of a hash space.
     pub(super) fn join(low: &Directory<T>, high: &Directory<T>) -> Directory<T> {
         let (mut low, mut high) = (low.clone(), high.clone());
         while low.bits < high.bits {
@@ -176,7 +179,7 @@ impl<T: Clone> Directory<T> {
         low
     }
 
-    /// Returns true if both share the same parts.
+    /// Returns true if both directories share the same parts.
     pub(super) fn is_same(&self, other: &Directory<T>) -> bool {
         let same = |(a, b): (&Option<Shared<T>>, &Option<Shared<T>>)| match (a, b) {
             (Some(a), Some(b)) => Shared::ptr_eq(a, b),
@@ -190,7 +193,8 @@ impl<T: Clone> Directory<T> {
         self.slots.capacity() * size_of::<Option<Shared<T>>>() + parts
     }
 
-    /// Verifies the invariant at the head of the file, and that there are no unnecessary slots.
+    /// Verifies the invariant listed at the top of this file, and that there are no unnecessary
+    /// slots.
     pub(super) fn check(&self) {
         assert_eq!(self.slots.len(), 1 << self.bits);
         let mut at = 0;

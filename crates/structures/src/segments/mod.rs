@@ -1,7 +1,7 @@
 //! Segments: a map from byte strings to byte strings, of any size, that can be shared.
 //!
-//! Used for large hashes and sets (whose elements have no value). Elements lie packed in segments
-//! of at most 512. A directory of two levels finds a segment by the first bits of the key's hash:
+//! Used for large hashes and sets (whose elements have no value). Elements are packed into segments
+//! of at most 512. A two-level directory finds a segment by the first bits of the key's hash:
 //!
 //! ```text
 //!  root ──► page (at most 512 slots) ──► segment: index + arena of entries
@@ -9,17 +9,19 @@
 //! ```
 //!
 //! All parts are behind an `Arc`. A clone increments one counter per page (about 150,000 elements).
-//! A change of a shared map copies only the page and the segment that it touches. A full segment is
+//! A change to a shared map copies only the page and the segment that it touches. A full segment is
 //! split in two, and two small halves are merged. No operation works on more than a page of slots
 //! and two segments of elements, whatever the size of the map.
 //!
-//! The hash space is ordered: a part's prefix, then the tag within a segment. A scan's cursor is a
-//! position in this order, so it stays valid across splits and merges between two steps.
+//! The hash space is ordered by the prefix of a part, then by the tag within a segment. A scan's
+//! cursor is a position in this order, so it stays valid across splits and merges between two
+//! steps.
 //!
 //! Invariants (`check` verifies these and, file by file, those of the parts)
 //!  1. `len` and the pages' `len` are the sums of the segments' lengths.
 //!  2. A page has at most `1 << PAGE_BITS` slots. Segments hold at most [`SEGMENT_MAX`] elements.
-//!  3. No segment's `soonest` is before that of its page, no page's before that of the map.
+//!  3. A page's `soonest` is not later than that of any of its segments; the map's is not later
+//!     than that of any of its pages.
 //!
 //! Costs: get, insert, remove O(1), plus a split or merge (up to 512 hashes) once in several
 //! hundred operations. Memory: 6 to 12 bytes per element in addition to the bytes of key and value.
@@ -44,12 +46,13 @@ use segment::{Segment, TAG_BITS, tag_of};
 /// Maximum number of elements in a segment.
 pub const SEGMENT_MAX: usize = if cfg!(test) { 16 } else { 512 };
 
-/// Number of slots of a page, as a power of two. Tests get several pages from a few hundred
-/// elements.
+/// Maximum number of slots of a page, as a power of two. In tests it is small, so that a few
+/// hundred elements fill several pages.
 const PAGE_BITS: u32 = if cfg!(test) { 3 } else { 9 };
 
-/// Maximum length of a prefix, so that prefix and tag fit a cursor. More would take 2^36 segments,
-/// or 512 keys whose hashes agree in 36 bits. That is out of reach, as the hash is keyed.
+/// Maximum length of a prefix in bits, so that prefix and tag fit in a cursor. Exceeding it would
+/// take 2^36 segments, or 512 keys whose hashes agree in 36 bits. That is out of reach because the
+/// hash is keyed.
 const DEPTH_MAX: u32 = CURSOR_BITS - TAG_BITS;
 
 /// Number of bits of a scan's cursor: small enough for clients whose numbers are doubles.
@@ -66,7 +69,7 @@ struct Page {
     soonest: u64,
 }
 
-/// A map from byte strings to byte strings or to nothing. See the head of this file.
+/// A map from byte strings to byte strings or to nothing. See the module documentation.
 #[derive(Debug, Clone)]
 pub struct Segments {
     root: Directory<Page>,
@@ -100,7 +103,7 @@ impl Segments {
     }
 
     /// Creates an empty map whose directory is ready for `len` elements. O(len / 256). The
-    /// preparation is bounded, so `len` may come from outside.
+    /// preparation is bounded, so `len` may come from untrusted input.
     #[must_use]
     pub fn with_capacity(hash: HashKey, len: usize) -> Segments {
         let mut map = Segments::new(hash);
@@ -233,8 +236,8 @@ impl Segments {
         self.len += 1;
     }
 
-    /// Returns the segment in order to set this deadline on one of its elements, and updates the
-    /// bounds above it.
+    /// Returns the segment so that the caller can set this deadline on one of its elements. Updates
+    /// the `soonest` of the page and of the map.
     #[inline]
     fn segment_mut(&mut self, place: Place, deadline: Option<u64>) -> &mut Segment {
         let page = self.root.part_mut(place.page);
@@ -343,15 +346,15 @@ impl Segments {
         segments.flat_map(Segment::iter)
     }
 
-    /// Runs one step of a scan: visits the elements of one position from `cursor` on, or none if
-    /// the segment ends first. Returns the cursor of the next step; 0 both starts and ends a scan.
-    /// Elements that exist from the first to the last step are visited at least once, whatever
-    /// changes between steps; without changes exactly once. O(1) expected. Any number is a valid
-    /// cursor.
+    /// Runs one step of a scan: visits the elements of the next position from `cursor` on, or none
+    /// if the segment ends first. Returns the cursor of the next step; 0 both starts and ends a
+    /// scan. Elements that exist from the first to the last step are visited at least once,
+    /// whatever changes between steps. If nothing changes, they are visited exactly once. O(1)
+    /// expected. Any number is a valid cursor.
     pub fn scan<'a>(&'a self, cursor: u64, mut visit: impl FnMut(Element<'a>)) -> u64 {
         let position = cursor << (64 - CURSOR_BITS);
         let place = self.place(position);
-        // The number of the tag's position in the order of all positions of this length.
+        // Positions are numbered by prefix and tag; this is the number of the position with tag 0.
         let granule = 64 - TAG_BITS - place.depth;
         let prefix = position >> granule & !((1 << TAG_BITS) - 1);
         let next = match self.segment(place).visit_from(place.tag, &mut visit) {
@@ -368,7 +371,7 @@ impl Segments {
         (self.soonest != u64::MAX).then_some(self.soonest)
     }
 
-    /// Returns true if any element has a deadline. O(segments that may have some).
+    /// Returns true if any element has a deadline. O(segments that may contain deadlines).
     #[must_use]
     pub fn has_deadlines(&self) -> bool {
         self.root
@@ -379,8 +382,8 @@ impl Segments {
 
     /// Removes elements whose deadline is at most `now`, and passes each to `visit` first. Stops
     /// after the segment in which `limit` is reached. Returns true if no due element is left, which
-    /// is always so if `limit` was not reached. Looks only at segments with due elements: O(pages +
-    /// slots of pages with some + elements there).
+    /// is always the case if `limit` was not reached. Looks only at segments with due elements:
+    /// O(pages + slots of pages with due elements + elements of those segments).
     pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Element<'_>)) -> bool {
         let before = self.len;
         let mut soonest = u64::MAX;
@@ -396,7 +399,7 @@ impl Segments {
         self.soonest = soonest;
         if self.len < before {
             for at in self.root.places() {
-                // A page that was joined to its lower half does not exist any more.
+                // A page that was joined to its lower half no longer exists.
                 let mut next = self.root.get(at).map(|_| at);
                 while let Some(at) = next {
                     next = self.join_pages(at);
@@ -407,7 +410,7 @@ impl Segments {
         soonest > now
     }
 
-    /// Returns the memory in bytes, without this struct itself. O(segments).
+    /// Returns the memory usage in bytes, without this struct itself. O(segments).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let page = |page: &Page| {
@@ -426,7 +429,7 @@ impl Segments {
     /// Verifies all invariants. O(elements).
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If an invariant does not hold.
     pub fn check(&self) {
         self.root.check();
         let mut len = 0;

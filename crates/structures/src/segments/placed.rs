@@ -8,7 +8,7 @@ use super::{Element, Segments, after, tag_of};
 /// The first bits of a key's hash.
 #[derive(Debug, Clone, Copy)]
 pub struct HashStart {
-    /// From the highest bit down; the other bits are 0.
+    /// The known bits, from the highest bit down; the other bits are 0.
     bits: u64,
     known: u32,
 }
@@ -29,7 +29,7 @@ impl Segments {
         })
     }
 
-    /// Creates a look-up for elements of other maps, which must hash with the same key.
+    /// Creates a lookup for elements of other maps, which must hash with the same key.
     #[must_use]
     pub fn lookup(&self) -> Lookup<'_> {
         Lookup { map: self, segment: None, prefix: 0, depth: 0 }
@@ -40,7 +40,8 @@ impl Segments {
 #[derive(Debug, Clone)]
 pub struct Lookup<'a> {
     map: &'a Segments,
-    /// The segment of the last look-up, with the first bits that all hashes there share.
+    /// The segment of the last lookup. `prefix` is the first `depth` bits, which all hashes in it
+    /// share.
     segment: Option<&'a Segment>,
     prefix: u64,
     depth: u32,
@@ -53,7 +54,8 @@ impl<'a> Lookup<'a> {
         self.map
     }
 
-    /// Returns true if `key` exists. The key is that of an element of another map at `start`. O(1).
+    /// Returns true if `key` exists. `key` is the key of an element of another map, and `start` is
+    /// the start of its hash. O(1).
     #[inline]
     #[must_use]
     pub fn contains(&mut self, start: HashStart, key: &[u8]) -> bool {

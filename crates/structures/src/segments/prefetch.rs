@@ -1,14 +1,14 @@
-//! Prefetches all lines of keys before they are looked up.
+//! Prefetches the cache lines that looking up a group of keys will read.
 //!
-//! A look-up reads a segment's head, then its index, then its arena. Each address depends on the
-//! previous read. One after another, every key waits three times for memory. As a group, all keys
-//! together wait three times.
+//! A lookup reads the `Segment` struct, then its index, then its arena. Each address depends on the
+//! previous read. If keys are looked up one after another, each waits for memory three times. As a
+//! group, all keys together wait three times.
 
 use super::segment::Segment;
 use super::{Place, Segments};
 use crate::prefetch::prefetch_value;
 
-/// Number of keys in a group. With more, they would evict each other from the cache.
+/// Number of keys in a group. With more keys, their cache lines would evict each other.
 const GROUP: usize = 32;
 /// With fewer elements, most of the prefetched lines would be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };

@@ -4,19 +4,20 @@ use super::{Element, PAGE_BITS, SEGMENT_MAX, Segments};
 use crate::segments::segment::Segment;
 use std::collections::HashSet;
 
-/// If a directory has at most this many slots, ranks are used instead of drawing a segment.
+/// If a directory has at most this many slots, an element is chosen by its rank instead of drawing
+/// a segment.
 const FEW_SLOTS: usize = 16;
 
 /// Maximum number of attempts to draw a segment before ranks are used.
 const DRAWS_MAX: usize = 128;
 
-/// If at most one in this many elements is wanted, each is drawn separately. Otherwise all are
-/// visited in passing.
+/// If at most one in this many elements is wanted, each is drawn separately. Otherwise one walk
+/// visits all of them.
 const DRAWN_OF_MIN: usize = 16;
 
 impl Segments {
-    /// Returns an element, each with the same probability. `below(n)` returns a random number below
-    /// `n`. O(1) expected.
+    /// Returns a random element; all have the same probability. `below(n)` returns a random number
+    /// below `n`. O(1) expected.
     pub fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<Element<'_>> {
         if self.is_empty() {
             return None;
@@ -35,8 +36,8 @@ impl Segments {
                 rank -= segment.len();
             }
         }
-        // A segment is drawn if a page and a slot select it, and kept with the probability that a
-        // place in it is in use. So all places of all segments are equally likely.
+        // Draw a segment by page and slot, and keep it with the probability that a place in it is
+        // in use. All places of all segments are then equally likely.
         let slots = if self.root.slots() == 1 {
             self.root.part(0).segments.slots()
         } else {
@@ -56,15 +57,16 @@ impl Segments {
         Some(self.nth(below(self.len() as u64)))
     }
 
-    /// Returns the element with this rank in the order of `iter`, which must be below the length.
-    /// O(segments).
+    /// Returns the element with this rank in the order of `iter`. The rank must be below the
+    /// length. O(segments).
     fn nth(&self, rank: u64) -> Element<'_> {
         let mut found = None;
         self.each_rank(&[rank], |element| found = Some(element));
         found.expect("a rank below the length")
     }
 
-    /// Visits the elements with these ranks, which are in order. O(segments + elements there).
+    /// Visits the elements with these ranks, which must ascend. O(segments + elements of the
+    /// segments with these ranks).
     fn each_rank<'a>(&'a self, ranks: &[u64], mut visit: impl FnMut(Element<'a>)) {
         let mut ranks = ranks.iter().map(|&rank| rank as usize).peekable();
         let mut start = 0;
@@ -114,8 +116,8 @@ impl Segments {
     }
 }
 
-/// Visits the elements of a segment that `ranks` names next. Its first element has the rank
-/// `start`.
+/// Visits the elements of a segment whose ranks come next in `ranks`. The segment's first element
+/// has the rank `start`.
 fn visit_ranks<'a>(
     segment: &'a Segment,
     start: usize,

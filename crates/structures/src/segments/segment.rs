@@ -9,29 +9,31 @@
 //! ```
 //!
 //! The tag is the 12 bits of the hash that follow the segment's prefix, so the order of the index
-//! is the order of the hash space. A tag's home slot is `tag * homes >> 12`. A word lies at its
-//! home or after it, without an empty slot in between.
+//! is the order of the hash space. A tag's home slot is `tag * homes >> 12`. A word is at its home
+//! slot or after it, with no empty slot in between.
 //!
 //! Invariants (`check`)
-//!  1. Words stand in the order of their tags; none before its home; no empty slot between a word
-//!     and its home; the last slot is empty.
-//!  2. Words are `count`; each leads to an entry in the arena whose key has the tag; no key twice.
-//!  3. `dead` is the arena's length less the lengths of the entries.
-//!  4. Numbers of parts outside are in use once each; what no entry uses is `None`.
-//!  5. `timed` is the number of entries with a deadline, and none is earlier than `soonest`.
+//!  1. Words are sorted by tag. No word is before its home, and no empty slot is between a word and
+//!     its home. The last slot is empty.
+//!  2. There are `count` words. Each leads to an entry in the arena whose key has the word's tag.
+//!     No key occurs twice.
+//!  3. `dead` is the length of the arena minus the total length of the entries.
+//!  4. Each part outside the arena is used by exactly one entry; unused places in `outside` are
+//!     `None`.
+//!  5. `timed` is the number of entries with a deadline, and no deadline is earlier than `soonest`.
 
 use super::codec::{Head, INLINE_MAX, Layout, Part, arena_len, plain_head};
 use crate::hash::HashKey;
 use crate::prefetch::prefetch;
 use std::sync::Arc;
 
-/// Bits of a tag; a word has the others for the offset.
+/// Number of bits of a tag. The other bits of a word are the offset.
 pub(super) const TAG_BITS: u32 = 12;
 const OFFSET_BITS: u32 = 32 - TAG_BITS;
 const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
 const EMPTY: u32 = u32::MAX;
-/// Larger indexes have a multiple of this many words, so that a growing segment rebuilds its index
-/// only once or twice before it is split.
+/// The number of words in a larger index is a multiple of this, so that a growing segment rebuilds
+/// its index only once or twice before it is split.
 const INDEX_STEP: usize = if cfg!(test) { 8 } else { 128 };
 /// If the holes take less than this, a compaction is not worthwhile.
 const HOLES_MIN: usize = 64;
@@ -41,7 +43,7 @@ const HOLES_MIN: usize = 64;
 pub struct Element<'a> {
     pub key: &'a [u8],
     pub value: Option<&'a [u8]>,
-    /// In a unit that the caller defines; the structures know no clock.
+    /// In a unit that the caller defines; this crate reads no clock.
     pub deadline: Option<u64>,
 }
 
@@ -81,7 +83,7 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes - 1).next_power_of_two().max(2) / 8)
 }
 
-/// Sorts words of which few follow greater ones, and those closely.
+/// Sorts words that are nearly sorted: only a few follow a greater word, and that word is close.
 fn sort_nearly_sorted(words: &mut [u32]) {
     for at in 1..words.len() {
         let word = words[at];
@@ -186,11 +188,11 @@ impl Segment {
                 return Ok(from + i);
             }
         }
-        // Only before there is any index: by 1 the last slot of an index is empty.
+        // Reached only if there is no index: by 1 the last slot of an index is empty.
         Err(from)
     }
 
-    /// Prefetches the word at which a search for this tag begins. Reads the segment's head.
+    /// Prefetches the word at which a search for this tag begins. Reads only the `Segment` struct.
     #[inline]
     pub(super) fn prefetch_word(&self, wanted: u32) {
         if let Some(word) = self.index.get(self.home(wanted)) {
@@ -219,8 +221,8 @@ impl Segment {
         self.words().map(|word| self.element(word))
     }
 
-    /// Visits the elements at these positions of [`Segment::iter`], which are in order, and reads
-    /// no others.
+    /// Visits the elements at these positions of [`Segment::iter`], and reads no others. The
+    /// positions must ascend.
     pub(super) fn visit_places<'a>(
         &'a self,
         mut places: impl Iterator<Item = usize>,
@@ -258,7 +260,8 @@ impl Segment {
         Some(found)
     }
 
-    /// Returns an element, each with the same probability; there must be one. O(1) expected.
+    /// Returns a random element; all have the same probability. The segment must not be empty. O(1)
+    /// expected.
     pub(super) fn random(&self, below: &mut impl FnMut(u64) -> u64) -> Element<'_> {
         // At least one slot in eight is in use, except in tiny segments.
         for _ in 0..64 {
@@ -331,7 +334,7 @@ impl Segment {
         let key_len = if old.key.outside { INLINE_MAX + 1 } else { old.key.len };
         let head = Head::new(key_len, value.map(<[u8]>::len), deadline);
         let len = head.as_bytes().len() + old.key.len;
-        // The entry may move now, its slot does not.
+        // The entry may move here; its slot stays the same.
         self.make_room(len + value.map_or(0, |value| arena_len(value.len())));
         let start = offset(self.index[slot]);
         let old = Layout::read(&self.arena, start);
@@ -345,7 +348,8 @@ impl Segment {
         self.index[slot] = self.index[slot] & !OFFSET_MASK | at as u32;
     }
 
-    /// Changes an entry in place, if its head keeps its length and the value does not grow.
+    /// Changes an entry in place if the length of its head stays the same and the value does not
+    /// grow.
     #[inline]
     fn overwrite(&mut self, old: &Layout, value: Option<&[u8]>, deadline: Option<u64>) -> bool {
         let value_head = |len: usize| if len < 254 { 1 } else { 3 };
@@ -564,7 +568,7 @@ impl Segment {
             let mine = rests.iter().filter(|(rest, _)| rest >> 63 == bit);
             let mut words: Vec<u32> =
                 mine.map(|&(rest, at)| half.adopt(self, at, tag_of(rest << 1))).collect();
-            // The words are in the order of their old tags, which lack one bit.
+            // The words are sorted by their old tags, which lack the lowest bit of the new tags.
             sort_nearly_sorted(&mut words);
             half.index_words(&words);
             half
@@ -637,7 +641,7 @@ impl Segment {
         self.place_words(old.into_iter().filter(|&word| word != EMPTY));
     }
 
-    /// Creates the index of a segment that has none, from words in the order of their tags.
+    /// Creates the index of a segment that has none, from words that are sorted by tag.
     fn index_words(&mut self, words: &[u32]) {
         if !words.is_empty() {
             self.prepare_index(words.len());
@@ -655,7 +659,7 @@ impl Segment {
         self.homes = (len - len / 16 - 1) as u32;
     }
 
-    /// Puts words into the empty index, in the order of their tags.
+    /// Puts words, which must be sorted by tag, into the empty index.
     #[inline]
     fn place_words(&mut self, words: impl Iterator<Item = u32>) {
         let mut next = 0;
@@ -677,7 +681,7 @@ impl Segment {
             + outside
     }
 
-    /// Verifies the invariants at the head of the file; `depth` is the length of the prefix
+    /// Verifies the invariants listed at the top of this file; `depth` is the length of the prefix
     /// `prefix`.
     pub(super) fn check(&self, hash: HashKey, depth: u32, prefix: u64) {
         let mut live = 0;

@@ -1,5 +1,5 @@
-//! The map against `std`'s, `check` after every step, with small segments and pages so that splits
-//! and merges on both levels happen all the time.
+//! Compares the map with `std`'s, and calls `check` after every step. Segments and pages are small,
+//! so that splits and merges happen constantly on both levels.
 
 use super::{Element, Segments};
 use crate::hash::HashKey;
@@ -30,7 +30,7 @@ fn stored(element: Element<'_>) -> Stored {
     (element.value.map(<[u8]>::to_vec), element.deadline)
 }
 
-/// Short keys mostly; some long, some that lie outside the arena.
+/// Returns a key. Most are short; some are long, and some are stored outside the arena.
 fn key(random: &mut Random, keys: u64) -> Vec<u8> {
     let number = random.below(keys);
     let mut key = number.to_string().into_bytes();
@@ -64,7 +64,8 @@ fn assert_equal(map: &Segments, model: &Model) {
     assert_eq!(all, *model);
 }
 
-/// Scans in progress: the elements that each has visited, and those that have existed all the time.
+/// A scan in progress: the elements that it has visited, and those that have existed since it
+/// began.
 struct Scan {
     cursor: u64,
     seen: HashSet<Vec<u8>>,
@@ -129,7 +130,7 @@ fn change(map: &mut Segments, model: &mut Model, random: &mut Random, keys: u64)
     }
 }
 
-/// Grows to `keys` and shrinks to nothing, in turns.
+/// Alternately grows the map to `keys` elements and shrinks it to nothing.
 #[test]
 fn random_operations_agree_with_a_model() {
     let steps = if cfg!(miri) { 300 } else { 12_000 };
@@ -149,7 +150,7 @@ fn random_operations_agree_with_a_model() {
             scan = scan.step(&map, &model);
             assert_eq!(map.len(), model.len());
             let probe = key(&mut random, keys);
-            // A hint, wherever the key belongs and whether it is there or not.
+            // Only a hint, wherever the key belongs and whether or not it exists.
             map.prefetch(&[&probe[..]; 40][..step % 40]);
             assert_eq!(map.get(&probe).map(stored), model.get(&probe).cloned());
             let earliest = model.values().filter_map(|stored| stored.1).min();
@@ -199,7 +200,7 @@ fn any_cursor_is_accepted() {
 fn random_elements_are_equally_likely() {
     let mut map = Segments::new(HASH);
     let mut random = Random(11);
-    // Some segments full, some nearly empty.
+    // Some segments are full, some nearly empty.
     (0..400_u32).for_each(|i| assert!(map.add(&i.to_le_bytes(), None)));
     (40..300_u32).for_each(|i| assert!(map.remove(&i.to_le_bytes())));
     let draws = if cfg!(miri) { 1_000 } else { 140_000 };

@@ -14,8 +14,8 @@
 //! they are shared, and nothing else.
 //!
 //! Invariants (`check` verifies each)
-//!  1. All leaves have the same depth; no branch is empty but the root of an empty sequence.
-//!  2. Counts of parts and elements are those of what is below.
+//!  1. All leaves have the same depth; only the root of an empty sequence is empty.
+//!  2. A branch's counts of parts and elements are those of everything below it.
 //!  3. No branch has more than `FANOUT` children; an inner root has at least two.
 //!
 //! All operations are O(log parts). Branches that have become small are joined with a neighbour,
@@ -26,8 +26,8 @@ mod tests;
 
 use crate::shared::Shared;
 
-/// Maximum number of children of a branch. A copy of a branch stays below 2 KiB. Small in tests, to
-/// get deep trees.
+/// Maximum number of children of a branch. Copying a branch copies less than 2 KiB. The value is
+/// small in tests, to get deep trees.
 const FANOUT: usize = if cfg!(test) { 4 } else { 64 };
 /// Branches with fewer children are joined with a neighbour if both fit into half a branch.
 const SMALL: usize = FANOUT / 4;
@@ -250,13 +250,13 @@ impl<T: Part> Sequence<T> {
         (0..self.root.parts).map(|place| self.get(place).expect("by 2 each place has a part"))
     }
 
-    /// Returns the memory of the branches, in bytes, without the parts.
+    /// Returns the memory usage of the branches in bytes, without the parts.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         self.root.allocated_bytes()
     }
 
-    /// Verifies the invariants, and each part by `check_part`. O(parts).
+    /// Verifies the invariants, and each part with `check_part`. O(parts).
     pub fn check(&self, check_part: impl Fn(&T)) {
         self.root.check(true, &check_part);
     }
@@ -288,7 +288,7 @@ fn end_mut<C>(children: &mut [C], front: bool) -> &mut C {
     end.expect("by 1 only the root of an empty sequence has no children")
 }
 
-/// Splits a full vector for a new child at `at`. Vectors that are filled in order stay full.
+/// Splits a full vector to insert a new child at `at`. Vectors that are filled in order stay full.
 fn split<C>(children: &mut Vec<C>, at: usize, new: C) -> Vec<C> {
     if at == children.len() {
         return vec![new];

@@ -7,15 +7,15 @@
 //! +------------------------+------+-------+-------+------------------------+
 //! ```
 //!
-//! The lock is a try-lock with a bounded spin. A caller that does not get it defers its batch.
-//! Prefetching needs no lock (see `table.rs`, invariant 4: the thread must be a participant of
-//! `reclaim`).
+//! The lock is a try-lock with a bounded spin. A caller that does not get the lock defers its
+//! batch. Prefetching needs no lock (see `table.rs`, invariant 4: the thread must be a participant
+//! of `reclaim`).
 //!
 //! Invariants (SAFETY notes cite them)
 //!  1. `lock` is 1 exactly while one `SlotGuard` exists (or was leaked). It is set with acquire and
 //!     cleared with release, so its holder sees everything that earlier holders did.
 //!  2. Table contents, marks, stamp and payload are read and changed only through the guard;
-//!     outside it only the table's prefetch methods run.
+//!     without the guard, only the table's prefetch methods may run.
 
 use crate::prefetch::prefetch;
 use crate::reclaim::Participant;
@@ -43,7 +43,7 @@ pub struct Slot<V, M> {
     meta: UnsafeCell<M>,
 }
 
-// SAFETY: 1 and 2: contents are reached by one thread at a time, so they need to be Send only.
+// SAFETY: 1 and 2: the contents are accessed by one thread at a time, so they only need to be Send.
 unsafe impl<V: Send, M: Send> Sync for Slot<V, M> {}
 
 impl<V, M: Default> Default for Slot<V, M> {
@@ -65,10 +65,10 @@ impl<V, M> Slot<V, M> {
         }
     }
 
-    /// Takes the lock if it is free now.
+    /// Takes the lock if it is free.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<SlotGuard<'_, V, M>> {
-        // No check beforehand: usually the lock is free. A failed exchange writes nothing.
+        // No check beforehand, because the lock is usually free. A failed exchange writes nothing.
         let taken = self.lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| SlotGuard { slot: self, not_send: PhantomData })
     }
@@ -99,47 +99,47 @@ impl<V, M> Slot<V, M> {
         None
     }
 
-    /// Returns true if the lock is held. The answer may be out of date at once.
+    /// Returns true if the lock is held. The result may already be out of date.
     #[inline]
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.lock.load(Ordering::Relaxed) == HELD
     }
 
-    /// Returns the parts without locking, since no other code can access the slot.
+    /// Returns the table and the payload without locking, since no other code can access the slot.
     pub fn get_mut(&mut self) -> (TableMut<'_, V>, &mut M) {
         (TableMut::new(&self.table), self.meta.get_mut())
     }
 
-    /// Returns the number of entries without the lock. The answer may be out of date at once.
+    /// Returns the number of entries without the lock. The result may already be out of date.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         TableRef::new(&self.table).len()
     }
 
-    /// Returns true if there are no entries, without the lock. The answer may be out of date at
-    /// once.
+    /// Returns true if there are no entries, without the lock. The result may already be out of
+    /// date.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Prefetches the slot's own line: the first of three prefetches.
+    /// Prefetches the slot's own cache line: the first of three prefetches.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(std::ptr::from_ref(self));
     }
 
-    /// Prefetches the bucket of `hash`, without the lock; reads the slot's line.
+    /// Prefetches the bucket of `hash`, without the lock; reads the slot's cache line.
     #[inline(always)]
     pub fn prefetch_bucket(&self, hash: u64) {
         self.table.prefetch_bucket(hash);
     }
 
-    /// Prefetches the entry of `hash`, without the lock; reads the bucket's line. Does nothing
-    /// while `participant` is offline.
+    /// Prefetches the entry of `hash`, without the lock; reads the bucket's cache line. Does
+    /// nothing while `participant` is offline.
     #[inline(always)]
     pub fn prefetch_entry(&self, hash: u64, participant: &Participant) {
         if participant.is_online() {
@@ -148,8 +148,8 @@ impl<V, M> Slot<V, M> {
     }
 }
 
-/// The held lock of a slot, and the only access to the protected data. Dropping it unlocks. It
-/// stays on its thread.
+/// The held lock of a slot, and the only access to the protected data. Dropping the guard unlocks
+/// the slot. The guard cannot move to another thread.
 pub struct SlotGuard<'a, V, M> {
     slot: &'a Slot<V, M>,
     not_send: PhantomData<*mut (V, M)>,
@@ -173,7 +173,7 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
     #[inline(always)]
     #[must_use]
     pub fn meta(&self) -> &M {
-        // SAFETY: 2: the guard is exclusive and lends it as it is borrowed itself.
+        // SAFETY: 2: the guard is exclusive, and the payload is borrowed only as long as the guard.
         unsafe { &*self.slot.meta.get() }
     }
 
@@ -220,8 +220,8 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         self.table_mut().take()
     }
 
-    /// Returns the same lock as a guard through another reference to the slot, for guards that are
-    /// lent for a shorter time than they live. Panics for another slot.
+    /// Converts the guard into one that borrows the same slot through another reference, for guards
+    /// that are lent for a shorter time than they live. Panics if `slot` is a different slot.
     #[must_use]
     pub fn through<'b>(self, slot: &'b Slot<V, M>) -> SlotGuard<'b, V, M> {
         assert!(std::ptr::eq(self.slot, slot), "a guard of another slot");

@@ -6,7 +6,8 @@
 //!  entry, other fields:            flags  ms  seq  n  field 1  value 1 … field n  value n    count
 //! ```
 //! `ms` and `seq` are relative to the block's first ID. `count` is the number of preceding elements
-//! of the entry, for walking backwards. Deleted entries stay, marked in their flags.
+//! of the entry, for walking backwards. Deleted entries stay in the block; their flags mark them as
+//! deleted.
 
 use super::id::StreamId;
 use super::tally::Tally;
@@ -30,15 +31,15 @@ pub struct BlockLimits {
 
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// The ID to which the others are relative.
+    /// The ID to which the IDs of the entries are relative.
     first: StreamId,
     /// The number of live entries, as in the master entry.
     live: usize,
     deleted: usize,
     /// The ID of the last entry, deleted or not.
     last_id: StreamId,
-    /// No live entry comes before this one; `None` if unknown. Without it, a stream that every XADD
-    /// trims would walk over all deleted entries each time.
+    /// No live entry comes before this one; `None` if unknown. Without this position, every XADD
+    /// that trims the stream would walk over all deleted entries of the block.
     front: Option<Pos>,
     pack: ListPack,
 }
@@ -54,7 +55,7 @@ impl Part for Block {
 pub struct Entry<'a> {
     pub id: StreamId,
     pack: &'a ListPack,
-    /// The position of its flags.
+    /// The position of the entry's flags.
     at: Pos,
     /// The position of the first value, or of the first field if the entry has its own fields.
     body: Pos,
@@ -63,7 +64,7 @@ pub struct Entry<'a> {
     same_fields: bool,
 }
 
-/// Returns an integer of the format; validated bytes have integers at all expected positions.
+/// Returns the integer of an element; validated bytes have integers at all expected positions.
 fn int(item: Item<'_>) -> i64 {
     item.int().unwrap_or(0)
 }
@@ -175,10 +176,10 @@ impl Block {
         }
     }
 
-    /// Marks live entries as deleted. They must be in ascending order.
+    /// Marks live entries as deleted. `entries` must ascend.
     pub(super) fn bury(&mut self, entries: &[Pos]) {
-        // From the last one on: foreign flags may have a longer encoding than ours, and entries
-        // before a change keep their position.
+        // From the last one to the first, because foreign flags may have a longer encoding than
+        // ours. A change then moves the entries after it, but not those before it.
         let bytes = self.pack.bytes();
         for at in entries.iter().rev() {
             let flags = int(self.pack.item(*at)) | DELETED;

@@ -1,4 +1,4 @@
-//! Consumer groups: which entries were delivered to which consumer and are not yet acknowledged.
+//! Consumer groups: which entries were delivered to which consumer and have not been acknowledged.
 
 use super::id::StreamId;
 use super::id_map::IdMap;
@@ -20,15 +20,15 @@ pub struct Nack {
 #[derive(Debug, Clone)]
 pub struct Consumer {
     pub name: Arc<[u8]>,
-    /// Time of its last attempt to read or claim.
+    /// Time of the consumer's last attempt to read or claim.
     pub seen_ms: i64,
-    /// Time of its last successful read or claim; `None` if there was none.
+    /// Time of the consumer's last successful read or claim; `None` if there was none.
     pub active_ms: Option<i64>,
     pending: IdMap<()>,
 }
 
 impl Consumer {
-    /// Returns the IDs that were delivered to it and not acknowledged.
+    /// Returns the IDs that were delivered to the consumer and have not been acknowledged.
     pub fn pending(&self) -> &IdMap<()> {
         &self.pending
     }
@@ -63,7 +63,7 @@ impl Group {
         &self.pending
     }
 
-    /// Returns the consumers in the order of their names.
+    /// Returns the consumers, sorted by name.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
         self.numbers.values().map(|number| &self.consumers[number])
     }
@@ -96,7 +96,7 @@ impl Group {
         true
     }
 
-    /// Removes a consumer and its pending entries, and returns the number of those.
+    /// Removes a consumer and its pending entries, and returns the number of these entries.
     pub fn delete_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let number = self.numbers.remove(name)?;
         let consumer = self.consumers.remove(&number)?;
@@ -106,7 +106,7 @@ impl Group {
         Some(consumer.pending.len())
     }
 
-    /// Makes an entry pending for a consumer, which must exist, whichever consumer had it before.
+    /// Makes an entry pending for `consumer`, which must exist, and for no other consumer.
     pub fn assign(&mut self, id: StreamId, consumer: &[u8], delivered_ms: i64, count: u64) {
         let Some(&number) = self.numbers.get(consumer) else { return };
         let before = self.pending.get(id).map(|nack| nack.consumer);

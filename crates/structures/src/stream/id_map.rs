@@ -36,7 +36,7 @@ impl<V: Clone> IdMap<V> {
         self.len() == 0
     }
 
-    /// Returns the position of the part for `id`; 0 if there are none.
+    /// Returns the position of the part for `id`; 0 if there are no parts.
     fn place_of(&self, id: StreamId) -> usize {
         let starts_by = |place: usize| self.runs.get(place).is_some_and(|run| run.0[0].0 <= id);
         let (mut low, mut high) = (0, self.runs.parts());
@@ -116,7 +116,7 @@ impl<V: Clone> IdMap<V> {
         run.0.last().map(|(id, _)| *id)
     }
 
-    /// Returns the memory of the map without this struct. O(1).
+    /// Returns the memory usage of the map without this struct. O(1).
     pub fn allocated_bytes(&self) -> usize {
         self.runs.allocated_bytes() + self.len() * size_of::<(StreamId, V)>()
     }

@@ -1,5 +1,4 @@
-//! Streams: entries of fields and values in the order of their IDs, and consumer groups that read
-//! them.
+//! Streams: entries of fields and values, ordered by ID, and consumer groups that read them.
 //!
 //! ```text
 //!  sequence of blocks:   [5-0 …]   [9-1 …]   [12-0 …]      a block: its first ID and a listpack of
@@ -12,8 +11,9 @@
 //!
 //! Invariants (`check` verifies each)
 //!  1. IDs ascend within and across blocks, and none is above `last_id`. Every block has live entries.
-//!  2. `first_id` is that of the first live entry, 0-0 without entries.
-//!  3. A group's pending entries are exactly those of its consumers, each of which occurs once.
+//!  2. `first_id` is the ID of the first live entry, or 0-0 if there are no entries.
+//!  3. A group's pending entries are exactly the pending entries of its consumers, and each belongs
+//!     to exactly one consumer.
 //!
 //! Blocks are in `block.rs`, groups in `group.rs`. There is no clock here: callers pass times as
 //! arguments.
@@ -42,7 +42,7 @@ use block::Block;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A group's counter of entries read if it is unknown.
+/// The value of a group's counter of entries read if the number is unknown.
 pub const ENTRIES_READ_UNKNOWN: i64 = -1;
 
 /// A stream: entries and consumer groups.
@@ -62,7 +62,7 @@ pub struct Stream {
 /// Which entries at the beginning to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trim {
-    /// Keep only this many entries, the last ones.
+    /// Keep only the last N entries.
     MaxLen(u64),
     /// Remove the entries below an ID.
     MinId(StreamId),
@@ -74,9 +74,9 @@ impl Stream {
         Stream::default()
     }
 
-    /// Creates a stream from foreign blocks: the ID to which each is relative, and its entries in
-    /// the layout of `block.rs`. `last_id` and `entries_added` become the lowest values that the
-    /// blocks allow. O(elements).
+    /// Creates a stream from foreign blocks: for each block, the ID to which its entries are
+    /// relative, and the entries in the layout of `block.rs`. `last_id` and `entries_added` become
+    /// the lowest values that the blocks allow. O(elements).
     ///
     /// # Errors
     /// Fails if a block is malformed, or if its entries do not follow those of the previous block.
@@ -115,7 +115,7 @@ impl Stream {
         self.len() == 0
     }
 
-    /// Returns a view of the entries that later changes do not affect. O(1).
+    /// Returns the entries. Later changes do not affect a clone of them. O(1).
     pub fn entries(&self) -> &Entries {
         &self.entries
     }
@@ -221,7 +221,7 @@ impl Stream {
         self.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
     }
 
-    /// Returns the groups in the order of their names.
+    /// Returns the groups sorted by name.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
         self.groups.iter().map(|(name, group)| (&**name, &**group))
     }
@@ -278,9 +278,10 @@ impl Stream {
         }
     }
 
-    /// Returns how many entries were ever added up to and including the entry `id`, which a group
-    /// at `last_id` with this count reads next; [`ENTRIES_READ_UNKNOWN`] if that is unknown. The
-    /// count continues only if no entry between the two was deleted or trimmed.
+    /// Returns how many entries were ever added up to and including the entry `id`. A group whose
+    /// last ID is `last_id` and whose count is `read` reads this entry next. Returns
+    /// [`ENTRIES_READ_UNKNOWN`] if the number is unknown. The count continues only if no entry
+    /// between the two IDs was deleted or trimmed.
     pub fn entries_read_behind(&self, last_id: StreamId, read: i64, id: StreamId) -> i64 {
         let is_counted = read != ENTRIES_READ_UNKNOWN
             && last_id >= self.first_id
@@ -330,7 +331,7 @@ impl Stream {
         radix_nodes(&keys, 0)
     }
 
-    /// Returns the memory of the value without this struct. O(blocks + groups and consumers).
+    /// Returns the memory usage of the value without this struct. O(blocks + groups and consumers).
     pub fn allocated_bytes(&self) -> usize {
         let groups = self.groups.iter().map(|(name, group)| name.len() + group.allocated_bytes());
         self.entries.0.allocated_bytes()

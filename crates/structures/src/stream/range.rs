@@ -4,7 +4,7 @@ use super::block::{Block, BlockIter, BlockIterReversed, Entry};
 use super::id::StreamId;
 use crate::sequence::Sequence;
 
-/// Entries in the order of their IDs. A clone is O(1) and does not change.
+/// Entries, ordered by ID. Cloning is O(1), and later changes do not affect the clone.
 #[derive(Debug, Clone, Default)]
 pub struct Entries(pub(super) Sequence<Block>);
 

@@ -1,4 +1,4 @@
-//! Counts the entries of a block, and validates blocks that come from outside.
+//! Counts the entries of a block, and validates foreign blocks.
 
 use super::block::{DELETED, SAME_FIELDS};
 use super::id::StreamId;
@@ -11,13 +11,13 @@ pub struct Tally {
     pub live: u64,
     pub deleted: u64,
     pub first_live: Option<StreamId>,
-    /// The ID of the last entry, deleted or not; the block's own ID without entries.
+    /// The ID of the last entry, deleted or not; the block's own ID if it has no entries.
     pub last: StreamId,
 }
 
 impl Tally {
-    /// Walks over a block's entries and validates everything about them. `block` is the ID to which
-    /// theirs are relative. O(elements).
+    /// Walks over a block's entries and validates them completely. `block` is the ID to which their
+    /// IDs are relative. O(elements).
     ///
     /// # Errors
     /// Returns the violated rule of the layout (see `block.rs`).

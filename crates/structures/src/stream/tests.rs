@@ -1,4 +1,4 @@
-//! Compares streams with trees: random changes, old views, groups.
+//! Compares streams with `std`'s tree maps after random changes, and tests old views and groups.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,8 +216,7 @@ fn deleting_many_entries_of_a_block_with_long_flags_marks_the_right_ones() {
     assert_eq!(stream.entries().first().unwrap().id, StreamId::new(6, 0));
 }
 
-/// From 128 on, the count at the end of a block's entries takes one more byte, which moves the
-/// entries.
+/// From 128 on, each count in a block's master entry takes one more byte, which moves the entries.
 #[test]
 fn trimming_one_by_one_finds_the_first_entry_however_long_the_counts_are() {
     const ONE_BLOCK: BlockLimits = BlockLimits { bytes: 0, entries: 0 };

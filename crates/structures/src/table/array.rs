@@ -10,7 +10,7 @@
 //!
 //! One word, so that a prefetching thread always reads an address together with its own count.
 //! Bucket `i` of `count` holds the positions p with `p * count >> 24 == i`. Any count works, and
-//! buckets are in the order of positions.
+//! buckets are ordered by position.
 
 use super::bucket::{ADDRESS_MASK, Bucket, Position};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -18,7 +18,7 @@ use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 const MANTISSA_SHIFT: u32 = 48;
 const MANTISSA_BITS: u32 = 11;
 const EXPONENT_SHIFT: u32 = MANTISSA_SHIFT + MANTISSA_BITS;
-/// One bucket per position. Beyond that, only chains grow.
+/// Maximum number of buckets: one per position. Beyond that, only chains grow.
 pub(super) const COUNT_MAX: u64 = Position::END as u64;
 
 /// Amount of a drained array that is released at a time: 64 pages of 4 KiB.
@@ -29,11 +29,12 @@ const RELEASED_CHUNKS_MIN: u64 = 4;
 /// Notifies the system that the pages inside the chunk at `start` are no longer needed.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn release_pages(start: *mut u8) {
-    // Pages have at most 64 KiB. The parts of pages at the edges stay until the array is freed.
+    // Pages have at most 64 KiB. Parts of pages at the edges of the chunk stay until the array is
+    // freed.
     const PAGE_MAX: usize = 64 << 10;
     let skipped = start.align_offset(PAGE_MAX);
     let length = (RELEASED_CHUNK_BYTES - skipped) / PAGE_MAX * PAGE_MAX;
-    // SAFETY: the range lies inside a live array of this table (table.rs, 1), private anonymous
+    // SAFETY: the range is inside a live array of this table (table.rs, 1), private anonymous
     // memory of the allocator. Its buckets are drained and stay so (2), so dropping the pages
     // changes no byte that any thread, including prefetching threads, can read. Failure is
     // harmless.
@@ -84,7 +85,8 @@ impl Array {
         self.0.map_addr(|address| address & ADDRESS_MASK)
     }
 
-    /// Returns the bucket of `position`, which is below `count` unless the array is null.
+    /// Returns the index of the bucket of `position`, which is below `count` unless the array is
+    /// null.
     #[inline(always)]
     pub(super) fn index(self, position: Position) -> u64 {
         (u64::from(position.0) * self.count()) >> 24
@@ -111,9 +113,10 @@ impl Array {
         unsafe { &*self.address(index) }
     }
 
-    /// Releases the memory of the chunks between bucket 0 and `end` that were not yet released up
-    /// to `begin`. Their buckets are empty, and so zero, and read as zero afterwards. Otherwise the
-    /// old array would be freed at the end in one call that takes milliseconds.
+    /// Releases the memory of the chunks before bucket `end`, except those that an earlier call up
+    /// to bucket `begin` has released. Their buckets are empty and therefore zero, and still read
+    /// as zero afterwards. Without this, the old array would be freed at the end in one call that
+    /// takes milliseconds.
     pub(super) fn release_drained(self, begin: u64, end: u64) {
         const BUCKETS_PER_CHUNK: u64 = (RELEASED_CHUNK_BYTES / size_of::<Bucket>()) as u64;
         if self.count() < RELEASED_CHUNKS_MIN * BUCKETS_PER_CHUNK {
@@ -132,8 +135,9 @@ impl Array {
     }
 }
 
-/// Returns the lowest count not below `count` of the form (4 to 7) << e, or 1 to 3. These are the
-/// size classes of jemalloc, so that no array wastes memory of its class.
+/// Returns the lowest number that is at least `count` and either is 1 to 3 or has the form (4 to 7)
+/// << e. These numbers match the size classes of jemalloc, so that no array wastes memory of its
+/// class.
 pub(super) fn size_up(count: u64) -> u64 {
     let count = count.clamp(1, COUNT_MAX);
     if count <= 8 {

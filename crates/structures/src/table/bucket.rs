@@ -1,4 +1,5 @@
-//! One bucket: a cache line of seven tagged entry pointers, and the chain after a full one.
+//! One bucket: a cache line of seven tagged entry pointers, and the chain of overflow buckets after
+//! a full one.
 //!
 //! ```text
 //!  meta (8 bytes)                                    words (7 x 8 bytes)
@@ -13,12 +14,13 @@
 //! read primary buckets without the lock; the lock orders everything else.
 //!
 //! Invariants of a chain (`check_chain` verifies each; the numbers continue those of `table.rs`)
-//!  5. Bit i of the state says that word i is an entry's address, owned by the table, with the high
-//!     part of its position above; tag i is the low part. Absent words are null.
-//!  6. Bit 7 says that word 6 is the address of a live overflow bucket allocated by
-//!     `Bucket::overflow` and owned by this chain alone; then bit 6 is clear.
-//!  7. Every bucket but the last of a chain holds six entries and the link; an overflow bucket that
-//!     is last holds at least two entries. So only the last has room.
+//!  5. If bit i of the state is set, word i is the address of an entry that the table owns. The
+//!     bits above the address are the high part of the entry's position; tag i is the low part.
+//!     Absent words are null.
+//!  6. If bit 7 is set, word 6 is the address of a live overflow bucket allocated by
+//!     `Bucket::overflow` and owned by this chain alone, and bit 6 is clear.
+//!  7. Every bucket but the last of a chain holds six entries and the link; if the last one is an
+//!     overflow bucket, it holds at least two entries. So only the last bucket has room.
 
 use crate::entry::KEY_AT_MAX;
 use crate::prefetch::prefetch;
@@ -57,8 +59,9 @@ impl Position {
     }
 }
 
-/// Returns the bits of `meta` for tags that may equal that of `position`: bit 7 of byte i for word
-/// i. May include one wrong word after a true match; the high part of the position decides.
+/// Returns a mask of the tags in `meta` that may equal the tag of `position`: bit 7 of byte i
+/// stands for word i. May include one wrong word after a true match; the high part of the position
+/// decides.
 #[inline(always)]
 fn candidates(meta: u64, position: Position) -> u64 {
     let differing = meta ^ (position.tag() * 0x0001_0101_0101_0101);
@@ -157,8 +160,8 @@ impl Bucket {
         (word, meta >> (8 * i) & 0xff)
     }
 
-    /// Prefetches the lines of the entry that `position` most likely means, up to its key, or of
-    /// the overflow bucket.
+    /// Prefetches the cache lines of the entry that most likely has this `position`, up to its key,
+    /// or of the overflow bucket.
     #[inline(always)]
     pub(super) fn prefetch_entry(&self, position: Position) {
         let meta = self.meta.load(Relaxed);
@@ -171,19 +174,21 @@ impl Bucket {
             let word = unsafe { self.words.get_unchecked(i) };
             let entry = entry_of(word.load(Relaxed));
             prefetch(entry);
-            // The key may lie on the next line: after an object, in every other entry of 48 bytes.
+            // The key may be on the next line, as it is after an object in every other 48-byte
+            // entry.
             prefetch(entry.wrapping_add(KEY_AT_MAX));
         }
     }
 
-    /// Prefetches the lines of all entries of this bucket.
+    /// Prefetches the cache lines of all entries of this bucket.
     pub(super) fn prefetch_all(&self) {
         for word in &self.words {
             prefetch(entry_of(word.load(Relaxed)));
         }
     }
 
-    /// Returns the location in this chain with `position` for which `is_key` returns true.
+    /// Returns the location of the entry in this chain that has `position` and for which `is_key`
+    /// returns true.
     #[inline(always)]
     pub(super) fn find(
         &self,
@@ -266,7 +271,8 @@ impl Bucket {
         entry
     }
 
-    /// Calls `f` with position and location of every entry of the chain; `f` must not change it.
+    /// Calls `f` with the position and location of every entry of the chain; `f` must not change
+    /// the chain.
     #[inline]
     pub(super) fn for_each<'a>(&'a self, mut f: impl FnMut(Position, Place<'a>)) {
         let mut bucket = self;

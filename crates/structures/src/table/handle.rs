@@ -37,7 +37,7 @@ impl<'a, V> From<&'a Entry<V>> for EntryRef<'a, V> {
 
 impl<'a, V> EntryRef<'a, V> {
     /// # Safety
-    /// `address` is that of a live entry, not null, which does not change for 'a.
+    /// `address` is the non-null address of a live entry that does not change for 'a.
     #[inline(always)]
     pub(super) unsafe fn new(address: *mut u8) -> Self {
         // SAFETY: the caller's promise; ManuallyDrop keeps the copy from freeing anything.
@@ -47,8 +47,8 @@ impl<'a, V> EntryRef<'a, V> {
 
     #[inline(always)]
     fn get(&self) -> &'a Entry<V> {
-        // SAFETY: everything that Entry's readers return lies in the entry's allocation or belongs
-        // to its object, never to the handle, and both live and stay unchanged for 'a; the handle
+        // SAFETY: everything that Entry's readers return is in the entry's allocation or belongs to
+        // its object, never to the handle, and both live and stay unchanged for 'a; the handle
         // itself is only read here. The reference does not leave this type.
         unsafe { &*std::ptr::from_ref::<Entry<V>>(&self.entry) }
     }
@@ -85,7 +85,7 @@ pub struct EntryMut<'a, V> {
     borrows: PhantomData<&'a mut Entry<V>>,
 }
 
-/// Gives access to everything that reads.
+/// Gives access to all methods that read.
 impl<V> Deref for EntryMut<'_, V> {
     type Target = Entry<V>;
 
@@ -95,7 +95,7 @@ impl<V> Deref for EntryMut<'_, V> {
     }
 }
 
-/// Writes a moved entry's new address to its bucket, even if the change panics half-way.
+/// Writes a moved entry's new address to its bucket, even if the change panics halfway.
 struct WriteBack<'h, 'a, V>(&'h mut EntryMut<'a, V>);
 
 impl<V> Drop for WriteBack<'_, '_, V> {

@@ -1,35 +1,39 @@
-//! The hash table of one slot: an array of 64-byte buckets, grown and shrunk without ever touching
-//! an entry, scanned with a stateless cursor, prefetched without a lock.
+//! The hash table of one slot: an array of 64-byte buckets. It grows and shrinks without touching
+//! an entry, is scanned with a stateless cursor, and is prefetched without a lock.
 //!
 //! The caller supplies a 64-bit hash with each key; its top 24 bits are the entry's *position*.
-//! Buckets are in the order of positions (`array.rs`), so both resizing and scanning are walks in
-//! one direction. Arrays of up to 1,024 buckets are replaced at once. Larger ones are replaced step
-//! by step: old and new array exist together, and every insert and remove moves a few buckets:
+//! Buckets are ordered by position (`array.rs`), so both resizing and scanning are walks in one
+//! direction. Arrays of up to 1,024 buckets are replaced in one step. Larger arrays are replaced
+//! incrementally: the old and the new array exist side by side, and every insert and remove moves a
+//! few buckets:
 //!
 //! ```text
 //!  position 0                      watermark                              2^24
 //!  |------- entries in `current` ------|------- entries in `draining` ------|
 //! ```
 //!
-//! Access rules. `Root` holds the words. Its private methods that follow pointers require that the
-//! table is held exclusively (for changes) or at least unchanged (for reading). Borrowing a
-//! [`Table`], or the slot guard, guarantees this; [`TableRef`] and [`TableMut`] are the proofs and
-//! cannot be created in another way. Only the two prefetch methods may run at any time on `&Root`:
-//! they read array words and primary buckets as relaxed atomics, and follow nothing else.
+//! Access rules. `Root` contains the table's words. Its private methods that follow pointers
+//! require that the caller has exclusive access (for changes), or at least that the table does not
+//! change (for reading). Borrowing a [`Table`], or the slot guard, guarantees this; [`TableRef`]
+//! and [`TableMut`] are the proof of this, and cannot be created in any other way. Only the two
+//! prefetch methods may run at any time on `&Root`: they read array words and primary buckets as
+//! relaxed atomics, and follow nothing else.
 //!
 //! Invariants (`check` verifies 2, 3 and, with `bucket.rs`, 5 to 7; SAFETY notes cite them)
 //!  1. `current` and `draining` are null or arrays made by `Array::allocate` that this table owns.
 //!     A replaced array goes to `reclaim::retire`, never directly back to the allocator.
-//!  2. `draining` is null unless a resize is in progress; then `watermark` is the first position of
-//!     one of its buckets, all entries below it are in `current`, all others in `draining`. An
-//!     entry's bucket is always the one its position says.
-//!  3. `len` is the number of entries; without entries and resize there is no array.
+//!  2. `draining` is null unless a resize is in progress. During a resize, `watermark` is the first
+//!     position of a bucket of `draining`: all entries below `watermark` are in `current`, all
+//!     others in `draining`. An entry is always in the bucket for its position.
+//!  3. `len` is the number of entries; if there are no entries and no resize is in progress, there
+//!     is no array.
 //!  4. A thread that prefetches without holding the table is an online participant of `reclaim`,
-//!     and passes no boundary between reading an array word and the bucket it leads to.
+//!     and passes no boundary between reading an array word and accessing the bucket that it leads
+//!     to.
 //!
 //! Costs: find, insert, remove O(1), one cache miss for the bucket and one for the entry; `scan`
 //! O(entries of a bucket); `sample` O(1) expected. 13 to 15 bytes of buckets per entry; the longest
-//! pause is that of replacing 1,024 buckets.
+//! pause is the replacement of 1,024 buckets.
 
 mod array;
 mod bucket;
@@ -51,7 +55,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The end of the positions. A scan cursor is below it, and 0 both starts and ends a scan.
+/// The end of the position range. A scan cursor is always below it; 0 both starts and ends a scan.
 pub const SCAN_END: u32 = Position::END;
 
 /// Returns the position of an entry in a scan. A scan whose cursor is above this position has
@@ -83,7 +87,7 @@ impl<V> Root<V> {
     }
 
     // Acquire, paired with the release of `publish`: a prefetching thread must see an array's
-    // buckets zeroed. Free on x86-64.
+    // buckets zeroed. This costs nothing on x86-64.
     #[inline(always)]
     fn current(&self) -> Array {
         Array(self.current.load(Acquire))
@@ -119,7 +123,7 @@ impl<V> Root<V> {
         prefetch(array.address(array.index(position)));
     }
 
-    /// Prefetches the entry that `hash` most likely means, or the overflow bucket. Reads the
+    /// Prefetches the entry that most likely has this `hash`, or the overflow bucket. Reads the
     /// primary bucket, so it should be called some time after `prefetch_bucket`.
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, hash: u64) {
@@ -132,8 +136,8 @@ impl<V> Root<V> {
         }
     }
 
-    /// Returns the bucket of `position`; `None` without an array. The table must not change during
-    /// the borrow.
+    /// Returns the bucket of `position`; `None` if there is no array. The table must not change
+    /// during the borrow.
     #[inline(always)]
     fn bucket_of(&self, position: Position) -> Option<&Bucket> {
         let array = self.array_of(position);
@@ -164,7 +168,7 @@ impl<V> Root<V> {
     }
 }
 
-/// Compares two keys: keys of up to 16 bytes in two overlapping words, without a call.
+/// Compares two keys. Keys of 8 to 16 bytes are compared as two overlapping words, without a call.
 #[inline(always)]
 fn key_eq(a: &[u8], b: &[u8]) -> bool {
     let n = a.len();
@@ -190,7 +194,8 @@ pub struct Table<V> {
     root: Root<V>,
 }
 
-// SAFETY: the words own entries with their V, which may move with V; nothing is tied to a thread.
+// SAFETY: the words own entries with their V, which may be sent because V may; nothing is tied to a
+// thread.
 unsafe impl<V: Send> Send for Root<V> {}
 // SAFETY: with only shared references nothing changes but access clocks, which are atomic.
 unsafe impl<V: Sync> Sync for Root<V> {}
@@ -215,7 +220,7 @@ impl<V> Table<V> {
         TableRef { root: &self.root }
     }
 
-    /// Returns the operations that change.
+    /// Returns the operations that change the table.
     #[inline]
     pub fn view_mut(&mut self) -> TableMut<'_, V> {
         TableMut { root: &self.root }
@@ -233,7 +238,7 @@ impl<V> Drop for Root<V> {
     }
 }
 
-/// Proof that the table does not change for 'a, with the operations that read.
+/// Proof that the table does not change for 'a; provides the operations that read.
 pub struct TableRef<'a, V> {
     root: &'a Root<V>,
 }
@@ -287,8 +292,8 @@ impl<'a, V> TableRef<'a, V> {
     }
 }
 
-/// Proof that nothing else reads or changes the table for 'a (except prefetching), with the
-/// operations that change.
+/// Proof that nothing else reads or changes the table for 'a (except prefetching); provides the
+/// operations that change the table.
 pub struct TableMut<'a, V> {
     root: &'a Root<V>,
 }
@@ -323,8 +328,8 @@ impl<'a, V> TableMut<'a, V> {
         Some(unsafe { EntryMut::new(place) })
     }
 
-    /// Like [`TableMut::find_mut`], for as long as the table itself is held.
-    // As a call of its own it costs a SET 37 instructions more, of 1,850.
+    /// Like [`TableMut::find_mut`], but the result lives as long as the borrow of the table.
+    // Without inlining, a SET takes 37 more instructions (of 1,850).
     #[inline(always)]
     #[must_use]
     pub fn into_find_mut(self, hash: u64, key: &[u8]) -> Option<EntryMut<'a, V>> {
@@ -347,8 +352,8 @@ impl<'a, V> TableMut<'a, V> {
         unsafe { EntryMut::new(place) }
     }
 
-    /// Adds `entry`, like [`TableMut::insert`]. A table without entries gets an array for
-    /// `expected` entries at once, and need not grow to that size step by step. O(expected) in that
+    /// Adds `entry`, like [`TableMut::insert`]. An empty table immediately gets an array for
+    /// `expected` entries, so that it need not grow to that size step by step. O(expected) in that
     /// case.
     #[inline]
     pub fn insert_first_of(
@@ -361,7 +366,7 @@ impl<'a, V> TableMut<'a, V> {
         self.insert(hash, entry)
     }
 
-    /// Replaces the entry with the same key, which is returned, or adds `entry`.
+    /// Replaces and returns the entry with the same key, or adds `entry` if there is none.
     pub fn replace(&mut self, hash: u64, entry: Entry<V>) -> Option<Entry<V>> {
         let Some((_, place)) = self.root.find(hash, entry.key()) else {
             self.insert(hash, entry);
@@ -394,7 +399,7 @@ impl<'a, V> TableMut<'a, V> {
         Table { root }
     }
 
-    /// Makes the bucket array as small as its entries allow: at once or, for large arrays, by
+    /// Makes the bucket array as small as its entries allow: immediately or, for large arrays, by
     /// starting a resize that later calls and [`TableMut::resize_step`] continue.
     pub fn shrink_to_fit(&mut self) {
         self.root.shrink_to_fit();
@@ -417,7 +422,8 @@ fn address_of<V>(entry: Entry<V>) -> *mut u8 {
 /// Takes back ownership of an entry that was just removed from its bucket.
 #[inline(always)]
 fn owned<V>(address: *mut u8) -> Entry<V> {
-    // SAFETY: 5: present words hold addresses of entries the table owned, and this one has left it.
+    // SAFETY: 5: present words hold addresses of entries that the table owned, and it no longer
+    // owns this one.
     unsafe { Entry::from_raw(NonNull::new_unchecked(address)) }
 }
 

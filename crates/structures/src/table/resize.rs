@@ -1,10 +1,10 @@
-//! The number of buckets of a table, and moving entries when it changes.
+//! Chooses the number of buckets of a table, and moves the entries when the number changes.
 //!
 //! Counts follow the allocator's size classes, in steps of 1.14 to 1.25. An entry moves about five
 //! times while a table grows to any size, but moving is a sequential walk through both arrays and
 //! touches no entry. In return, the load stays between 75 and 93 %. Buckets then cost 13.2 to 14.2
 //! bytes per entry, and a quarter of them overflow at 610 entries (`examples/table_cost.rs`).
-//! Larger steps were not measured; a Poisson estimate of bucket loads says that they need more
+//! Larger steps were not measured; a Poisson estimate of bucket loads suggests that they need more
 //! memory.
 
 use super::Root;
@@ -15,16 +15,17 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Load at which the array grows, in sixteenths of an entry per bucket: 6.5 of 7.
 const LOAD_MAX_SIXTEENTHS: u64 = 104;
-/// The array shrinks to half load if less than one Nth of its room is in use.
+/// The array shrinks if less than 1/`SHRINK_BELOW_PART` of its room is in use. It then keeps room
+/// for twice its entries.
 const SHRINK_BELOW_PART: u64 = 8;
-/// Arrays with more buckets than this are replaced step by step. The bound is estimated, not
+/// Arrays with more buckets than this are replaced step by step. The limit is estimated, not
 /// measured.
 const ONE_GO_BUCKETS_MAX: u64 = if cfg!(any(test, miri, fuzzing)) { 8 } else { 1024 };
 /// Number of buckets moved per insert or remove. A growth step of 1.14 leaves room for 0.14 * 6.5
 /// inserts per old bucket, so 2 would already finish in time.
 const BUCKETS_PER_STEP: u32 = 4;
 
-/// Returns the number of entries that `count` buckets hold before they grow.
+/// Returns the number of entries that an array of `count` buckets holds before it grows.
 fn room(count: u64) -> u64 {
     (count * LOAD_MAX_SIXTEENTHS).div_ceil(16)
 }
@@ -108,7 +109,8 @@ impl<V> Root<V> {
         }
     }
 
-    /// Replaces the array: at once if both are small, otherwise by starting to drain it.
+    /// Replaces the array: in one step if both arrays are small, otherwise by starting to drain the
+    /// old one.
     fn resize(&self, count: u64) {
         let old = self.current();
         let new = Array::allocate(count);

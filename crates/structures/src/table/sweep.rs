@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl<V> TableMut<'_, V> {
     /// Removes the wanted entries from the bucket that holds position `cursor`, passes them to
-    /// `sink`, and returns the next cursor; 0 starts, and 0 is returned at the end. Every entry
-    /// that exists during a whole walk is offered at least once. O(entries of the bucket), plus a
-    /// bounded part of a resize.
+    /// `sink`, and returns the next cursor. 0 starts a walk, and is returned at its end. Every
+    /// entry that exists during a whole walk is passed to `is_wanted` at least once. O(entries of
+    /// the bucket), plus a bounded part of a resize.
     pub fn extract_at(
         &mut self,
         cursor: u32,

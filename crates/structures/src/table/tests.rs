@@ -1,5 +1,5 @@
-//! Compares the table with `std`'s map, with `check` after every step. The array limit is eight
-//! buckets, so that the table grows and shrinks in steps all the time.
+//! Compares the table with `std`'s map, with `check` after every step. Arrays of more than eight
+//! buckets are replaced incrementally, so that a resize is usually in progress.
 
 use super::{SCAN_END, Table, TableRef};
 use crate::entry::{Entry, ValueRef};
@@ -30,7 +30,7 @@ fn scaled(full: u64, miri: u64) -> u64 {
     if cfg!(miri) { miri } else { full }
 }
 
-/// Hashes with few distinct positions, so that chains grow long and positions are shared.
+/// Returns hashes with few distinct positions, so that chains grow long and positions are shared.
 fn clustered(key: u64) -> u64 {
     HASH.hash(&key.to_le_bytes()) & 0xf0f0_0f00_0000_0000
 }

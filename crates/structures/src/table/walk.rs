@@ -6,22 +6,22 @@ use super::{EntryMut, EntryRef, Root, Table, TableMut, TableRef, owned};
 use crate::entry::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// All entries of chains up to this length have equal chances to be sampled.
+/// All entries of chains up to this length are sampled with the same probability.
 const FAIR_CHAIN_LEN: u64 = 16;
 /// Number of random buckets to try before a sample takes the next entry that it finds.
 const SAMPLE_TRIES: u32 = 64;
-/// Number of buckets that a prefetching walk looks ahead: their entries arrive while others are
-/// used.
+/// Number of buckets that a prefetching walk looks ahead, so that entries are in the cache when
+/// they are needed.
 const LOOK_AHEAD: u64 = 4;
 
 impl<V> Root<V> {
-    /// Returns the bucket that holds position `cursor` now, and the first position after it that
-    /// may be in another one. `None` without an array.
+    /// Returns the bucket that currently holds position `cursor`, and the first position after it
+    /// that may be in another bucket. `None` if there is no array.
     pub(super) fn bucket_from(&self, cursor: u32) -> Option<(&Bucket, u32)> {
         let position = Position(cursor);
         let draining = self.draining();
         let watermark = self.watermark.load(Relaxed);
-        // A bucket of the current array may reach beyond the watermark, its entries do not (2).
+        // A bucket of the current array may reach beyond the watermark, but its entries do not (2).
         let (array, limit) = if !draining.is_null() && cursor < watermark {
             (self.current(), watermark)
         } else {
@@ -55,8 +55,8 @@ impl<V> Root<V> {
             let bits = next_random(&mut state);
             let (bucket, _) = self.bucket_from((bits >> 40) as u32)?;
             let len = bucket.chain_len() as u64;
-            // Draws among more locations than a chain usually has: short chains are rejected more
-            // often, so that their entries are not preferred.
+            // Draw from more locations than a chain usually has. Short chains are then rejected
+            // more often, so that their entries are not preferred.
             let n = (u64::from(bits as u32) * len.max(FAIR_CHAIN_LEN)) >> 32;
             if n < len {
                 return bucket.nth(n as usize);
@@ -92,9 +92,9 @@ fn next_random(state: &mut u64) -> u64 {
 
 impl<'a, V> TableRef<'a, V> {
     /// Visits the entries of the bucket that holds position `cursor`, from that position on, and
-    /// returns the next cursor; 0 starts, and 0 is returned at the end. Every entry that exists
-    /// during a whole scan is visited exactly once, whatever is inserted, removed or resized
-    /// between the calls. A cursor beyond [`super::SCAN_END`] ends at once.
+    /// returns the next cursor. 0 starts a scan, and is returned at its end. Every entry that
+    /// exists during a whole scan is visited exactly once, whatever is inserted, removed or resized
+    /// between the calls. A cursor of [`super::SCAN_END`] or above ends the scan immediately.
     pub fn scan(self, cursor: u32, mut visit: impl FnMut(EntryRef<'a, V>)) -> u32 {
         if cursor >= Position::END {
             return 0;
@@ -110,16 +110,16 @@ impl<'a, V> TableRef<'a, V> {
         if next == Position::END { 0 } else { next }
     }
 
-    /// Returns a random entry. All have nearly the same chance if `random` is uniform. During a
-    /// resize, entries of the larger array's smaller buckets are returned less often, but never not
-    /// at all. O(1) expected.
+    /// Returns a random entry. All entries have nearly the same probability if `random` is uniform.
+    /// During a resize, entries in the smaller buckets of the larger array are returned less often,
+    /// but none is excluded. O(1) expected.
     #[must_use]
     pub fn sample(self, random: u64) -> Option<EntryRef<'a, V>> {
         // SAFETY: 5: an entry of this table, unchanged for 'a.
         self.root.sample(random).map(|place| unsafe { EntryRef::new(place.entry()) })
     }
 
-    /// Visits up to `n` consecutive entries from a random location on, fewer if there are fewer.
+    /// Visits `n` consecutive entries from a random location on, or all entries if there are fewer.
     /// Cheaper than `n` samples, and good enough to choose an entry for eviction. O(n) expected.
     pub fn sample_many(self, random: u64, n: usize, mut visit: impl FnMut(EntryRef<'a, V>)) {
         let mut state = random;
@@ -151,7 +151,7 @@ impl<'a, V> TableRef<'a, V> {
         }
     }
 
-    /// Like `for_each`, with prefetching of entries some buckets ahead: for sweeps that read every
+    /// Like `for_each`, but prefetches entries some buckets ahead. For sweeps that read every
     /// entry.
     pub fn for_each_prefetched(self, mut visit: impl FnMut(EntryRef<'a, V>)) {
         for array in self.root.arrays() {
@@ -172,7 +172,8 @@ impl<'a, V> TableRef<'a, V> {
         }
     }
 
-    /// Returns the bytes of bucket arrays and overflow buckets, without the entries. O(buckets).
+    /// Returns the memory usage in bytes of bucket arrays and overflow buckets, without the
+    /// entries. O(buckets).
     #[must_use]
     pub fn allocated_bytes(self) -> usize {
         let bucket_bytes = size_of::<Bucket>();
@@ -230,7 +231,7 @@ impl<V> TableMut<'_, V> {
     /// Visits every entry for changes. O(len).
     pub fn for_each_mut(&mut self, mut visit: impl FnMut(EntryMut<'_, V>)) {
         for bucket in self.root.buckets() {
-            // SAFETY: 5: an entry of this table, which we hold exclusively; each comes once.
+            // SAFETY: 5: an entry of this table, which we hold exclusively; each is visited once.
             bucket.for_each(|_, place| visit(unsafe { EntryMut::new(place) }));
         }
     }
@@ -245,8 +246,8 @@ impl<V> TableMut<'_, V> {
         root.resize_step(u32::MAX);
         for bucket in root.buckets() {
             let mut n = 0;
-            // A hole is filled from the chain's end, so the emptied location is checked again;
-            // counting from the front, everything before `n` has been kept.
+            // A hole is filled from the chain's end, so the emptied location is checked again.
+            // Everything before location `n` has been kept.
             while let Some(place) = bucket.nth(n) {
                 // SAFETY: 5: an entry of this table, which we hold exclusively.
                 if is_wanted(unsafe { EntryRef::new(place.entry()) }) {
@@ -266,8 +267,8 @@ impl<V> TableMut<'_, V> {
         self.extract_if(|entry| !keep(entry), drop);
     }
 
-    /// Removes everything. O(len). `take` is O(1) and leaves the dropping to another time or
-    /// thread.
+    /// Removes everything. O(len). In contrast, `take` is O(1), and its result can be dropped later
+    /// or by another thread.
     pub fn clear(&mut self) {
         let removed: Table<V> = self.take();
         drop(removed);
