@@ -6,9 +6,9 @@
 //!                                                          fdatasync, by the policy ───────► durable
 //! ```
 //!
-//! *Written* and *durable* are positions in the stream ([`brisk_engine::keyspace::Ticket`]). A
-//! reply shows the dataset up to a position. It is sent when that position is written (`everysec`,
-//! `no`) or durable (`always`), or at the level that its client requested (CLIENT DURABILITY).
+//! *Written* and *durable* are positions in the stream ([`brisk_engine::keyspace::Ticket`]). A reply shows the dataset
+//! up to a position. The reply is sent when that position is written (`everysec`, `no`) or durable (`always`), or has
+//! reached the level that the client requested (CLIENT DURABILITY).
 //!
 //! | file | purpose |
 //! |---|---|
@@ -22,9 +22,9 @@
 //! | `lock` | prevents two servers from writing to the same files |
 //! | `writer` | the threads that write and sync the file |
 //! | `ending` | handling of an incomplete or damaged file |
-//! | `power` | tests: power failures, and errors, at any call |
+//! | `power` | tests: power failures and errors at any call |
 //! | `report` | the state of the file for INFO |
-//! | `rewrite` | a new base: the dataset of a moment, and a new increment from that moment |
+//! | `rewrite` | a new base: a point-in-time snapshot, and a new increment from that point on |
 
 pub mod durability_queue;
 pub mod ending;
