@@ -35,8 +35,7 @@ impl Offset {
         self.0
     }
 
-    /// The offset after `bytes` more bytes, which this server has counted itself, so the sum may exceed
-    /// [`Offset::MAX`].
+    /// The offset after `bytes` more bytes. This server has counted them itself, so the result may exceed `MAX`.
     #[must_use]
     pub fn after(self, bytes: u64) -> Offset {
         Offset(self.0.saturating_add(bytes).min(i64::MAX.cast_unsigned()))

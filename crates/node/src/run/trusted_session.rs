@@ -32,8 +32,8 @@ pub fn with_record(core: &Core, record: Arc<ClientRecord>) -> Session {
     session
 }
 
-/// Runs a suspended script of `session` to its end. Only scripts are suspended: no long command of this kind
-/// of session moves to another thread.
+/// Runs a suspended script of `session` to its end. Only scripts are suspended, because long commands of trusted
+/// sessions are not moved to another thread.
 #[cold]
 pub fn finish_script(core: &mut Core, session: &mut Session) {
     while core.scripts.is_parked() {

@@ -10,7 +10,7 @@ pub const HEAD_RESP3: &[u8] = b">2\r\n$10\r\ninvalidate\r\n";
 /// The same for RESP2 clients, which receive it as a message of a channel.
 pub const HEAD_RESP2: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
 
-/// The message to a RESP3 client whose invalidations cannot be delivered to client `to`.
+/// The message to a RESP3 client if its invalidations cannot be delivered to client `to`.
 pub fn redirection_broken(to: u64) -> Vec<u8> {
     let mut wire = b">2\r\n$21\r\ntracking-redir-broken\r\n".to_vec();
     encode::integer(&mut wire, to as i64);
@@ -33,7 +33,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Its size in bytes, to limit the messages that wait.
+    /// The size of the message in bytes, which is used to limit waiting messages.
     pub fn bytes(&self) -> usize {
         match self {
             Notice::Keys { keys, .. } | Notice::Redirected { keys, .. } => keys.len(),
@@ -47,7 +47,7 @@ impl Notice {
 #[derive(Debug)]
 pub struct Broadcast {
     pub prefix: Box<[u8]>,
-    /// Each with the client that changed it last; 0 for none.
+    /// The keys, each with the client that changed it last; 0 for none.
     keys: Box<[(KeyName, u64)]>,
     /// All keys, as an array in wire format.
     pub all: Arc<Vec<u8>>,

@@ -10,7 +10,7 @@ use brisk_engine::keyspace::{EndedWatches, Watches};
 pub struct WorkerTransactions {
     /// Memory for the next transaction.
     spare: Option<Box<Transaction>>,
-    /// Watches that have ended and are still in the queues of their keys.
+    /// Watches that have ended but are still in the queues of their keys.
     ended_watches: EndedWatches,
 }
 

@@ -74,7 +74,7 @@ pub struct AckTimes {
 /// The state of an upstream, shared by its thread, the applier and all workers.
 pub struct Upstream {
     phase: AtomicU8,
-    /// The arrival of the last byte, in Unix ms.
+    /// When the last byte arrived, in Unix ms.
     last_io_ms: AtomicU64,
     /// The end of the last stream, in Unix ms; 0 before the first stream.
     down_since_ms: AtomicU64,
@@ -321,7 +321,7 @@ impl Upstream {
         is_due
     }
 
-    /// The arrival of the last byte, in Unix ms.
+    /// When the last byte arrived, in Unix ms.
     pub fn last_io_ms(&self) -> u64 {
         self.last_io_ms.load(Ordering::Relaxed)
     }
