@@ -139,7 +139,7 @@ pub struct Traffic {
 }
 
 impl ClientRecord {
-    /// The record of a connection that was accepted at `now_ms`.
+    /// The record of a connection that was accepted at `now_ms`. `unix` is true for a Unix socket.
     #[expect(clippy::too_many_arguments, reason = "each is a fact of the connection")]
     pub fn new(
         id: u64,

@@ -114,7 +114,7 @@ impl CommandAccounting {
         self.last_row
     }
 
-    /// The number of commands that ran since [`CommandAccounting::take_ran`] was last called.
+    /// The number of commands that ran since `take_ran` was last called.
     pub fn ran(&self) -> u64 {
         self.ran
     }

@@ -94,7 +94,7 @@ fn request(session: &Session, row: &Row, keys: RouteKeys, flags: Flags) -> Route
     RouteRequest {
         keys,
         is_write: flags.contains(Flags::WRITE),
-        // Of the Pub/Sub commands, only the sharded ones have keys.
+        // Other Pub/Sub commands have no keys.
         is_sharded_pubsub: row.spec.group == Group::PubSub,
         is_readonly_session: session.record.has(flag::READS_REPLICA),
     }

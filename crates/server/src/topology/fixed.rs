@@ -1,4 +1,4 @@
-//! This node's run and address in a document that never changes.
+//! Adopts this node's run and address from a document that never changes.
 
 use brisk_cluster::document::{Registration, Topology};
 

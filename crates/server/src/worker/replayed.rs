@@ -1,4 +1,4 @@
-//! Commands that a worker executes without a client: those of the dataset that is being loaded, and those of the
+//! Commands that a worker executes without a client: commands of the dataset that is being loaded, and commands of the
 //! primary's stream.
 
 use brisk_node::core::Core;
@@ -14,8 +14,8 @@ pub(super) struct ReplayedInput {
     loading: Option<WorkerLoading>,
     /// The primary of this server.
     upstream: Arc<Upstream>,
-    /// Executes the stream of the primary. Only the first worker has one, after a part of the
-    /// stream has arrived.
+    /// Executes the stream of the primary. Only the first worker has an applier, and only after a part of the stream
+    /// has arrived.
     applier: Option<Box<Applier>>,
 }
 

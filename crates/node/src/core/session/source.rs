@@ -85,7 +85,7 @@ impl CommandSource {
 
 impl Session {
     /// Reports whether the session's commands have already been executed, earlier or on another server, and are
-    /// repeated here. Such commands are not rejected and do not wait for other sessions.
+    /// repeated here. They are not rejected and do not wait for other sessions.
     #[inline]
     pub fn repeats(&self) -> bool {
         self.source.is_replay || self.source.is_primary

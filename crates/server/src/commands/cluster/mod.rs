@@ -42,7 +42,7 @@ fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 /// The state of cluster mode.
 ///
 /// # Errors
-/// It is off.
+/// Cluster mode is off.
 fn require_cluster_mode(call: &Call<'_>) -> Result<&'static ClusterState> {
     call.core.shared.cluster.state().ok_or(CommandError::text(DISABLED))
 }
@@ -63,8 +63,8 @@ const ROW: Spec = Spec { group: Group::Cluster, since: "3.0.0", ..Spec::EMPTY };
 /// The fields that the rows of read-only subcommands share.
 const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", flags: Flags::STALE, ..ROW };
 
-/// The fields that the rows of subcommands share which clients need before their first command on a key. A node
-/// that loads its dataset replies to them too.
+/// The fields that the rows of subcommands that clients need before their first command on a key share. A node that is
+/// loading its dataset also replies to these subcommands.
 const BOOTSTRAP: Spec = Spec { flags: Flags::STALE.union(Flags::LOADING_OF_VALKEY), ..SUBCOMMAND };
 
 /// The fields that the rows of subcommands that change the cluster share.

@@ -26,8 +26,8 @@ pub(super) const ASKING: Command = Command {
     subcommands: &[],
 };
 
-/// READONLY and READWRITE. Valkey supports them outside of cluster mode too, for clients that a
-/// replica would redirect to its primary.
+/// READONLY and READWRITE. Valkey also supports them outside of cluster mode, for clients that a replica would redirect
+/// to its primary.
 fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
     let core = &*call.core;
     let record = &call.session.record;

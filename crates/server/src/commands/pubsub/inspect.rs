@@ -1,4 +1,4 @@
-//! PUBSUB: shows active channels and numbers of subscribers.
+//! PUBSUB: shows active channels and the numbers of their subscribers.
 
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};

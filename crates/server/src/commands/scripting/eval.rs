@@ -13,7 +13,7 @@ use brisk_node::script::machine::Machine;
 use brisk_node::script::run::{self, Target, evaluate, key_count};
 use std::rc::Rc;
 
-/// The error for a digest without a script.
+/// The error if there is no script with the given digest.
 pub(super) fn no_script(core: &Core) -> CommandError {
     CommandError::text(match core.config.process.dialect {
         Dialect::Redis => "NOSCRIPT No matching script. Please use EVAL.",

@@ -33,8 +33,8 @@ const CHANGE_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:all
 /// The row that the subcommands start from.
 const SUB: Spec = Spec { since: "7.0.0", arity: 2, ..ROW };
 
-/// The row of subcommands that change libraries. They run quiesced, so that two changes reach the
-/// replicas in the order in which they happened.
+/// The row of subcommands that change libraries. They run while all other workers are quiesced, so that replicas
+/// receive changes in the order in which they happened.
 const CHANGE: Spec = Spec { scope: Scope::Quiescent, flags: CHANGES, tips: CHANGE_TIPS, ..SUB };
 
 const DELETE: Command = Command {

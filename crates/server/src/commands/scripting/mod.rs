@@ -1,5 +1,4 @@
-//! The scripting group: EVAL and its variants, SCRIPT, FUNCTION, FCALL. Scripts are run by
-//! `brisk_node::script`.
+//! The scripting group: EVAL and its variants, SCRIPT, FUNCTION, FCALL. `brisk_node::script` runs the scripts.
 
 mod eval;
 mod function;

@@ -49,7 +49,7 @@ const TIME: Command = Command {
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let mut us = brisk_reactor::unix_us();
     if call.core.unit.is_running() && !call.core.scripts.is_slow() {
-        // All commands of a transaction or a script see the same time, until the script is slow.
+        // All commands of a transaction or a script see the same time, until the script becomes slow.
         us = call.core.unit.moment_us(us);
     }
     call.reply.array(2);

@@ -14,7 +14,7 @@ const MARKS: [char; 3] = ['_', 'o', '#'];
 /// The mark in a row that the value exceeds.
 const FILL: char = '|';
 
-/// Draws the spikes of an event as columns, with the age of each written vertically below it.
+/// Draws the spikes of an event as columns, with the age of each spike written vertically below its column.
 pub(super) fn graph(event: &str, series: &Series, now_s: u64) -> String {
     let spikes = series.samples.iter().map(|(_, ms)| *ms);
     let high = spikes.clone().max().unwrap_or(0);
@@ -89,7 +89,7 @@ impl Summary {
     }
 }
 
-/// Writes a report in prose: what was slow, how often, and what to check.
+/// Writes a report in plain English: what was slow, how often, and what to check.
 pub(super) fn doctor(
     events: &BTreeMap<&'static str, Series>,
     config: &Config,

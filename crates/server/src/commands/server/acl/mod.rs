@@ -1,6 +1,6 @@
 //! ACL: users and their permissions.
 //!
-//! `users` changes and shows users, `look` answers queries about them, `journal` shows denied
+//! `users` changes and shows users, `look` answers queries about users and permissions, and `journal` shows denied
 //! attempts.
 
 mod journal;
