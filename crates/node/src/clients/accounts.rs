@@ -1,4 +1,4 @@
-//! The users of the server, and the sessions of each.
+//! The users of the server, and the sessions of each user.
 //!
 //! An [`Account`] is a user's name with the current version of the user. Sessions keep the version that they work with.
 //! **Accounts change only while all other workers are quiesced.** The worker that changes an account marks the records
@@ -163,8 +163,8 @@ impl Accounts {
         lock(&self.journal)
     }
 
-    /// Creates a user or replaces its permissions. The other workers are quiesced, as for every
-    /// change of users. The caller passes the result to `permission::settle_users`.
+    /// Creates a user or replaces its permissions. All other workers are quiesced, as for every change of users. The
+    /// caller passes the result to `permission::settle_users`.
     pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
         let known = self.find(name);
         let affected = match known {

@@ -20,7 +20,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Flags of a client, as the letters of CLIENT LIST's `flags`.
+/// Flags of a client, most of which CLIENT LIST shows as letters.
 pub mod flag {
     pub const MONITOR: u32 = 1;
     pub const CLOSE_AFTER_REPLY: u32 = 1 << 1;
@@ -41,7 +41,7 @@ pub mod flag {
     /// A replica whose snapshot has not been sent yet. It receives no other output and executes
     /// nothing.
     pub const SYNCHRONISES: u32 = 1 << 13;
-    /// The client that receives its invalidations has disconnected.
+    /// The client that receives this client's invalidations has disconnected.
     pub const TRACKING_BROKEN: u32 = 1 << 10;
     /// The client tracks prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 11;
@@ -64,7 +64,7 @@ pub struct ClientRecord {
     pub worker: usize,
     pub token: Token,
     pub fd: i32,
-    /// True if the client is on this machine: a Unix socket or a loopback address.
+    /// True if the client is on this machine and uses a Unix socket or a loopback address.
     pub local: bool,
     pub addr: Address,
     /// The address of this server's end of the connection.
@@ -81,7 +81,7 @@ pub struct ClientRecord {
     pub last_command: AtomicU32,
     /// Received bytes that are not parsed yet.
     pub query_bytes: AtomicU64,
-    /// Bytes of an incomplete request that are parsed.
+    /// Bytes of an incomplete request that have been parsed.
     pub argument_bytes: AtomicU64,
     pub query_capacity: AtomicU64,
     pub output_bytes: AtomicU64,
@@ -293,7 +293,7 @@ impl Records {
     }
 }
 
-/// All clients, in one map per worker so that workers do not contend.
+/// All clients, in one map per worker so that workers do not contend for a lock.
 #[derive(Debug)]
 pub struct Clients {
     workers: Box<[Mutex<Records>]>,
@@ -434,7 +434,7 @@ impl Clients {
         all
     }
 
-    /// All clients that are not being killed, in no order. O(clients).
+    /// All clients that are not being killed, in no particular order. O(clients).
     pub fn all(&self) -> Vec<Arc<ClientRecord>> {
         let mut all = Vec::new();
         for worker in 0..self.workers.len() {

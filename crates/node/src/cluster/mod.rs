@@ -45,7 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The deadline of a node that has never held a lease. Such a node serves nothing.
+/// The deadline of a node that has never held a lease. This node serves nothing.
 const NEVER: u64 = 0;
 
 /// Cluster mode of this process. Empty if cluster mode is off.
@@ -247,7 +247,7 @@ impl ClusterState {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is not a primary, or
+    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is not a primary or
     /// its shard has no replica.
     pub fn depart(&self, until_ms: u64) -> bool {
         let in_force = self.in_force();
@@ -342,7 +342,7 @@ impl ClusterState {
         self.reporter.get().map(|reporter| reporter.status())
     }
 
-    /// Reports whether the dataset of this replica is a full copy of its shard's.
+    /// Reports whether this replica has a full copy of its shard's dataset.
     #[must_use]
     pub fn has_full_copy(&self) -> bool {
         self.reporter.get().is_some_and(|reporter| reporter.has_full_copy())

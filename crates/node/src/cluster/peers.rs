@@ -228,7 +228,7 @@ fn connect(shared: &Shared, member: &Member, config: &Config) -> io::Result<Wire
     Ok(wire)
 }
 
-/// Reads the reply OK. The replies of a login are short, and nothing follows them.
+/// Reads a reply, which must be OK. The replies during login are short, and nothing follows them.
 fn expect_ok(wire: &Wire) -> io::Result<()> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -242,7 +242,7 @@ fn expect_ok(wire: &Wire) -> io::Result<()> {
 }
 
 impl InForce {
-    /// A member of the topology in force.
+    /// The member of the topology in force that has this id.
     fn member(&self, node: NodeId) -> Option<&Member> {
         self.topology.as_ref()?.members.get(&node)
     }

@@ -28,7 +28,7 @@ pub struct CommandAccounting {
     ran: u64,
     last_row: u32,
     latency_tracking: bool,
-    /// Arguments of the current server command that must not be shown: passwords.
+    /// Indexes of arguments of the current server command that must not be shown, such as passwords.
     redacted: Vec<usize>,
 }
 

@@ -33,7 +33,7 @@ struct Batch {
     timed: Option<Timed>,
 }
 
-/// Receives the time that freeing took: the longest for one value, and the total.
+/// Receives the time that freeing took: the longest time for one value, and the total.
 pub type Timed = Box<dyn FnOnce(Duration, Duration) + Send>;
 
 impl Background {
@@ -115,7 +115,7 @@ impl Background {
 fn weight(garbage: &[Garbage]) -> u64 {
     let weigh = |thing: &Garbage| match thing {
         Garbage::Entry(_) | Garbage::Value(_) => 1,
-        // The key that owns this part is counted when it is freed.
+        // These are parts of a key, which is counted when it is freed itself.
         Garbage::View(_) | Garbage::Other(_) => 0,
         Garbage::Table(table) => table.view().len() as u64,
     };

@@ -22,8 +22,8 @@ const BUFFER_KEPT_MAX: usize = 64 * 1024;
 /// Takes changes from the journal, one thread at a time, so that all readers get them in the same order.
 #[derive(Default)]
 pub struct ChangeDispatcher {
-    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers: whether changes have
-    /// a reader.
+    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers. It indicates whether changes have a
+    /// reader.
     hooks: Arc<AtomicU32>,
     buffers: Mutex<DispatchBuffers>,
 }

@@ -20,7 +20,7 @@ const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 /// The limits of clients, as one worker applies them.
 #[derive(Debug)]
 pub struct ClientLimits {
-    /// Unsent output below this needs no check against soft limits.
+    /// If there is less unsent output than this, it need not be checked against soft limits.
     output_watch_bytes: usize,
     requests: Limits,
     /// `output-soft-limit`.

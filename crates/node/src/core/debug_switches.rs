@@ -32,7 +32,7 @@ impl DebugSwitches {
         self.active_expire.load(Ordering::Relaxed)
     }
 
-    /// DEBUG PAUSE-CRON: sets whether the workers' timers do nothing.
+    /// DEBUG PAUSE-CRON: disables or enables the workers' timers.
     pub fn pause_cron(&self, on: bool) {
         self.cron_paused.store(on, Ordering::Relaxed);
     }

@@ -144,7 +144,7 @@ impl Input {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Puts back the bytes that [`Input::take`] returned, without the first `used`. O(bytes left).
+    /// Puts back the bytes that [`Input::take`] returned, without the first `used` bytes. O(bytes left).
     pub fn put_back(&mut self, bytes: Bytes, used: usize) {
         debug_assert!(self.bytes.is_empty(), "nothing arrives while a session executes");
         match bytes {

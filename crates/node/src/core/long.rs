@@ -147,7 +147,7 @@ impl LongWork {
         });
         match started {
             Ok(_) => errands.threads += 1,
-            // The system provides no thread, but an existing one will take the errand later.
+            // The system cannot start a thread, but an existing thread will take the errand later.
             Err(_) if errands.threads > 0 => {}
             Err(_) => return errands.waiting.pop_back().map_or(Ok(()), Err),
         }

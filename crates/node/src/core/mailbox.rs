@@ -34,7 +34,7 @@ pub enum Message {
     Thawed,
     /// CLIENT UNBLOCK has ended the wait of this client's command.
     Unblock { token: Token, id: u64, how: Unblocked },
-    /// A snapshot for the worker's replicas was started or written.
+    /// A snapshot for the worker's replicas has been started or written.
     Synchronise,
     /// This session runs MONITOR from now on.
     Monitor(Token),
@@ -147,7 +147,7 @@ pub struct Mailbox {
 impl Mailbox {
     /// Sets the waker of the worker. Messages that were sent earlier are kept and wake the worker.
     pub fn connect(&self, waker: Waker) {
-        // There is only one worker for a mailbox.
+        // A mailbox has only one worker, so the waker is set once.
         let _ = self.waker.set(waker);
         self.wake();
     }

@@ -71,7 +71,7 @@ impl Usage {
         })
     }
 
-    /// All memory that is not keys and values.
+    /// All memory that is not used for keys and values.
     pub fn overhead(&self) -> u64 {
         let tables: u64 = self.databases.iter().map(|(_, bytes)| bytes).sum();
         self.startup + self.clients + self.stream.0 + self.stream.1 + tables

@@ -84,7 +84,7 @@ use std::time::Duration;
 /// slots for a long time.
 const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 
-/// The state of a worker without its sessions: the part that commands may use.
+/// The state of a worker without its sessions. Commands may use this part.
 pub struct Core {
     pub shared: &'static Shared,
     pub id: usize,
@@ -322,7 +322,7 @@ impl Core {
     fn free_garbage_timed(&self, timed: impl FnOnce() -> Option<Timed>) {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
-            // The number of bytes is only needed when memory is nearly full.
+            // The number of bytes is only needed if memory is nearly full.
             let counts = self.memory.is_near(self.limits.unread_max());
             self.shared.threads.freeing.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
@@ -415,7 +415,7 @@ impl Core {
     #[inline]
     pub fn weigh(&self, output: usize, session: &mut Session) {
         session.output.set_unread_aside();
-        // The stream is counted once for all replicas.
+        // Exclude the stream, which is counted once for all replicas.
         let stream =
             session.replication.replica().map_or(0, |replica| replica.stream_unsent() as usize);
         let bytes = session.memory(output.saturating_sub(stream));

@@ -28,7 +28,7 @@ impl Default for OomScore {
 }
 
 impl OomScore {
-    /// Sets the score that is configured for a primary or a replica, or restores the original one.
+    /// Sets the score that is configured for a primary or a replica, or restores the original score.
     ///
     /// # Errors
     /// The score cannot be read or written. The log has the reason.

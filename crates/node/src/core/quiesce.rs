@@ -51,7 +51,7 @@ pub struct Quiesce {
     changed: Condvar,
 }
 
-/// The permission to stop other workers.
+/// The state of the permission to stop other workers.
 #[derive(Default)]
 struct Gate {
     /// True while a worker quiesces the others, or tries to, between two commands.
@@ -77,7 +77,7 @@ struct Gate {
 #[repr(align(64))]
 struct WorkerState(AtomicU8);
 
-/// While this lives, no other worker executes anything.
+/// As long as this value exists, no other worker executes anything.
 pub struct Quiesced<'a> {
     quiesce: &'a Quiesce,
     worker: usize,
@@ -330,7 +330,7 @@ impl Quiesce {
         state.store(RUNNING, Ordering::Release);
     }
 
-    /// From now on no worker gets quiescence.
+    /// From now on, no worker gets quiescence between two commands.
     pub fn refuse(&self) {
         lock(&self.gate).refusing += 1;
         self.announce();
@@ -352,7 +352,7 @@ impl Quiesce {
         fence(Ordering::SeqCst);
     }
 
-    /// Passes quiescence to the next worker, or lets all continue.
+    /// Passes quiescence to the next worker, or lets all workers continue.
     fn give_back(&self, gate: &mut Gate) {
         (gate.taken, gate.holder) = (false, None);
         self.requested.store(gate.mid_unit > 0, Ordering::Release);

@@ -44,7 +44,7 @@ pub struct Shared {
     pub process: Process,
     pub settings: Settings,
     pub quiesce: Quiesce,
-    /// The connected clients, and the memory of each.
+    /// The connected clients, and the memory of each client.
     pub clients: Clients,
     pub accounts: Accounts,
     pub mailboxes: Mailboxes,
@@ -98,7 +98,7 @@ impl Observe {
         sum.max(0) as u64
     }
 
-    /// Number of changes to the data since the start.
+    /// Number of changes to the data since startup.
     pub fn changes(&self) -> u64 {
         self.sum(|stats| &stats.changes)
     }

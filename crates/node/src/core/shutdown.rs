@@ -19,14 +19,14 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 /// The state of a shutdown: whether and how the server shuts down.
 #[derive(Debug, Default)]
 pub struct Shutdown {
-    /// For threads that check it in every round.
+    /// True once the shutdown was requested. For threads that check it in every round.
     is_requested: AtomicBool,
     exit_code: Mutex<Option<u8>>,
     requested: Condvar,
     plan: Mutex<Plan>,
 }
 
-/// The work before the shutdown.
+/// The state of work that must be done before the shutdown.
 #[derive(Debug, Default)]
 struct Plan {
     /// A shutdown that a signal requested and that has to wait for work of a worker.
@@ -169,7 +169,7 @@ mod tests {
         shutdown.note_request(Ticket(150)..Ticket(155));
         shutdown.move_target(Ticket(150));
         assert_eq!(places(), (160, 190));
-        // The stream of another server contains no request.
+        // The stream of another server contains no requests for acknowledgements.
         shutdown.note_request(Ticket(190)..Ticket(190));
         assert_eq!(places(), (160, 190));
         shutdown.note_request(Ticket(200)..Ticket(200));

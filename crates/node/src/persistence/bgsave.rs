@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Maximum memory for entries that were emitted but not written yet. Entries that are emitted because of changes come
 /// on top of those that the walkers emit.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
-/// The same as a share of `maxmemory`.
+/// Maximum memory for these entries as a fraction of `maxmemory`: one part in this number.
 const QUEUE_SHARE: u64 = 10;
 /// With a smaller limit, a few large values would abort a snapshot.
 const QUEUE_BYTES_MIN: u64 = 32 << 20;
@@ -56,7 +56,7 @@ pub fn request(core: &Core, later: bool) -> Result<JobStart> {
         ));
     }
     if core.unit.is_running() {
-        // Within EXEC, a snapshot would contain a part of the transaction.
+        // A snapshot that is taken within EXEC would contain only a part of the transaction.
         snapshots.schedule();
         return Ok(JobStart::Scheduled);
     }

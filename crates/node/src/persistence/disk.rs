@@ -9,7 +9,7 @@ use std::path::Path;
 pub trait Disk: Clone {
     type File: Read + Write + Seek;
 
-    /// Creates an empty file of this name and replaces an existing one.
+    /// Creates an empty file with this name, which replaces an existing file.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
     fn open(&self, path: &Path) -> io::Result<Self::File>;
     /// Opens a file for appending; creates it if it does not exist.
@@ -23,7 +23,7 @@ pub trait Disk: Clone {
     fn sync(&self, file: &Self::File) -> io::Result<()>;
     /// The same as `sync`, without metadata that only directory listings show: the file's times.
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
-    /// The length of a file; `None` if there is no file of this name.
+    /// The length of a file; `None` if there is no file with this name.
     fn len_of(&self, path: &Path) -> io::Result<Option<u64>>;
     /// Renames a file atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;

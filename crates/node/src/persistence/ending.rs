@@ -231,7 +231,7 @@ fn has(replica: &ReplicaHandle, place: Ticket) -> bool {
 fn request_acks(core: &Core) {
     let shared = core.shared;
     if shared.replication.replicas.following() > 0 {
-        // A slow script may append to the stream at any moment, so the position comes from the journal.
+        // A slow script may append to the stream at any time, so the journal determines the position.
         let request = shared.keyspace.journal().append_request(GETACK_REQUEST);
         shared.process.shutdown.note_request(request);
         shared.dispatch_changes(core.id);

@@ -12,7 +12,7 @@
 //! | `bgsave` | snapshots that are taken while commands run |
 //! | `snapshot` | the dataset as an RDB file |
 //! | `aof` | the append-only file, and replies that wait for it |
-//! | `loading` | the dataset from files |
+//! | `loading` | loading the dataset from files |
 //! | `replace` | replaces a file atomically |
 //! | `disk` | the file system calls, which tests can make fail |
 //! | `simulated` | for tests: a disk that fails and loses power |

@@ -26,7 +26,7 @@ pub(crate) struct Target<'t> {
     pub(crate) by_steps: bool,
 }
 
-/// Why a file was not replaced, with the texts that people search logs for.
+/// Why a file was not replaced. The texts are those that people search logs for.
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error(
@@ -157,7 +157,7 @@ mod tests {
             disk.fail_at(call);
             let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");
-            // After the rename the new file exists, but is not durable across a power failure.
+            // After the rename, the new file exists, but it may not survive a power failure.
             let expected = if call < 4 { OLD } else { NEW };
             assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
             disk.repair();

@@ -240,7 +240,7 @@ pub(super) const RECEIVED: &str = "the dataset of the primary";
 pub struct Unreadable {
     pub failure: LoadFailure,
     pub(super) path: PathBuf,
-    /// Bytes read before it failed.
+    /// Number of bytes that were read before loading failed.
     pub position: u64,
     /// The length of the file; `None` if unknown.
     pub(super) bytes: Option<u64>,
@@ -258,7 +258,7 @@ impl Unreadable {
     }
 }
 
-/// Checks that the file is complete; returns the sources of its libraries of functions. O(file).
+/// Checks that the file is complete. Returns the sources of its function libraries. O(file).
 pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
     let databases = core.shared.keyspace.database_count();
     let source = Source::open(&core.config)?;
@@ -270,7 +270,7 @@ pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
         .map_err(|failure| source.unreadable(failure, reader.position()))
 }
 
-/// A file to read, and the name for errors at a position in it.
+/// A file to read, with its name for error messages.
 pub(super) struct Source {
     pub(super) file: File,
     pub(super) bytes: u64,
@@ -305,7 +305,7 @@ impl Source {
         Ok(Source { file, bytes, path })
     }
 
-    /// A file without a name.
+    /// Uses an unnamed file.
     pub(super) fn nameless(file: File) -> Result<Source, Unreadable> {
         let path = PathBuf::from(RECEIVED);
         let len = System.len(&file);

@@ -48,8 +48,8 @@ pub struct Snapshots {
     /// True if neither a client nor a save point requested the next snapshot.
     next_yields: AtomicBool,
     yields: AtomicBool,
-    /// The number of flushes of all data when the last save began, or when a save was scheduled
-    /// because of a flush.
+    /// The number of flushes of all data at the time when the last save began or a save was scheduled because of a
+    /// flush.
     flushes_seen: AtomicU64,
     /// True if the last snapshot that was taken while commands ran has failed.
     has_failed: AtomicBool,
@@ -108,12 +108,12 @@ impl Loading {
         self.used_memory.store(bytes, Ordering::Relaxed);
     }
 
-    /// The number of a key, from 1.
+    /// Counts a key. Returns its number, from 1.
     pub(super) fn next_key(&self) -> u64 {
         self.keys_delayed.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The number of a key without elements, from 1.
+    /// Counts a key without elements. Returns its number, from 1.
     pub(super) fn next_empty_key(&self) -> u64 {
         self.empty_keys.fetch_add(1, Ordering::Relaxed) + 1
     }

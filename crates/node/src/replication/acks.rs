@@ -1,5 +1,5 @@
-//! Sessions wait until changes are acknowledged by replicas or durable on the disk: by WAIT and WAITAOF, or with
-//! all replies (CLIENT DURABILITY).
+//! Waiting until replicas have acknowledged changes or changes are durable on the disk. Sessions wait in WAIT and
+//! WAITAOF, or before each reply (CLIENT DURABILITY).
 
 use super::Replication;
 use crate::persistence::aof::state::{Aof, Level};
@@ -17,9 +17,9 @@ const NO_FILE: &str = "ERR WAITAOF cannot be used when numlocal is set but appen
 /// The durability that changes must have before a session is shown them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Durability {
-    /// The level on this server. `None` for the level of the settings.
+    /// The level on this server. `None` means the level of the settings.
     pub level: Option<Level>,
-    /// In addition, acknowledgements of other servers.
+    /// Acknowledgements of other servers that are required in addition.
     pub replicas: Option<Acknowledged>,
 }
 
@@ -107,7 +107,7 @@ pub struct AckWait {
     pub wanted: AckCondition,
 }
 
-/// The current state of a wait.
+/// The acknowledgements that a waiting session has so far.
 struct Reached {
     local: bool,
     replicas: u64,

@@ -12,7 +12,7 @@
 //! output refers to it.
 //!
 //! Invariants (`check` verifies each)
-//!  1. Blocks are not empty, follow one another without a gap, and the last ends at `end`.
+//!  1. Blocks are not empty and follow one another without gaps. The last block ends at `end`.
 //!  2. `bytes` is the sum of their lengths.
 //!  3. A block with [`Block::ends_unit`] ends where a transaction ends. Bytes are handed out up to the end of such a
 //!     block, unless the append-only file has fewer. This ensures that no other output for a replica comes between two

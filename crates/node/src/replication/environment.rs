@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// A moment of the monotonic clock, which a simulation sets.
+/// A time on the monotonic clock, which a simulation sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
@@ -40,7 +40,7 @@ pub trait Environment: Send + Sync {
     /// The system cannot create a thread.
     fn spawn(&self, name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-    /// Pauses the current thread, for about this time.
+    /// Pauses the current thread for about this long.
     fn sleep(&self, time: Duration);
 
     /// Waits until `condition` returns true, but no longer than `timeout`. Returns its last result. `condition` itself
@@ -50,7 +50,7 @@ pub trait Environment: Send + Sync {
     /// Connects to an address. If `source` is an address of this machine, it is the source address of the connection.
     ///
     /// # Errors
-    /// The connection fails, or takes longer than `timeout`.
+    /// Connecting fails or takes longer than `timeout`.
     fn connect(
         &self,
         to: SocketAddr,

@@ -9,7 +9,7 @@
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 
-/// The phase of a failover, in the terms of INFO.
+/// The phase of a failover, with the names that INFO uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailoverPhase {
     None,

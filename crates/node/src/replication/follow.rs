@@ -1,5 +1,5 @@
-//! Sessions start and stop following the stream. The backlog is freed after a long time without
-//! replicas. Snapshots for new replicas begin in `synchronise`.
+//! Makes sessions start and stop following the stream, and frees the backlog after a long time without replicas.
+//! Snapshots for new replicas begin in `synchronise`.
 
 use super::acks::RequestedDurability;
 use super::history::new_id;

@@ -1,4 +1,4 @@
-//! The history of the dataset that the stream belongs to. It decides which replicas may resume.
+//! The history of the dataset to which the stream belongs. It determines which replicas may resume.
 //!
 //! A history has an id of 40 hexadecimal digits. A position in it is an *offset*, a number of bytes of its stream. A
 //! replica uses the offsets of its primary, so its offset is valid with every server that follows the same primary.
@@ -121,8 +121,8 @@ impl History {
         *self.ids.lock().even_poisoned() = ReplicationIds { id, former: None };
     }
 
-    /// Changes the id at the offset `end`: this server is a primary now, or its primary has become one. All other
-    /// workers are quiesced.
+    /// Changes the id at the offset `end`, because this server has become a primary or its primary has just become one.
+    /// All other workers are quiesced.
     pub fn rename(&self, id: String, end: u64) {
         let mut ids = self.ids.lock().even_poisoned();
         let former = std::mem::replace(&mut ids.id, id);

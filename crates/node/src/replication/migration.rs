@@ -1,4 +1,4 @@
-//! Transfers values to another server by the Redis protocol: the sockets of MIGRATE.
+//! Transfers values to another server over the Redis protocol: the connections of MIGRATE.
 //!
 //! Each request has a connection of its own: AUTH and SELECT, a RESTORE for each key, then the replies. These calls
 //! block, so they run on a thread that no client waits for (see `brisk_engine::long`).

@@ -12,12 +12,12 @@
 //! | `replica` | the state of a session that is a replica |
 //! | `transfer`, `pipe` | a snapshot for replicas; a snapshot that is sent while it is being written |
 //! | `acks` | WAIT, WAITAOF and CLIENT DURABILITY |
-//! | `follow` | sessions start and stop following |
+//! | `follow` | makes sessions start and stop following the stream |
 //! | `synchronise` | begins and writes snapshots for replicas |
 //! | `environment` | the operating system functions that the upstream thread uses |
 //! | `role` | changes between primary and replica |
 //! | `upstream` | the primary that this server follows: the thread, and the stream that the first worker executes |
-//! | `failover`, `handover` | FAILOVER: its state; its actions |
+//! | `failover`, `handover` | FAILOVER: its state, and its actions |
 //! | `comparison` | comparisons with replicas: their messages and results |
 //! | `compare` | comparisons with replicas: their actions |
 //! | `migration` | MIGRATE's connections to other servers |

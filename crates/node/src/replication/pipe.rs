@@ -140,7 +140,7 @@ impl SnapshotPipe {
         self.state.lock().even_poisoned().bytes as u64
     }
 
-    /// Adds a block when there is room for it. Returns the workers of readers that waited for one.
+    /// Adds a block, after waiting for room if necessary. Returns the workers of readers that were waiting for a block.
     fn put(&self, block: Vec<u8>, is_over: &dyn Fn() -> bool) -> io::Result<Vec<usize>> {
         let mut state = self.state.lock().even_poisoned();
         while state.bytes >= HELD_BYTES_MAX {

@@ -37,7 +37,7 @@ pub struct ReplicaOptions {
     pub takes_unknown_length: bool,
     /// True if the replica supports comparisons.
     pub compares: bool,
-    /// The parts of the dataset that it requested.
+    /// The parts of the dataset that the replica requested. `None` if it requested everything.
     pub filter: Option<ReplicaFilter>,
 }
 
@@ -172,7 +172,7 @@ impl ReplicaSession {
         self.stream_unsent += bytes;
     }
 
-    /// Notes the bytes of its output that the kernel has not taken.
+    /// Notes the number of bytes of its output that the kernel has not taken.
     pub fn note_unsent(&mut self, unsent: u64) {
         self.stream_unsent = self.stream_unsent.min(unsent);
         self.snapshot.bound_unsent(unsent - self.stream_unsent);
@@ -306,7 +306,7 @@ impl ReplicaProgress {
         self.awaits_ack.load(Ordering::Relaxed)
     }
 
-    /// True if it has not caught up with the part of the stream that is or may be in the spill file.
+    /// True if the replica has not caught up with the part of the stream that is or may be in the spill file.
     pub(super) fn catches_up(&self) -> bool {
         self.catches_up.load(Ordering::Relaxed)
     }
@@ -361,7 +361,7 @@ impl Followers {
         self.0.get(number).map(|follower| (follower.token, follower.progress.stage()))
     }
 
-    /// The replicas that do not have their snapshot.
+    /// The replicas that do not have their snapshot yet.
     pub fn waiting(&self) -> Vec<Token> {
         let waits = |one: &&Follower| one.progress.stage() != ReplicaStage::Online;
         self.0.iter().filter(waits).map(|one| one.token).collect()

@@ -6,7 +6,7 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The state of snapshots for replicas. One is written at a time.
+/// The state of snapshots for replicas. Only one is written at a time.
 #[derive(Default)]
 pub struct ReplicaSnapshots {
     present: Mutex<Option<Arc<SnapshotTransfer>>>,

@@ -1,4 +1,4 @@
-//! The oldest part of the stream in a file, for replicas whose full synchronization is in progress.
+//! Keeps the oldest part of the stream in a file, for replicas whose full synchronization is in progress.
 //!
 //! ```text
 //!   |---------- in the file ----------|-- block --|-- block --|-- block --|-- block --|

@@ -47,7 +47,7 @@ pub struct ReplicationStream {
     spill: SpillNumbers,
 }
 
-/// Numbers about the file that holds the oldest part of the stream.
+/// Numbers about the file that contains the oldest part of the stream.
 struct SpillNumbers {
     /// Bytes in memory beyond `repl-backlog-size` at which the stream spills to the file.
     memory_bytes_max: AtomicU64,

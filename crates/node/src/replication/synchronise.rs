@@ -41,8 +41,8 @@ use std::sync::Arc;
 /// by estimate. No key is examined if no hash field ever had a TTL.
 const KEYS_LOOKED_AT_MAX: usize = 10_000;
 
-/// Begins a snapshot for the replicas that wait for one, unless another one is being written or the settings
-/// delay it for more replicas.
+/// Begins a snapshot for the replicas that wait for one, unless another one is being written or the settings delay it
+/// so that more replicas can share it.
 ///
 /// # Errors
 /// [`brisk_engine::CommandError::SlotBusy`] while a slow script runs. The replicas continue to wait.
@@ -80,7 +80,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);
     let pipe = streams(shared, &core.config.replication).then(|| {
-        // An id is random enough, and has the length of a mark.
+        // An id is random enough and has the length of an end mark.
         SnapshotPipe::new(new_id(&mut core.env.random.borrow_mut()))
     });
     let target = if pipe.is_some() { "replicas sockets" } else { "disk" };

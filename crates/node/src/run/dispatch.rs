@@ -127,7 +127,7 @@ pub fn dispatch(
     Flow::Next
 }
 
-/// The stall after which a command is run again, if its error requests that.
+/// If a command's error means that the command must be run again, returns the stall after which this happens.
 #[cold]
 fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option<Stall> {
     match error {

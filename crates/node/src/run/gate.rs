@@ -185,8 +185,8 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFact
     }
 }
 
-/// In Valkey, MULTI and WATCH within a transaction are errors that abort it, like other commands
-/// that may not be queued.
+/// Rejects commands that may not be queued in a transaction. With `dialect valkey`, this includes MULTI and WATCH,
+/// which then abort the transaction.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
@@ -295,7 +295,7 @@ fn replicas(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> 
     refusal_for_replicas(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
-/// Reports whether clients may not write because this server is a replica.
+/// Reports whether this server rejects writes by clients because it is a replica.
 pub(crate) fn is_read_only(core: &Core) -> bool {
     core.shared.conditions.is_replica() && core.config.replication.replica_read_only
 }
@@ -465,7 +465,7 @@ fn memory_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>
     Verdict::Pass
 }
 
-/// Executes writes although they cannot be saved, or ends the process.
+/// Lets writes execute although they cannot be saved, or exits the process.
 fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if core.shared.conditions.has(Condition::DiskError)
         && facts.flags.contains(Flags::WRITE)

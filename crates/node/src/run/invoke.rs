@@ -15,7 +15,7 @@ use brisk_engine::keyspace::ClientRef;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::{Args, DbIndex, Outcome, Reply, ReplyBuffer, Result};
 
-/// Runs a command that may run.
+/// Runs a command that has passed all checks.
 #[inline]
 pub(crate) fn invoke(
     core: &mut Core,
@@ -104,8 +104,8 @@ fn quiesce_others_if_starved(
     Ok(quiesced)
 }
 
-/// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All
-/// other workers are quiesced for it, so the order of tickets is the order of the changes.
+/// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All other workers are
+/// quiesced while the command runs, so the order of tickets is the order of the changes.
 #[inline]
 pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<'_>) {
     if row.has(Flags::WRITE) {

@@ -19,7 +19,7 @@ pub(crate) fn find_error(
     misused(row, args).or_else(|| overlong(core, keys, args))
 }
 
-/// Checks the arity, and that the subcommand exists.
+/// Checks the arity and whether the subcommand exists.
 #[inline]
 fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     if names_no_subcommand(row, args) {

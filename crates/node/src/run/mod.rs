@@ -3,11 +3,11 @@
 //! | part | purpose |
 //! |---|---|
 //! | `batch` | up to 32 requests, parsed from the input before the first is executed |
-//! | `dispatch` | one request: looked up, checked, run, counted |
+//! | `dispatch` | looks up, checks, runs and counts a request |
 //! | `malformed` | requests that are not valid commands |
 //! | `gate` | the command gate: the checks before a command runs, in an order that clients can observe |
 //! | `invoke` | calls the function of a command that has passed the gate |
-//! | `count` | statistics of commands that ran, and of errors |
+//! | `count` | statistics about commands that ran and about errors |
 //! | `permission` | whether a session may run a command |
 //! | `release` | releases everything that a session has registered when it ends |
 //! | `repeated` | commands of the primary or of a file that fail |

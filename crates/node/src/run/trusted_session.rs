@@ -1,4 +1,4 @@
-//! Sessions for commands that this server or its primary executed before. Their replies are not read.
+//! Sessions for commands that this server or its primary has already executed. Their replies are not read.
 
 use crate::clients::ClientRecord;
 use crate::clients::address::Address;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Maximum number of scripts that are kept without SCRIPT LOAD.
 pub const EVALUATED_MAX: usize = 500;
 
-/// A script's name: the hexadecimal digits of the SHA1 of its text, in lower case.
+/// A script's digest: the SHA1 of its text as lowercase hexadecimal digits.
 pub type Digest = [u8; 40];
 
 /// A script.
@@ -131,7 +131,7 @@ impl Scripts {
         script
     }
 
-    /// Evicts the script that has been unused for longest, as approximated by one bit per script.
+    /// Evicts the script that has been unused for the longest time, which one bit per script approximates.
     fn make_room(&self, known: &mut Known) {
         while known.evictable.len() > EVALUATED_MAX {
             let Some(script) = known.evictable.pop_front() else { return };

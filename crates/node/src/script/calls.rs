@@ -1,4 +1,4 @@
-//! A command that a script calls.
+//! Runs a command that a script calls.
 
 use super::machine::texts;
 use super::runner::{KeysInUse, ScriptRunner};
@@ -42,8 +42,8 @@ pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> 
     Some(row)
 }
 
-/// Reports whether the user of the session for which a script runs may run this command. Access
-/// control of a script's commands happens only here.
+/// Checks whether the user of the session for which a script runs may run this command. This is the only access control
+/// for a script's commands.
 pub(super) fn permit_script(session: &Session, row: &Row, words: &Words) -> Result<(), Denied> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
@@ -231,7 +231,7 @@ fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) 
     keys
 }
 
-/// Reports whether the unit may run a command on these keys.
+/// Reports whether the running unit may run a command on these keys.
 fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     match (&core.scripts.keys_in_use, core.unit.current()) {
         (Some(KeysInUse::Everything), _) => !is_held_by_others(core, db, keys, scope),

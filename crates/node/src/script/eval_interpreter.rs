@@ -18,7 +18,7 @@ pub struct EvalInterpreter {
     shared: &'static Shared,
     scripts: HashMap<Digest, Rc<CompiledScript>, BuildHasherDefault<DigestHasher>>,
     sweep_at: usize,
-    /// The generation of the known scripts.
+    /// The generation of the set of scripts that was last seen.
     generation: u64,
 }
 

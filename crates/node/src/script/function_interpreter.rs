@@ -17,7 +17,7 @@ pub struct FunctionInterpreter {
     shared: &'static Shared,
     /// The functions of each library, by library id.
     libraries: HashMap<u64, Functions>,
-    /// The generation of the set of libraries.
+    /// The generation of the set of libraries that was last seen.
     generation: u64,
 }
 

@@ -16,8 +16,8 @@
 //! | `function_interpreter` | the interpreter for functions, and its loaded libraries |
 //! | `runner` | the state of the current run |
 //! | `host` | the interpreter's callbacks into the server |
-//! | `calls` | a command that a script calls |
-//! | `run` | a script from EVAL to its reply |
+//! | `calls` | runs the commands that a script calls |
+//! | `run` | runs a script, from EVAL to its reply |
 //! | `invoked` | the script or function that a command runs, and its flags |
 //! | `source` | loads function libraries from their source code |
 //! | `slow` | slow scripts: the keys that they block, and killing them |

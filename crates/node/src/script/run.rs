@@ -28,7 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Index of the number of keys; the keys follow.
+/// Index of the argument with the number of keys. The keys follow it.
 const COUNT_AT: usize = 2;
 
 /// The script or function to run.
@@ -41,7 +41,7 @@ pub struct Target<'t> {
     pub acts: &'t AtomicBool,
     /// True if the code shows that the script uses only keys that it declares.
     pub confined: bool,
-    /// The digest, or the function's name.
+    /// The script's digest or the function's name.
     pub name: &'t [u8],
     pub is_eval: bool,
 }

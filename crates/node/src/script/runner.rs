@@ -112,7 +112,7 @@ impl LastKey {
         }
     }
 
-    /// Prepares a key that is argument 1, from what is known if it is the last key.
+    /// Prepares a key that is argument 1. If it is the same as the last key, its hash and slot are already known.
     #[inline]
     pub(super) fn prepare(&mut self, hasher: &KeyHasher, bytes: &[u8]) -> PreparedKey {
         if let Some(known) = self.known

@@ -1,4 +1,4 @@
-//! Running scripts, and the slow ones among them.
+//! The running scripts, and the slow scripts among them.
 //!
 //! A script that has run for `busy-reply-threshold` is *slow*. Before that, it blocks other commands with the slots
 //! that it holds or with quiescence. For a long time, both would block whole workers. So when a script becomes slow, it
@@ -95,7 +95,7 @@ pub struct SlowScript {
 /// The description of a slow script.
 #[derive(Debug, Default)]
 pub struct ScriptDescription {
-    /// The digest, or the function's name.
+    /// The script's digest or the function's name.
     pub name: Vec<u8>,
     /// The arguments of the command.
     pub command: Vec<Vec<u8>>,

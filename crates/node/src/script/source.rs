@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 /// Loads one library and returns its name. With `replace`, it replaces a library with the same name.
 ///
 /// # Errors
-/// The library cannot be loaded. No library has changed.
+/// The library cannot be loaded. No library was changed.
 pub fn load(core: &mut Core, code: &[u8], replace: bool) -> Result<Vec<u8>> {
     let header = header_of(code)?;
     let shared = core.shared;
@@ -37,7 +37,7 @@ pub fn load(core: &mut Core, code: &[u8], replace: bool) -> Result<Vec<u8>> {
 /// Loads several libraries. `policy` determines how libraries that are already loaded are handled.
 ///
 /// # Errors
-/// One of the libraries cannot be loaded. No library has changed.
+/// One of the libraries cannot be loaded. No library was changed.
 pub fn restore<'a>(
     core: &mut Core,
     sources: impl Iterator<Item = &'a [u8]>,

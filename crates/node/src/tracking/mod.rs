@@ -11,8 +11,8 @@
 //! |---|---|
 //! | `prefixes` | the sessions that track prefixes of keys, by worker |
 //! | `state` | the tracking mode of a session, and the tracking sessions of a worker |
-//! | `notice` | messages |
-//! | `session` | a session begins and ends tracking |
+//! | `notice` | the messages to clients |
+//! | `session` | begins and ends tracking for a session |
 //! | `invalidate` | converts the engine's invalidations to messages |
 //!
 //! The server's `worker/notices.rs` passes messages to sessions. The engine remembers which keys clients may have

@@ -46,7 +46,7 @@ impl Tracker {
         self.mode
     }
 
-    /// Reports whether the session is not sent its own changes.
+    /// Reports whether the session is not sent invalidations for its own changes.
     pub fn noloop(&self) -> bool {
         self.noloop
     }
@@ -77,7 +77,7 @@ impl Tracker {
         self.caching = on;
     }
 
-    /// The prefixes that it tracks.
+    /// The prefixes that the session tracks.
     pub fn prefixes(&self) -> &BTreeSet<Box<[u8]>> {
         &self.prefixes
     }
@@ -98,7 +98,7 @@ impl Tracker {
     }
 }
 
-/// The sessions of one worker that track.
+/// The sessions of one worker that use tracking.
 #[derive(Debug, Default)]
 pub struct TrackingSessions {
     /// All tracking sessions, by client id.

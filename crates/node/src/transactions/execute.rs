@@ -55,7 +55,7 @@ pub(crate) fn queue(
     facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
 ) {
-    // As in Redis, commands after a rejected one are not kept.
+    // As in Redis, commands after a rejected command are not kept.
     if let Some(transaction) = session.transaction.queued_mut().filter(|queued| !queued.refused) {
         let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
@@ -203,7 +203,7 @@ pub(crate) fn resume_execution(
         let command = &transaction.commands[*next];
         *next += 1;
         if session.db() != command.db {
-            // The session stands for a client that has disconnected.
+            // The session stands in for a client that has disconnected.
             session.select(command.db);
         }
         run_queued(core, session, transaction, command, replies);

@@ -1,6 +1,6 @@
 //! The commands that a session has queued since MULTI.
 //!
-//! Arguments are kept as they were sent, with the hashes of their keys.
+//! Arguments are kept as they were sent, together with the hashes of the keys.
 
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};

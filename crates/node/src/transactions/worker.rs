@@ -1,4 +1,4 @@
-//! The spare memory and the ended watches that a worker keeps for the transactions of its sessions.
+//! Spare memory and ended watches, which a worker keeps for the transactions of its sessions.
 
 use super::queue::Transaction;
 use brisk_engine::DbIndex;

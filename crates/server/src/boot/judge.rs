@@ -13,7 +13,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// For use before a server exists.
+    /// Creates a judge for use before a server exists.
     pub(crate) fn new() -> Judge {
         let (table, _) = commands::table(&[]).expect("a table without renamed commands");
         Judge { table }

@@ -531,7 +531,8 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         }
     }
     shared.quiesce.leave(id);
-    // A client that sees its connection close may start another server on the same port, so close the listeners first.
+    // Leave the connections open until the process exits, because a client that sees its connection close may start
+    // another server on the same port.
     reactor.abandon();
 }
 

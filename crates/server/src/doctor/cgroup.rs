@@ -101,7 +101,7 @@ mod tests {
         put(&root, "sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
         let found = limits(&root.path(""), "0::/a/b\n");
         assert_eq!(found, Limits { memory: Some(1 << 30), processors: Some(1.5) });
-        // A container that sees only its own group.
+        // Test a container that sees only its own group.
         put(&root, "sys/fs/cgroup/memory.max", "4096\n");
         assert_eq!(limits(&root.path(""), "0::/../x\n").memory, Some(4096));
     }

@@ -1,5 +1,5 @@
-//! The directory of the data files: checks whether it is writable, its free space, its file system,
-//! and how long a durable write takes.
+//! Checks the directory of the data files: whether it is writable, its free space, its file system, and the duration of
+//! a durable write.
 
 use super::machine::Machine;
 use super::report::{Finding, amount};

@@ -35,7 +35,7 @@ impl<'s> NodeView<'s> {
         Some(NodeView { state, in_force, lives, endpoint, is_tls, is_down })
     }
 
-    /// The contents of the replies.
+    /// The view from which the contents of replies are computed.
     pub(crate) fn contents(&self) -> ClusterView<'_> {
         ClusterView {
             topology: self.in_force.topology.as_deref(),

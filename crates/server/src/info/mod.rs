@@ -28,7 +28,7 @@ use brisk_node::core::shared::Shared;
 use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 
-/// The sources of the sections.
+/// The data sources of the sections.
 pub(crate) struct View<'s> {
     shared: &'s Shared,
     config: &'s Config,

@@ -15,8 +15,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     // As in Redis, a snapshot for replicas also counts.
     let underway = saved.underway().or_else(|| shared.replication.snapshots.underway());
     let now = underway.unwrap_or_default();
-    // Brisk has no copy-on-write pages. This is the memory of a snapshot in addition to the
-    // dataset.
+    // Brisk has no copy-on-write pages. These fields show the memory that a snapshot takes in addition to the dataset.
     let peak = saved.underway().map_or(now.bytes, |_| saved.last_peak_bytes());
     text.number("current_cow_peak", peak);
     text.number("current_cow_size", now.bytes);

@@ -114,7 +114,7 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     text.signed("second_repl_offset", differs);
     text.number("repl_backlog_active", u64::from(kept.is_some()));
     text.number("repl_backlog_size", view.config.replication.repl_backlog_size);
-    // Offsets count bytes from 1 on.
+    // In Redis, the first byte has offset 1.
     let before = kept.map(|kept| replication.history.offset(kept.first));
     text.number("repl_backlog_first_byte_offset", before.map_or(0, |before| before + 1));
     text.number("repl_backlog_histlen", before.map_or(0, |before| end.saturating_sub(before)));

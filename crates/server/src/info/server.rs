@@ -91,7 +91,7 @@ pub(super) fn backend(view: &View<'_>) -> &'static str {
     view.shared.process.backend()
 }
 
-/// Returns system, release and machine, read once.
+/// Returns the names of system, release and machine, which are read only once.
 fn operating_system() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
@@ -109,7 +109,7 @@ fn process_id() -> u32 {
     *ID.get_or_init(std::process::id)
 }
 
-/// Returns the path of this program, read once.
+/// Returns the path of this program, which is read only once.
 fn executable() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

@@ -89,7 +89,7 @@ pub(super) fn due(model: &Model, look: &NodeView, psync: &PsyncRequest) -> Due {
         return Due::Not;
     }
     let Ok(offset) = u64::try_from(psync.first - 1) else { return Due::Not };
-    // A former id is valid up to the offset at which this server received the new one.
+    // A former id is valid up to the offset at which this server received the new id.
     let is_former =
         |former: &FormerHistory| !psync.takes_over && former.id == psync.id && offset <= former.end;
     let is_known = look.ids.id == psync.id || look.ids.former.as_ref().is_some_and(is_former);

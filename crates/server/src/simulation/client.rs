@@ -68,7 +68,7 @@ impl Client {
         for (own, change) in &unit {
             if *own != db {
                 self.request(&select(*own), Pending::Any);
-                // If the transaction fails, the client is still in the previous database.
+                // If the transaction fails, SELECT has no effect, so the client's database is not known.
                 (db, self.db) = (*own, None);
             }
             self.request(&change.words(), Pending::Any);

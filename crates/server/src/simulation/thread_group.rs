@@ -64,7 +64,7 @@ pub(super) enum PathState {
     Silent,
 }
 
-/// An opened connection: the simulation's end.
+/// A connection that was opened, with the simulation's end of it.
 pub(super) struct Dial {
     pub(super) to: usize,
     pub(super) end: UnixStream,

@@ -111,7 +111,7 @@ impl DeadlineExtender {
         }
     }
 
-    /// Makes worker 0 request acknowledgements. The reply to a request covers the request before it.
+    /// Makes worker 0 request acknowledgements. The reply to a request covers the previous request.
     fn request_acks(&mut self, now_ms: u64) {
         let is_due = now_ms.saturating_sub(self.requested_ms) >= REQUEST_PERIOD_MS;
         if !is_due || self.is_requesting.swap(true, Ordering::SeqCst) {
@@ -143,7 +143,7 @@ impl DeadlineExtender {
         let (shared, state) = (self.follower.shared, self.follower.state);
         let acks = match in_force.map.role() {
             MapRole::Primary => self.oldest_ack(in_force, replicas)?,
-            // For a replica, no times are needed.
+            // A replica that is connected to its primary needs no acknowledgements, like a primary without replicas.
             MapRole::Replica
                 if !role::differs(shared, state) && shared.replication.upstream.is_up() =>
             {
@@ -204,7 +204,7 @@ fn is_of(replica: &ReplicaHandle, member: &Member) -> bool {
     has_port && (announced.as_deref() == Some(&*member.ip) || peer == Some(&*member.ip))
 }
 
-/// The times at which this node, as the primary, had written the stream up to given offsets.
+/// The times by which this node, as the primary, had written the stream up to certain offsets.
 #[derive(Debug, Default)]
 struct StreamMarks {
     replid: String,

@@ -1,4 +1,4 @@
-//! The controller: one elected node decides about failovers, forms the cluster, and corrects addresses.
+//! The controller: an elected node that decides about failovers, forms the cluster, and corrects addresses.
 //!
 //! Each pass makes decisions based on one snapshot, which contains the document and the nodes at the same revision. A
 //! change is committed only if that document is still current. A node that registers after the snapshot reasserts
@@ -40,7 +40,7 @@ pub(super) struct ControllerOffice {
     /// When the reports were last read, on the clock of [`boot_ms`].
     statuses_read_ms: u64,
     pongs: BTreeMap<NodeId, u64>,
-    /// The next campaign and the next pass, on the clock of [`boot_ms`].
+    /// When the next campaign and the next pass are due, on the clock of [`boot_ms`].
     campaign_due_ms: u64,
     pass_due_ms: u64,
     /// True if too many simultaneous failures (a storm) were logged and have not ended.
@@ -357,7 +357,7 @@ impl ControllerOffice {
     }
 }
 
-/// The decision as a text, for the log.
+/// A description of the decision, for the log.
 fn words(decision: &Decision, next: Option<&Topology>) -> String {
     match decision {
         Decision::Form { shards, replicas } => {

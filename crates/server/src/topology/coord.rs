@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// The longest time between two turns. This is also the delay until a changed role or a loaded dataset is noticed.
 const TURN_MS_MAX: u64 = 100;
-/// The longest wait of this thread for quiescence.
+/// How long this thread waits for quiescence at most.
 pub(super) const QUIESCE_MAX: Duration = Duration::from_millis(100);
 /// The longest time between two reports.
 const REPORT_MS_MAX: u64 = 5_000;
@@ -42,9 +42,9 @@ pub(super) struct Coord {
     office: ControllerOffice,
     /// The role and the loading state in the last report.
     reported: Option<(NodeRole, bool)>,
-    /// The next report, on the clock of [`boot_ms`].
+    /// When the next report is due, on the clock of [`boot_ms`].
     report_due_ms: u64,
-    /// The last reports of all nodes, each with its arrival in Unix ms.
+    /// The last reports of all nodes, each with its arrival time in Unix ms.
     statuses: BTreeMap<NodeId, (NodeStatus, u64)>,
     /// The generation of the settings in the registration.
     settings: u64,
@@ -91,7 +91,7 @@ impl Coord {
         }
     }
 
-    /// Takes the role of the document, if a dataset was being loaded when the document was installed.
+    /// Adopts the role in the document, if a dataset was being loaded when the document was installed.
     fn follow_role(&self) {
         let (shared, state) = (self.follower.shared, self.follower.state);
         if role::differs(shared, state) && !role::is_loading(shared) {

@@ -35,7 +35,7 @@ impl TopologyFollower {
         }
     }
 
-    /// The members that have failed, as this node sees it now.
+    /// The members that have failed from this node's current point of view.
     fn failed_members(&self) -> BTreeSet<NodeId> {
         let (in_force, now_ms) = (self.state.in_force(), boot_ms());
         let contact_age_ms = self.state.coordinator_contact_age_ms();

@@ -69,12 +69,12 @@ pub(super) struct TopologyFollower {
     pub(super) document: DocumentLock,
     /// The nodes with a lease, as the watch reports them.
     pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
-    /// The current lease, for the controller, the report, and the end of the process.
+    /// The current lease, which is needed by the controller, for the report, and to end the lease on shutdown.
     lease: Mutex<Option<Lease>>,
     /// True if the workers are running. Worker 0 then puts documents in force.
     has_workers: AtomicBool,
     pub(super) deadline: Arc<LeaseDeadline>,
-    /// Until when a primary of an earlier term may hold a lease.
+    /// The time until which a primary of an earlier term may hold a lease.
     horizon: Mutex<LeaseHorizon>,
     /// The start time of this process, on the clock of [`boot_ms`].
     started_ms: u64,
@@ -252,7 +252,7 @@ impl TopologyFollower {
 
     /// Gives this node, which must not be a member, another id.
     pub(super) fn adopt_id(&self, id: NodeId) {
-        // No document is installed during the call.
+        // Ensure that no document is installed during this call.
         let document = self.document.take(None);
         let state = self.state;
         self.when_quiesced(true, move |_| {
@@ -331,7 +331,7 @@ impl TopologyFollower {
         self.document.revision()
     }
 
-    /// Reads the document and installs it if it is newer, both within `limit`.
+    /// Reads the document and installs it if it is newer. Both together take at most `limit`.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
@@ -341,7 +341,7 @@ impl TopologyFollower {
         Ok(self.install(Found { topology: &topology, known }, until))
     }
 
-    /// Reads the topology and the nodes, and installs the topology if it is newer, both within `limit`.
+    /// Reads the topology and the nodes, and installs the topology if it is newer. Both together take at most `limit`.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
@@ -459,7 +459,7 @@ impl TopologyFollower {
             });
             if !is_done {
                 if has_ended_acks {
-                    // A later document may leave this node a replica of the same primary.
+                    // According to a later document, this node may stay a replica of the same primary.
                     self.shared.replication.upstream.resume_acks();
                 }
                 return false;

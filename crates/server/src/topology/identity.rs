@@ -90,7 +90,7 @@ pub(super) fn route_to(setting: &CoordinatorSetting) -> Option<IpAddr> {
     })
 }
 
-/// A registration as the coordinator keeps it.
+/// Converts a registration to the coordinator's form.
 ///
 /// # Errors
 /// The names of this node are too long.
@@ -102,7 +102,7 @@ pub(super) fn to_coordinator(own: &Registration) -> Result<NodeRegistration, Str
     Ok(NodeRegistration { node, incarnation, details })
 }
 
-/// Converts a node id of the coordinator to one of the document. Both have the same text.
+/// Converts a node id of the coordinator to a node id of the document. Both have the same text form.
 pub(super) fn node_id(id: values::NodeId) -> Option<NodeId> {
     id.as_str().parse().ok()
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 const RENEWALS_PER_TTL: u64 = 3;
 /// A confirmation takes at most the TTL divided by this number, and a renewed lease lives longer than that.
 const CONFIRMATION_PARTS: u64 = 2;
-/// The pause after an error that took long.
+/// The pause after a call that took long and failed.
 const RETRY_PAUSE_MS: u64 = 50;
 /// The longest time between two turns. This is also the delay until the thread notices that the wait after a promotion
 /// is over.
@@ -195,7 +195,7 @@ impl LeaseKeeper {
         Ok(lease)
     }
 
-    /// Makes a renewal count: installs the newest document, and sets the deadline.
+    /// Makes a renewal count: installs the newest document and sets the deadline.
     fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), RenewalError> {
         let refusal = match self.follower.install_newest(self.confirmation_max())? {
             Installation::InForce => None,

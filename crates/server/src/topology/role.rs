@@ -47,7 +47,7 @@ pub(super) fn is_loading(shared: &Shared) -> bool {
     shared.conditions.is_loading() || shared.conditions.is_loading_async()
 }
 
-/// Sets the role of the document before the workers start. The server follows its primary once its own dataset is
+/// Sets the role in the document before the workers start. The server follows its primary once its own dataset is
 /// loaded.
 pub(super) fn prepare(shared: &Shared, state: &ClusterState) {
     let primary = wanted_primary(&state.in_force(), shared.config().tls.replication);
@@ -112,7 +112,7 @@ pub(super) fn log_change(
     }
 }
 
-/// Counts a term that this node begins as the primary.
+/// Counts a term that begins with this node as the primary.
 fn count_term(shared: &Shared, cause: TermCause) {
     let metrics = &shared.observe.metrics;
     let has_data = shared.keyspace.key_count(DbIndex::FIRST) > 0;

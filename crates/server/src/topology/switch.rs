@@ -129,7 +129,7 @@ struct PlannedSwitch<'f> {
     shard: ShardId,
     /// The term of this node as the primary.
     term: Term,
-    /// The replica that takes over. `None` for any, before a shutdown.
+    /// The replica that takes over. `None` means any replica, before a shutdown.
     to: Option<NodeRun>,
     /// The time at which the switch is aborted, unless it is being committed.
     until: Instant,
@@ -418,7 +418,7 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Makes the new primary read the topology, and waits until it serves.
+    /// Makes the new primary read the topology and waits until it serves.
     fn wait_for_successor(&self, to: NodeRun, candidates: &[Candidate]) {
         let is_new = |(run, _): &&Candidate| *run == to;
         let Some(successor) = candidates.iter().find(is_new) else { return };

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// The calls of a coordinator.
+/// The calls to a coordinator.
 #[derive(Debug, Default)]
 struct Calls {
     renewals: AtomicU64,
@@ -55,7 +55,7 @@ impl Calls {
     }
 }
 
-/// A coordinator in memory that counts calls.
+/// An in-memory coordinator that counts calls.
 #[derive(Debug)]
 struct CountingCoordinator {
     inner: ModelCoordinator,

@@ -24,7 +24,7 @@ use brisk_reactor::{Close, Control, ReactorCounters, Token};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The length of one expiry slice, which bounds the time for which it delays clients.
+/// The length of one expiry slice, which bounds the time for which expiry delays clients.
 const EXPIRE_SLICE_NS: u64 = 400_000;
 /// Pause between two slices at the default effort, so that expiry takes at most a quarter of the
 /// time.
@@ -45,7 +45,7 @@ const CLOCK_PAUSE_NS: u64 = 400_000;
 const WALK_WAIT_NS: u64 = 5_000_000;
 /// Time between two newlines for a replica that waits for its snapshot.
 const NEWLINE_PERIOD_NS: u64 = 1_000_000_000;
-/// Number of samples that a rate is averaged over.
+/// Number of samples over which a rate is averaged.
 const RATE_SAMPLES: usize = 16;
 /// Time between two samples.
 const SAMPLE_PERIOD_NS: u64 = 100_000_000;
@@ -80,7 +80,7 @@ pub struct Cron {
     trim_step: usize,
     /// The position of the walk over sessions.
     session_cursor: usize,
-    /// The event loop's counters as last published for INFO.
+    /// The event loop's counters that were last published for INFO.
     published: ReactorCounters,
     commands: Rate,
     input: Rate,
@@ -237,7 +237,7 @@ impl Cron {
         }
     }
 
-    /// Sends replicas a PING, and stops recording the stream for replicas that are gone.
+    /// Sends replicas a PING, and stops recording the stream if the replicas are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
         shared.replication.trim_stream();
@@ -262,7 +262,7 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        // A replica gets expirations from its primary.
+        // A replica receives the deletions of expired keys from its primary.
         let held_back = core.data_must_not_change()
             || core.shared.conditions.is_replica()
             || core.is_congested();

@@ -33,7 +33,7 @@ impl<'p> Framed<'p> {
         Framed { head, message: message.wire(), from: message.tail() }
     }
 
-    /// Its length in bytes. The first byte depends on the protocol, but the length does not.
+    /// The length of the message in bytes. The first byte depends on the protocol, but the length does not.
     #[inline]
     fn len(&self) -> usize {
         self.head.len() + self.message.len() - self.from

@@ -8,7 +8,7 @@ use brisk_reactor::{Control, Output, PeerAddr};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-/// Encrypts replies to the end of `output`.
+/// Encrypts replies and appends them to `output`.
 pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &mut Output) {
     let sink = RefCell::new((stream, output));
     let send = |bytes: &[u8]| {

@@ -208,7 +208,7 @@ impl Worker {
     }
 }
 
-/// The position up to which a session may be sent the stream, or output, after it has waited for this time.
+/// The position up to which a session may be sent the stream or output after it has waited for this long.
 pub(super) fn reached_by(core: &Core, session: &Session, waited_ns: u64) -> Ticket {
     let aof = &core.shared.persistence.aof;
     if !aof.is_on() {

@@ -35,7 +35,7 @@ impl Worker {
         self.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(delivery.replies)));
     }
 
-    /// Continues the script for one slice, if one is running.
+    /// Continues the slow script, if there is one, for one slice.
     pub(super) fn run_script_slice(&mut self, io: &mut Control) {
         if !self.core.scripts.is_parked() {
             return;

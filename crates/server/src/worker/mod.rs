@@ -14,7 +14,7 @@
 //! | `waits` | timeouts, acknowledgements, and the append-only file |
 //! | `staging` | small requests of many sessions, which are executed together |
 //! | `monitors` | MONITOR sessions |
-//! | `rounds` | the times of the rounds |
+//! | `rounds` | timing of the rounds |
 //! | `replayed` | commands of the dataset that is being loaded, and of the primary |
 //! | `listening` | listeners, and replacing them after settings have changed |
 //! | `cron` | periodic tasks: expiry, idle clients, sampled metrics |
@@ -163,7 +163,7 @@ impl Worker {
         }
         self.end_late_waits(io);
         if self.core.env.has_ready() {
-            // The expiry cycle, or the end of a pause, may have left waiters to serve.
+            // The expiry cycle or the end of a pause may have left waiters to serve.
             brisk_node::run::waiting::serve_waiters(&mut self.core);
         }
         self.deliver_all(io);

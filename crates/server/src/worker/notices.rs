@@ -76,7 +76,7 @@ impl Worker {
 }
 
 impl NoticeDelivery<'_> {
-    /// Calls `act` with a session, and with its reply buffer if it is its turn.
+    /// Calls `act` with a session. If it is the session's turn, also passes the reply buffer.
     fn with<R>(
         &mut self,
         token: Token,
@@ -132,7 +132,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// Sends an invalidation to a tracking session, or to the session that it redirects to.
+    /// Sends an invalidation to a tracking session or to the session to which it redirects.
     fn invalidate(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
         let redirected = self.with(token, |core, session, replies| {
             let redirect = session.push.tracker().map_or(0, |tracker| tracker.redirect());

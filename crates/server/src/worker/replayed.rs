@@ -8,7 +8,7 @@ use brisk_node::replication::upstream::state::Upstream;
 use brisk_structures::reclaim::Participant;
 use std::sync::Arc;
 
-/// The sources of these commands.
+/// The sources of replayed commands.
 pub(super) struct ReplayedInput {
     /// This worker's part in loading the dataset, until it is loaded.
     loading: Option<WorkerLoading>,

@@ -1,4 +1,4 @@
-//! The times of a worker's rounds.
+//! Timing of a worker's rounds.
 
 use brisk_node::core::Core;
 

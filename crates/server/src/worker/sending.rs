@@ -74,7 +74,7 @@ impl Worker {
     /// Runs after a session's turn: sends replies, publishes metrics, and may close the session.
     pub(super) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
         let token = session.token;
-        // Excludes the replies of this turn, which the kernel has not been offered yet.
+        // This excludes the replies of this turn, which have not been passed to the kernel yet.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         let mut queued = io.unsent(token);
@@ -113,7 +113,7 @@ impl Worker {
             io.close(token, Close::Now);
             unsent = 0;
         } else if waiting >= self.core.limits.output_watch_bytes() {
-            // Output of this size counts even before it is offered to the kernel.
+            // Output of this size counts even before it is passed to the kernel.
             unsent = queued;
         }
         let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
@@ -240,7 +240,7 @@ impl Worker {
         }
         let soft_limit = self.core.soft_limit();
         let flush_at = soft_limit.min(FLUSH_BYTES);
-        // At least half of the limit, below which a stalled session continues.
+        // The result is at least half of the limit; below half of the limit, a stalled session continues.
         let most = (soft_limit - flush_at).max(flush_at);
         if session.output.unread_replies(io.unsent(session.token)) > most {
             self.stall_for_output(io, session);
@@ -272,7 +272,7 @@ impl Worker {
     }
 }
 
-/// Sends bytes outside of a client's turn, about an event that has already happened.
+/// Sends bytes outside of a client's turn. They are about an event that has already happened.
 pub(super) fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]) {
     session.accounting.count_sent(bytes.len());
     let shown = wait::shown_to_all(core);
@@ -314,8 +314,8 @@ fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
     now_ms.saturating_sub(session.output.note_left(now_ms)) >= HELD_FOR_LEFT_MS
 }
 
-/// True if a stalled session is read nevertheless. The end of an encrypted stream is a record
-/// within the stream, so the kernel does not report it.
+/// True if the worker reads from a session although it is stalled. The end of an encrypted stream is a record within
+/// the stream, so the kernel does not report it.
 fn listens_for_the_end(session: &Session) -> bool {
     session.connection.is_encrypted()
         && session.stall().ends_with_the_client()

@@ -42,7 +42,7 @@ impl StalledSessions {
         self.next_round.len()
     }
 
-    /// Takes the session that has waited longest for the next round.
+    /// Takes the session that has waited for the next round for the longest time.
     pub(super) fn pop_next_round(&mut self) -> Option<Token> {
         self.next_round.pop_front()
     }
@@ -119,7 +119,7 @@ impl Worker {
         self.close_connections(io);
     }
 
-    /// Resumes sessions that CLIENT PAUSE holds, if it is over.
+    /// Resumes sessions that CLIENT PAUSE holds back, if the pause is over.
     pub(super) fn resume_paused(&mut self, io: &mut Control) {
         self.core.read_clocks();
         self.take_held_back(io);
@@ -142,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Resumes sessions that waited for frozen slots, after slots were released.
+    /// Resumes sessions that were waiting for frozen slots, after slots have been released.
     pub(super) fn resume_frozen(&mut self, io: &mut Control) {
         self.core.read_clocks();
         for token in self.stalled.take_frozen() {

@@ -216,7 +216,7 @@ fn send(
     Step::Wait
 }
 
-/// Sends as much of the written part of the snapshot as the replica takes, and the mark at the end.
+/// Sends as much of the written part of the snapshot as the replica takes, and finally the end mark.
 fn send_written(
     core: &Core,
     io: &mut Control,

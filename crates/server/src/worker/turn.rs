@@ -1,9 +1,9 @@
 //! A session's turn. Its input is cut into batches and executed as far as the session may proceed, and `sending` passes
 //! the replies to its connection.
 //!
-//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read until it
-//! may proceed. Fairness: a session that has taken longer than [`TURN_NS_MAX`] waits for the next
-//! round, and turns become short in a long round.
+//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read until it may proceed. For
+//! fairness, a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and turns are shortened in
+//! a long round.
 
 use super::Worker;
 use super::sending::FLUSH_BYTES;
@@ -27,8 +27,7 @@ const TURN_NS_MAX: u64 = 2_000_000;
 /// The limit in a long round. Otherwise, each of thousands of busy pipelines would wait for the long turns of all
 /// others.
 const SHORT_TURN_NS_MAX: u64 = 50_000;
-/// Accumulated input of at least this size is checked against the limit before one of its requests
-/// is executed.
+/// Accumulated input of at least this size is checked against the memory limit before any of its requests is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
 /// A batch that was cut: its number of bytes, and why it ends.
 pub(super) struct Cut {
@@ -37,7 +36,7 @@ pub(super) struct Cut {
 }
 
 impl Worker {
-    /// Executes requests that arrived, and keeps those that cannot be executed yet.
+    /// Executes requests that have arrived, and keeps requests that cannot be executed yet.
     #[inline]
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
         session.accounting.count_received(bytes.len());
@@ -187,7 +186,7 @@ impl Worker {
         session: &mut Session,
         data: &[u8],
     ) -> Option<usize> {
-        // Usually at most the size at which replies are flushed; that size depends on the output of all clients.
+        // A lower bound of the size at which replies are flushed. The exact size depends on the output of all clients.
         let mut flush_at = self.core.limits.output_watch_bytes().min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.prefetch_tracked(session);
@@ -207,7 +206,7 @@ impl Worker {
                 return Some(stop);
             }
             if session.push.gets_messages() && publish::has_messages(&self.core) {
-                // Messages that arrived before a command precede its reply, and precede
+                // Messages that arrived before a command are sent before its reply, and also before the effect of
                 // UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
             }

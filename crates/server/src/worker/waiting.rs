@@ -54,7 +54,7 @@ impl Worker {
         }
     }
 
-    /// Replies to a command whose wait ended before it was served.
+    /// Replies to a command whose wait ended before the command was served.
     pub(super) fn answer_unserved(
         &mut self,
         io: &mut Control,

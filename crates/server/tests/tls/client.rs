@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a test waits for bytes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Certificates in files, a port, and the settings to start servers with them.
+/// Certificates in files, a port, and the settings for starting servers that use them.
 pub(crate) struct Site {
     pub(crate) dir: Dir,
     pub(crate) authority: Authority,

@@ -89,7 +89,7 @@ fn a_certificate_of_version_1_is_rejected_with_advice() {
         site.launch().set("tls-ca-cert-file", &old).set("tls-auth-clients", "yes").start();
 }
 
-/// The lines are those of Valkey 8.0.1.
+/// The expected lines are those of Valkey 8.0.1.
 #[test]
 fn info_lists_the_listeners() {
     if subject_is_redis() {

@@ -1,4 +1,4 @@
-//! The numbers of a session that are included in sums and shown to other threads.
+//! The numbers of a session that are included in totals and published to other threads.
 
 use super::Session;
 use crate::clients::Traffic;
@@ -80,7 +80,7 @@ impl SessionAccounting {
         self.weight = bytes;
     }
 
-    /// The part of the memory that waited to be executed.
+    /// The part of the memory that was input waiting to be executed.
     #[inline]
     pub(crate) fn input_weight(&self) -> u64 {
         self.input_weight

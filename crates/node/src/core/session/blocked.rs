@@ -5,7 +5,7 @@ use brisk_engine::keyspace::Waiter;
 use brisk_structures::slab::Id;
 use std::sync::Arc;
 
-/// The wait of a session's command.
+/// The state of a session's blocked command.
 #[derive(Default)]
 pub struct BlockedCommand {
     waiter: Option<Arc<Waiter>>,

@@ -6,13 +6,13 @@
 //! | `options` | what the client has set for its connection: database, protocol, CLIENT REPLY |
 //! | `execution` | whether the session is stalled, and retries of its current request |
 //! | `transaction` | commands queued since MULTI, and watched keys |
-//! | `blocked` | the wait of its command for keys, replicas or the disk |
+//! | `blocked` | its blocked command, which waits for keys, replicas or the disk |
 //! | `connection` | input that is not executed yet, its decoder, TLS |
 //! | `output` | output that has not reached the connection |
 //! | `push` | subscriptions and tracking |
 //! | `replication` | its state as a replica, and the durability that its replies wait for |
 //! | `source` | whether its commands come from a client, a file or the primary |
-//! | `accounting` | its numbers in sums that INFO and CLIENT LIST show |
+//! | `accounting` | its part of the numbers that INFO and CLIENT LIST show |
 //!
 //! Each part has private fields. An operation that also changes the client's record is a method of [`Session`].
 

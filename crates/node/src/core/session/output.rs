@@ -8,7 +8,7 @@ use brisk_structures::alloc::SetAside;
 /// The amount of memory of held output is published to other threads each time it has changed by this many bytes.
 const SET_ASIDE_STEP: u64 = 16 * 1024;
 
-/// Output that waits, and the numbers that limit unread output.
+/// Output that waits, and the numbers that are used to limit unread output.
 #[derive(Default)]
 pub struct SessionOutput {
     /// A large reply that is written piece by piece as the client reads it.

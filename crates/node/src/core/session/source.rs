@@ -11,8 +11,7 @@ pub struct CommandSource {
     is_replay: bool,
     /// True if the stream of this server's primary is being applied. The primary has already executed these commands.
     is_primary: bool,
-    /// True if the last command was rejected, failed, or ran nothing. Such a command is kept out of the append-only
-    /// file.
+    /// True if the last command was rejected, failed, or ran nothing. The append-only file does not get this command.
     ran_nothing: bool,
     /// The stream selected this database, which does not exist here. Commands that use the selected
     /// database are skipped until the next successful SELECT.

@@ -93,7 +93,7 @@ impl DurabilityQueue {
         Some(bytes)
     }
 
-    /// Drops everything: the connection is closed.
+    /// Drops everything, because the connection is closed.
     pub fn clear(&mut self) {
         *self = DurabilityQueue::default();
     }

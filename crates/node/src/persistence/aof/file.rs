@@ -189,9 +189,8 @@ impl<D: Disk> File<D> {
         Ok(())
     }
 
-    /// Appends a batch whose last transaction has this ticket, after a timestamp if `timestamps` is
-    /// set. Returns the number of bytes written. A partial write is truncated, at the latest before
-    /// the next batch.
+    /// Appends a batch whose last transaction has this ticket. If `timestamps` is set, a timestamp precedes it. Returns
+    /// the number of bytes written. A partial write is truncated, at the latest before the next batch.
     pub(super) fn append(
         &mut self,
         ticket: u64,

@@ -62,7 +62,7 @@ pub(super) fn open<D: Disk>(
     disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
     let mut file = File::reopen(disk, &last).map_err(|error| failed(&last, error))?;
     match file.begin(style.has_timestamps) {
-        // A full disk must not prevent reads; clients that write get an error.
+        // A full disk must not prevent reads. Write commands get an error.
         Ok(()) | Err(Trouble::Write(_)) => Ok((file, manifest)),
         Err(Trouble::Sync(error)) => Err(failed(&last, error)),
     }

@@ -12,11 +12,11 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `state` | pending data, the positions reached, and the workers that wait for them |
+//! | `state` | pending data, the positions that were reached, and the workers that wait for them |
 //! | `durability_queue` | output of a session that waits for the file |
 //! | `wait` | which output waits |
 //! | `file` | the file that is being written |
-//! | `files` | changes to the set of files: at the start, and in a rewrite |
+//! | `files` | changes to the set of files: at startup and in a rewrite |
 //! | `progress` | writes and syncs pending data |
 //! | `home` | the manifest and its directory |
 //! | `lock` | prevents two servers from writing to the same files |

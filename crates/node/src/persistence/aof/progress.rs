@@ -90,7 +90,7 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// Syncs the written data. The caller holds the file, so no write happens during the sync.
+    /// Syncs the written data. The caller has locked the file, so no write happens during the sync.
     pub(super) fn sync(&self, file: &File<D>) -> io::Result<()> {
         let written = self.places.written.load(Ordering::Relaxed);
         self.note_durable(file.sync(), written)

@@ -19,7 +19,7 @@ pub struct AofReport {
     pub rewrites: u64,
     /// Consecutive failed rewrites.
     pub rewrite_failures: u64,
-    /// Bytes of all files that would be loaded, and the same after the last rewrite.
+    /// Bytes of all files that would be loaded: the current value, and the value after the last rewrite.
     pub size: u64,
     pub base_size: u64,
     /// Bytes that wait to be written.

@@ -183,7 +183,7 @@ pub(super) struct Places {
 /// The metrics that INFO shows.
 #[derive(Debug, Default)]
 pub(super) struct ServerMetrics {
-    /// Bytes of all files that would be loaded, and the same after the last rewrite.
+    /// Bytes of all files that would be loaded: the current value, and the value after the last rewrite.
     pub(super) size: AtomicU64,
     pub(super) base_size: AtomicU64,
     /// True if the last write or fdatasync failed.
@@ -290,7 +290,7 @@ impl<D: Disk> Aof<D> {
         self.request_work(|work| work.write = true);
     }
 
-    /// The level that replies wait for if their client has not requested another.
+    /// The level that replies wait for if their client has not requested another level.
     #[inline]
     pub fn level(&self) -> Level {
         match (self.mode(), self.policy()) {
@@ -473,7 +473,7 @@ impl<D: Disk> Aof<D> {
         self.has_work.notify_all();
     }
 
-    /// Requests that the threads soon write or sync the pushed data, as the level requires.
+    /// Requests that the threads write or sync the pushed data soon, depending on the level.
     pub fn hasten(&self, level: Level) {
         self.request_work(|work| {
             work.write = true;

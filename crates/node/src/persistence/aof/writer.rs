@@ -209,7 +209,7 @@ fn write_for_ever(shared: &'static Shared, sync_sender: &mpsc::Sender<SyncReques
                 let (handle, size) = file_now.handle();
                 last_sync = Instant::now();
                 aof.metrics.fsync_in_progress.store(true, Ordering::SeqCst);
-                // The thread lives as long as this one.
+                // The receiving thread lives as long as this one.
                 let _ = sync_sender.send(SyncRequest { handle, size, written });
             } else if sync && !is_free {
                 aof.work.lock().even_poisoned().sync_again = true;

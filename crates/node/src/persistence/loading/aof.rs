@@ -118,7 +118,7 @@ impl Target for AtStart<'_> {
     }
 }
 
-/// Loads for DEBUG LOADAOF: on a worker, while all others are quiesced.
+/// Loads for DEBUG LOADAOF, on a worker while all other workers are quiesced.
 struct Again<'a> {
     core: &'a mut Core,
     replay: Replay,

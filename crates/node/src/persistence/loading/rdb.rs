@@ -127,7 +127,7 @@ fn load_base_by(
 pub struct Beside {
     /// The sources of its libraries.
     pub functions: Vec<Vec<u8>>,
-    /// Keys that clients wait for.
+    /// Loaded keys for which clients are waiting.
     pub awaited: AwaitedKeys,
     /// The history and the offset at which the dataset was written.
     pub lineage: Lineage,
@@ -188,7 +188,7 @@ struct LoadParameters<'k> {
     now: UnixMs,
     /// True if expired keys are loaded because later commands or the primary delete them.
     keeps_expired: bool,
-    /// Maximum number of bytes for the names of keys that were not loaded.
+    /// Maximum number of bytes of the names of keys that were not loaded.
     gone_bytes_max: u64,
     duplicate: Duplicate,
 }

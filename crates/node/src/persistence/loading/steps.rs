@@ -75,12 +75,12 @@ pub fn pair(shared: &'static Shared) -> (LoadingSteps, StepsInbox) {
 
 impl LoadingSteps {
     fn send(&self, step: Step) {
-        // The worker ends only with the server.
+        // The worker exists as long as the server.
         let _ = self.steps.send(step);
         self.shared.mailboxes.wake(0);
     }
 
-    /// Sends a step and waits for its end.
+    /// Sends a step and waits until it is done.
     fn wait_for(&self, step: impl FnOnce(Done) -> Step) -> Result<(), String> {
         let (done, is_done) = sync_channel(1);
         self.send(step(done));

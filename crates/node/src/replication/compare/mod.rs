@@ -1,4 +1,4 @@
-//! A primary compares its dataset with those of its replicas while commands continue to run.
+//! A primary compares its dataset with the datasets of its replicas while commands continue to run.
 //!
 //! ```text
 //! lock some slots ─ digests ─ append marker ───┐     ┌─ replica executes up to the marker: own
@@ -361,7 +361,7 @@ fn places_of(keyspace: &Keyspace, report: &ComparisonReport) -> Option<Vec<(DbSl
 
 /// The result of processing the next slots.
 enum Processed {
-    /// Some slots were processed; these are their large values.
+    /// Some slots were processed. Contains their large values.
     Some(Vec<(DbSlot, Vec<LargeValue>)>),
     Later,
     /// There are no more slots.
@@ -443,8 +443,7 @@ impl Pass {
         Processed::Some(slots.into_iter().zip(seen).filter_map(large).collect())
     }
 
-    /// Starts a thread that computes the digests of large values; `None` if no thread could be
-    /// started.
+    /// Starts a thread that computes the digests of large values. Returns `None` if no thread could be started.
     fn digest(&self, slots: Vec<(DbSlot, Vec<LargeValue>)>) -> Option<JoinHandle<Vec<Marker>>> {
         let (round, lens) = (self.round, self.lens);
         let digest = move || {

@@ -146,7 +146,7 @@ impl Comparison {
     /// Adds a report of a replica.
     pub(super) fn add_report(&self, who: &str, report: ComparisonReport) {
         let mut state = self.state.lock().even_poisoned();
-        // Reports passed on for other replicas leave room for those that come directly.
+        // Reports that are passed on for other replicas must leave room for direct reports.
         let has_room = state.reports.len() < REPLICAS_MAX || report.who.is_none();
         let has_room = has_room && who.len() <= NAME_LEN_MAX;
         if state.round == Some(report.round) && has_room {
@@ -190,7 +190,7 @@ impl Comparison {
         read(state.last.as_ref().unwrap_or(&Finding::default()))
     }
 
-    /// Replies with the result of the last comparison: a map for each replica.
+    /// Replies with the result of the last comparison, with a map for each replica.
     pub fn answer(&self, reply: &mut Reply<'_>) -> Outcome {
         self.with_last(|last| answer(reply, last))
     }

@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 1024;
 pub enum Item {
     /// The large values of this server in a slot, at an offset.
     Own { place: DbSlot, offset: u64, lens: DigestContext, large: Vec<LargeValue> },
-    /// The primary's large values at that offset: the hash of each key, and its digest.
+    /// The primary's large values at that offset: the hash of each key and the digest of its value.
     Theirs { place: DbSlot, digests: Vec<(u64, u64)> },
     /// The end of the comparison, with the report on everything except large values.
     End(ComparisonReport),

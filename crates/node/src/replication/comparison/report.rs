@@ -72,7 +72,7 @@ impl ComparisonReport {
         bytes
     }
 
-    /// Parses a report; `None` if the text is not one.
+    /// Parses a report. Returns `None` if the text is not a report.
     pub fn read(text: &[u8]) -> Option<ComparisonReport> {
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let round = number(&mut words)?;
@@ -102,7 +102,7 @@ impl ComparisonReport {
     }
 }
 
-/// Offsets are shown to clients as signed integers.
+/// Parses an offset, which must fit into a signed integer because clients are shown offsets as signed integers.
 fn offset(word: &str) -> Option<u64> {
     word.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
 }

@@ -67,7 +67,7 @@ pub struct Applier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyProgress {
     More,
-    /// A command has to wait.
+    /// A command has to wait and is retried later.
     Later,
     /// There is nothing to execute.
     Nothing,
@@ -315,7 +315,7 @@ fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8])
             && selects_missing(shared, args.arguments().nth(1).unwrap_or_default()))
 }
 
-/// Executes a request, unless it is for a database that this server does not have.
+/// Executes a request, unless it uses a database that this server does not have.
 fn run(
     core: &mut Core,
     session: &mut Session,

@@ -40,7 +40,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
-/// The file is synced after each of these parts. Otherwise the system would write all of it at once.
+/// The file is synced each time this many bytes were written. Otherwise the kernel would write the whole file in one
+/// burst.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// The position of the dataset: the id of a history and an offset.

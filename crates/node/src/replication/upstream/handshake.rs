@@ -50,8 +50,8 @@ pub(super) struct Reader<'a> {
     last_read: Moment,
     received: Vec<u8>,
     at: usize,
-    /// The buffer for the next read. It has [`RECEIVED_MAX`] bytes, unless the previous buffer was passed to the
-    /// caller.
+    /// The buffer for the next read. It has [`RECEIVED_MAX`] bytes. It is empty before the first read, and after the
+    /// previous buffer was passed to the caller.
     buffer: Vec<u8>,
 }
 

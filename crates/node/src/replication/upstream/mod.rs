@@ -21,7 +21,7 @@
 //! | `payload` | a dataset that is being received |
 //! | `dataset` | receives and loads a full copy |
 //! | `applying` | executes the stream on the first worker |
-//! | `transaction` | finds the end of a transaction in the stream; forms of requests |
+//! | `transaction` | finds the end of a transaction in the stream; encodes requests for the append-only file |
 
 pub mod applying;
 mod dataset;

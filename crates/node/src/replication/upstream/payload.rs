@@ -41,7 +41,7 @@ impl<'r, 'a> Payload<'r, 'a> {
     /// Waits for the header of the dataset. `to` is its destination in the log.
     ///
     /// # Errors
-    /// The primary sends something else, or nothing.
+    /// The primary sends something else or nothing.
     pub(super) fn begin(
         thread: &'r UpstreamThread,
         reader: &'r mut Reader<'a>,
@@ -83,7 +83,7 @@ impl<'r, 'a> Payload<'r, 'a> {
     /// The next part, which may be empty, or `None` after the end.
     ///
     /// # Errors
-    /// The connection ended before the dataset.
+    /// The connection ended before the end of the dataset.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let left = match &self.end {
             PayloadEnd::Length(total) => total - self.received,
@@ -119,7 +119,7 @@ impl<'r, 'a> Payload<'r, 'a> {
     /// Called after the reader has found the end of the dataset. Checks that the primary's data ends there as well.
     ///
     /// # Errors
-    /// The primary sends something else, or nothing.
+    /// The primary sends something else or nothing.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         let is_marked = matches!(self.end, PayloadEnd::Mark(_));
         loop {

@@ -23,7 +23,7 @@ pub struct ReceivedStream {
 
 #[derive(Default)]
 struct Waiting {
-    /// Parts with their times of arrival, in Unix ms.
+    /// Parts with their arrival times, in Unix ms.
     parts: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
     /// The arrival time of the first part that the worker has taken but not executed, in Unix ms. `None` if the worker

@@ -21,7 +21,7 @@ pub trait UpstreamConnection: Send + Sync {
     fn close(&self);
 }
 
-/// The phase of an upstream, in the terms of ROLE.
+/// The phase of an upstream, with the names that ROLE uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum UpstreamPhase {
@@ -76,7 +76,7 @@ pub struct Upstream {
     phase: AtomicU8,
     /// When the last byte arrived, in Unix ms.
     last_io_ms: AtomicU64,
-    /// The end of the last stream, in Unix ms; 0 before the first stream.
+    /// When the last stream ended, in Unix ms; 0 before the first stream.
     down_since_ms: AtomicU64,
     /// The offset up to which the stream was received.
     read_offset: AtomicU64,
@@ -233,7 +233,7 @@ impl Upstream {
         *acks
     }
 
-    /// Resumes acknowledgements after [`Upstream::end_acks`]: this server stays a replica for now.
+    /// Resumes acknowledgements after [`Upstream::end_acks`], because this server stays a replica for now.
     pub fn resume_acks(&self) {
         self.ack_times.lock().even_poisoned().has_ended = false;
     }
@@ -330,7 +330,7 @@ impl Upstream {
         self.last_io_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// The end of the last stream, in Unix ms. `None` before the first stream.
+    /// When the last stream ended, in Unix ms. `None` before the first stream.
     pub fn down_since_ms(&self) -> Option<u64> {
         Some(self.down_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
     }

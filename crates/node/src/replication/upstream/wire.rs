@@ -37,7 +37,7 @@ struct Out {
 }
 
 impl Out {
-    /// Adds a request to the bytes that wait.
+    /// Adds a request to the waiting bytes.
     fn push(&mut self, request: &[u8]) -> io::Result<()> {
         let Some(tls) = self.tls.as_mut() else {
             self.waiting.extend_from_slice(request);

@@ -14,7 +14,7 @@ use brisk_node::core::call::Call;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Commits a change. The reply is OK, or the error that rejected it.
+/// Commits a change. The reply is OK, or an error if the change was rejected.
 ///
 /// A transaction or a script cannot wait. In this case, the reply is based on the document in force, and the change is
 /// committed later.

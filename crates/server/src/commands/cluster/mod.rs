@@ -14,7 +14,7 @@
 //! | `epoch` | SET-CONFIG-EPOCH, BUMPEPOCH, SAVECONFIG |
 //! | `routing` | ASKING, READONLY, READWRITE |
 //!
-//! The contents of replies come from `brisk_cluster::view`, and changes from `brisk_cluster::change`.
+//! `brisk_cluster::view` provides the contents of replies, and `brisk_cluster::change` computes changes.
 
 mod change;
 mod epoch;
@@ -47,7 +47,7 @@ fn require_cluster_mode(call: &Call<'_>) -> Result<&'static ClusterState> {
     call.core.shared.cluster.state().ok_or(CommandError::text(DISABLED))
 }
 
-/// This node's view of the cluster for the caller.
+/// This node's view of the cluster, for the caller's reply.
 ///
 /// # Errors
 /// Cluster mode is off.

@@ -63,7 +63,7 @@ pub(super) const DELSLOTSRANGE: Command = Command {
     subcommands: &[],
 };
 
-/// Reads the arguments of a command.
+/// Parses the arguments of a command.
 type SlotParser = fn(&Call<'_>, &Args<'_>) -> Result<Vec<SlotRange>>;
 
 fn single_slots(_: &Call<'_>, args: &Args<'_>) -> Result<Vec<SlotRange>> {

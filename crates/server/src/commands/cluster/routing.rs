@@ -6,8 +6,7 @@ use brisk_engine::{Args, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 
-/// ASKING has no effect: a slot and all of its keys move in one step, so this node never redirects
-/// with ASK.
+/// ASKING has no effect. A slot and all of its keys move in one step, so this node never redirects with ASK.
 fn asking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.cluster.is_on() { Ok(call.reply.ok()) } else { refuse(call, args) }
 }

@@ -8,7 +8,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::publish;
 
-/// The row that both commands start from.
+/// The row on which the rows of both commands are based.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,

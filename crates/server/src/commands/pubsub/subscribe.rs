@@ -10,7 +10,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::subscribe;
 
-/// The row that all commands start from.
+/// The row on which the rows of all commands are based.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     since: "2.0.0",

@@ -13,7 +13,7 @@ use brisk_node::script::slow::Kill;
 pub(super) const FAMILY: &[&[Command]] =
     &[eval::COMMANDS, function::COMMANDS, libraries::COMMANDS, script::COMMANDS];
 
-/// The row that others start from.
+/// The row on which other rows are based.
 const ROW: Spec = Spec {
     group: Group::Scripting,
     flags: Flags::NOSCRIPT,

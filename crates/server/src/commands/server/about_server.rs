@@ -76,7 +76,7 @@ const LOLWUT: Command = Command {
 /// Columns and lines of the picture.
 const MAZE: (usize, usize) = (48, 8);
 
-/// Draws a maze, a different one on each call.
+/// Draws a maze, which differs on each call.
 fn lolwut(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() >= 2 && args.take("version") {
         // All versions have the same picture.

@@ -112,7 +112,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
-    // Later commands of a transaction must find unchanged data; the timers evict afterwards.
+    // Later commands of a transaction must find the data unchanged. The timers evict keys afterwards.
     if new.memory.maxmemory != old.memory.maxmemory && !call.in_exec() {
         make_room(call, new.memory.maxmemory, used);
     }

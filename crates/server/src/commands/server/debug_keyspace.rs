@@ -63,7 +63,7 @@ fn quicklist_figures(list: &QuickList) -> String {
     )
 }
 
-/// Returns the size of the value in a dump in bytes. O(bytes) for all types except strings.
+/// Returns the size, in bytes, of the value in a dump. O(bytes) for all types except strings.
 fn serialized_len(entry: &EntryRef<'_>) -> usize {
     let Some(string) = entry.string() else { return entry.dumped_len() };
     // Integers of up to 32 bits are stored as integers. All other values are stored with their length.
@@ -177,7 +177,7 @@ pub(super) fn digest_value(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<O
     Ok(Outcome::Replied)
 }
 
-/// POPULATE count [prefix] [size]: does not change existing keys.
+/// POPULATE count [prefix] [size]. Does not change existing keys.
 pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let positive = |word| {
         let number = parse_i64(word).and_then(|number| u64::try_from(number).ok());

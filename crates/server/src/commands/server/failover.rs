@@ -1,4 +1,4 @@
-//! FAILOVER: this server, a primary, hands over to one of its replicas.
+//! FAILOVER: hands over from this server, a primary, to one of its replicas.
 
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};

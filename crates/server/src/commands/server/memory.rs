@@ -114,7 +114,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// If the server uses no more than this amount of memory beyond what it used at startup, there is nothing to diagnose.
 const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
-/// Resident memory is fragmented if it exceeds the used memory by this factor and by
+/// Memory counts as fragmented if resident memory exceeds used memory by this factor and by
 /// [`FRAGMENTATION_BYTES_MAX`].
 const FRAGMENTATION_MAX: f64 = 1.4;
 const FRAGMENTATION_BYTES_MAX: u64 = 10 * 1024 * 1024;

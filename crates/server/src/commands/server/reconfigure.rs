@@ -94,7 +94,7 @@ fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Reje
     })
 }
 
-/// Raises the limit of open files to the number that the configured clients need.
+/// Raises the limit on open files to the number that the configured clients need.
 fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
     let maxclients = config.clients.maxclients;
     let files = system::reserve_open_files(maxclients, system::reserved(config));

@@ -131,7 +131,7 @@ fn expect_run(call: &Call<'_>, expected: &[u8]) -> Result<()> {
     }
 }
 
-/// True if a replica knows no history.
+/// True if a replica does not have a history.
 fn requests_all(id: &[u8]) -> bool {
     id.first() == Some(&b'?')
 }

@@ -32,7 +32,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let watcher = call.session.record.watcher.get_or_init(Arc::default);
     let new = || Box::new(Watches::new(Arc::clone(watcher)));
     let mut watches = call.session.transaction.take_watches().unwrap_or_else(new);
-    // After a watched key has changed, EXEC replies null regardless of further watches.
+    // Once a watched key has changed, EXEC replies null regardless of further watches.
     let before = watches.len();
     let watched = if watches.watcher().is_broken() {
         Ok(())

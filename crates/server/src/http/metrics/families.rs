@@ -18,8 +18,8 @@ pub(in crate::http) enum Format {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// Returns the format that an `Accept` header requests: OpenMetrics if the header names it with
-    /// at least the weight of text.
+    /// Returns the format that an `Accept` header requests. This is OpenMetrics if the header names it with at least
+    /// the weight that it gives to text.
     pub(in crate::http) fn accepted(accept: &str) -> Format {
         let (mut open, mut text) = (0, 0);
         for range in accept.split(',') {
@@ -94,8 +94,8 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Adds a sample to a family, and creates the family if there is none with this name. Names of
-    /// counters end with `_total`.
+    /// Adds a sample to a family. Creates the family if there is none with this name. Names of counters end with
+    /// `_total`.
     pub(super) fn add(
         &mut self,
         (name, kind, help): (&'static str, Kind, &'static str),

@@ -94,7 +94,7 @@ fn pairs(value: &str) -> impl Iterator<Item = (&str, &str)> {
     value.split(',').filter_map(|pair| pair.split_once('='))
 }
 
-/// Returns the value of a part by its name.
+/// Returns the value of the part with this name.
 fn part<'v>(value: &'v str, name: &str) -> &'v str {
     pairs(value).find(|(found, _)| *found == name).map_or("", |(_, part)| part)
 }

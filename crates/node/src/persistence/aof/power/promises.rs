@@ -1,4 +1,4 @@
-//! The model: the data that a start must find.
+//! The model, which defines the data that a server must find when it starts.
 //!
 //! Commands are numbered from 1. At each start, the server finds the number of the last command in the files. This
 //! number must be between the last promised and the last executed command, and no transaction may be applied in part.
@@ -10,7 +10,7 @@ pub(super) struct Seen {
     pub(super) upgrades: u64,
     /// Completed rewrites.
     pub(super) rewrites: u64,
-    /// Starts that found less than was executed.
+    /// Starts that found fewer commands than were executed.
     pub(super) lost: u64,
     /// Files that were truncated, and truncated files that had a complete batch after the cut.
     pub(super) cuts: u64,
@@ -71,7 +71,7 @@ impl Promises {
         self.ends.push((place, self.total));
     }
 
-    /// Clients received replies up to these positions in the stream.
+    /// Notes that clients have received replies up to these positions in the stream.
     pub(super) fn note(&mut self, log: u64, disk: u64) {
         let up_to = |place| self.ends.iter().rfind(|end| end.0 <= place).map_or(0, |end| end.1);
         let (in_log, on_disk) = (up_to(log), up_to(disk));

@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Sends work to the thread that only waits for the disk, or takes its result.
+    /// Sends a request to the thread that only waits for the disk, or takes its result.
     pub(super) fn sync_beside(&mut self) -> Result<(), Ends> {
         if let Some((handle, size, written)) = self.beside.take() {
             return self.aof.note_durable(handle.sync(size), written).map_err(|_| Ends);

@@ -1,5 +1,4 @@
-//! CLIENT LIST, CLIENT INFO: one line for each connection.
-//! The lines are written by `brisk_node::core::client_lines`.
+//! CLIENT LIST, CLIENT INFO: one line for each connection. `brisk_node::core::client_lines` writes the lines.
 
 use super::{ADMIN, Kind, ROW};
 use brisk_engine::command::{Arg, Spec};

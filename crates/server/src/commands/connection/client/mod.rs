@@ -18,7 +18,7 @@ use brisk_node::core::call::{Call, Command};
 
 pub(super) use identity::plain_name;
 
-/// The row that subcommands start from.
+/// The row on which the rows of subcommands are based.
 const ROW: Spec = Spec {
     group: Group::Connection,
     flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),

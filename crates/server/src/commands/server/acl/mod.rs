@@ -38,7 +38,7 @@ const ACL: Command = Command {
     ],
 };
 
-/// The row that subcommands start from.
+/// The row on which the rows of subcommands are based.
 const ROW: Spec = Spec {
     group: Group::Server,
     since: "6.0.0",

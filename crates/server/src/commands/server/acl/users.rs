@@ -1,5 +1,4 @@
-//! ACL SETUSER, DELUSER, LOAD and SAVE, which change users; GETUSER, LIST and USERS, which show
-//! them.
+//! ACL SETUSER, DELUSER, LOAD and SAVE, which change or store users, and GETUSER, LIST and USERS, which show them.
 //!
 //! Users are changed while all other workers are quiesced. Commands that have already begun were checked against the
 //! old rules. After the reply, every command is checked against the new rules.
