@@ -1,9 +1,9 @@
 //! Passes the changes in the journal to their readers: the append-only file and the replication stream.
 //!
 //! The journal is ordered and has no gaps, so each dispatch takes the changes that all workers have appended. A worker
-//! dispatches at the end of its round. Workers append nothing while there is no reader:
-//! [`brisk_engine::effect::Hooks::PROPAGATE`] is set with the first reader, while all workers are quiesced, and cleared
-//! some time after the last reader is gone.
+//! dispatches at the end of its round. Workers append changes only while [`brisk_engine::effect::Hooks::PROPAGATE`] is
+//! set. This flag is set when the first reader is added, while all workers are quiesced. It is cleared some time after
+//! the last reader has been removed.
 //!
 //! Only workers dispatch, so no dispatch is in progress while all workers are quiesced.
 

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Maximum memory for entries that were emitted but not written yet. Entries that are emitted because of changes come
-/// on top of those that the walkers emit.
+/// on top of the entries that the walkers emit.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum memory for these entries as a fraction of `maxmemory`: one part in this number.
 const QUEUE_SHARE: u64 = 10;

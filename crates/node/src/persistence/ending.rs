@@ -73,7 +73,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         return Err(CommandError::SlotBusy);
     }
     shared.log.notice(format_args!("User requested shutdown..."));
-    // If a shutdown is planned already, a signal requested it.
+    // If a shutdown is already planned, a signal requested it.
     let was_planned = shared.process.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
     let has_replicas = shared.replication.replicas.is_any();

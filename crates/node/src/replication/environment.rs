@@ -94,7 +94,7 @@ pub trait Socket: AsFd + Send + Sync {
     /// Shuts down both directions.
     ///
     /// # Errors
-    /// The connection is closed already.
+    /// The connection is already closed.
     fn shutdown(&self) -> io::Result<()>;
 
     /// Writes all bytes.

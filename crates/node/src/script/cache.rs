@@ -110,7 +110,7 @@ impl Scripts {
         header::of_script(source).ok().map(|(flags, _)| flags)
     }
 
-    /// Keeps a script, unless it is kept already. If it is `loaded`, it stays until a flush. Returns the script to use.
+    /// Keeps a script, unless it is already kept. If it is `loaded`, it stays until a flush. Returns the script to use.
     pub fn keep(&self, script: Arc<Script>, loaded: bool) -> Arc<Script> {
         let mut known = self.lock();
         let script = match known.by_digest.get(&script.digest) {

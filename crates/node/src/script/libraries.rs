@@ -36,7 +36,7 @@ pub struct Function {
     pub acts: AtomicBool,
 }
 
-/// An immutable set of all libraries.
+/// All libraries. A shared set is never changed: a change replaces the whole set.
 #[derive(Debug, Default)]
 pub struct Set {
     pub libraries: BTreeMap<Vec<u8>, Arc<Library>>,

@@ -121,12 +121,12 @@ impl TrackingSessions {
         self.clients.remove(&client);
     }
 
-    /// Adds a prefix to those that a session tracks.
+    /// Adds a prefix to the prefixes that a session tracks.
     pub(super) fn add_prefix(&mut self, prefix: &[u8], token: Token) {
         self.prefixes.entry(prefix.into()).or_default().insert(token);
     }
 
-    /// Removes a prefix from those that a session tracks.
+    /// Removes a prefix from the prefixes that a session tracks.
     pub(super) fn remove_prefix(&mut self, prefix: &[u8], token: Token) {
         if let Some(tokens) = self.prefixes.get_mut(prefix) {
             tokens.remove(&token);

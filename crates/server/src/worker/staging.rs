@@ -3,8 +3,8 @@
 //! A connection that does not pipeline sends one request per round, so there are no other requests during which data
 //! could be prefetched. But a busy round has requests from many connections. They are set aside as they are received.
 //! When requests from [`CONNECTIONS_MAX`] connections have been set aside or the round ends, they pass through the
-//! steps of a batch together: all requests are cut, all buckets are prefetched, all entries are prefetched, and then
-//! all requests are executed. The replies are sent at the end of the round.
+//! steps of a batch together: all requests are cut, all buckets are prefetched, all entries are prefetched, and all
+//! requests are executed. The replies are sent at the end of the round.
 //!
 //! Only requests that would otherwise be executed immediately are staged. Their session is not stalled, has no other
 //! pending input, and is authenticated. Order within a connection is preserved, because every other event of a
@@ -18,8 +18,8 @@ use brisk_node::run::gate;
 use brisk_reactor::{Control, Token};
 use std::ops::Range;
 
-/// Maximum number of connections whose requests are executed together. With more, their data would evict each other
-/// from the cache.
+/// Maximum number of connections whose requests are executed together. With more connections, prefetched data would be
+/// evicted from the cache before it is used.
 const CONNECTIONS_MAX: usize = 16;
 /// The most bytes that are worth copying. A larger read is a pipeline, which is prefetched on its own.
 const BYTES_MAX: usize = 256;

@@ -25,7 +25,7 @@ const AHEAD_BYTES_MAX: usize = 1 << 20;
 /// The next step for a replica.
 enum Step {
     Wait,
-    /// The connection cannot be used any more.
+    /// The connection can no longer be used.
     Close,
     Synchronised,
 }

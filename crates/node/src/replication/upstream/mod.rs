@@ -457,7 +457,7 @@ pub(super) fn on_worker<T: Send + 'static>(
 ) -> Option<T> {
     let (done, is_done) = sync_channel(1);
     let work = move |core: &mut Core| {
-        // The receiver is gone only if the server shuts down.
+        // The receiver has been dropped only if the server shuts down.
         let _ = done.send(work(core));
     };
     shared.mailboxes.send(0, Message::Run(Work(Box::new(work))));
@@ -537,7 +537,7 @@ mod tests {
         let looks = come(2 * PARTS_MAX, 100, fast);
         assert!((1..=PARTS_MAX).contains(&looks), "{looks}");
         assert!(come(100, 100, GATHERED_FOR / 100) >= 90);
-        // Gathering ends by itself.
+        // Gathering ends when parts arrive slowly again.
         come(2 * PARTS_MAX, 100, GATHERED_FOR);
         assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
     }

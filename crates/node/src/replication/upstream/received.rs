@@ -80,7 +80,7 @@ impl ReceivedStream {
         }
         waiting.bytes += part.len();
         waiting.parts.push_back((part, now_ms));
-        // If the flag was set already, the worker does not sleep until it has found that there is no event.
+        // If the flag was already set, the worker does not sleep until it has found that there is no event.
         !self.is_ready.swap(true, Ordering::Release)
     }
 

@@ -217,7 +217,7 @@ impl UpstreamConnection for Wire {
     }
 
     fn close(&self) {
-        // The socket may be closed already.
+        // The socket may already be closed.
         let _ = self.socket.shutdown();
     }
 }
