@@ -58,7 +58,7 @@ impl Cluster {
     /// Turns cluster mode on, before the workers start. `own` is the registration of this run of this node. Later calls
     /// have no effect.
     pub fn enable(&self, own: Registration) {
-        // The process starts only once.
+        // A process calls this only once.
         let _ = self.state.set(ClusterState::new(own));
     }
 
@@ -294,7 +294,7 @@ impl ClusterState {
 
     /// Sets the writer of changes. Later calls have no effect.
     pub fn set_writer(&self, writer: Arc<dyn TopologyWriter>) {
-        // The process starts only once.
+        // A process calls this only once.
         let _ = self.writer.set(writer);
     }
 
@@ -306,7 +306,7 @@ impl ClusterState {
 
     /// Sets the reporter of this node's status. Later calls have no effect.
     pub fn set_reporter(&self, reporter: Arc<dyn StatusReporter>) {
-        // The process starts only once.
+        // A process calls this only once.
         let _ = self.reporter.set(reporter);
     }
 

@@ -15,7 +15,7 @@ use std::sync::{Condvar, Mutex};
 /// The option of REPLCONF with which a replica requests a switch from its primary.
 pub const SWITCH_OPTION: &str = "brisk-switch";
 
-/// The value of that option with which a former primary makes the new primary read the topology immediately.
+/// With this value of [`SWITCH_OPTION`], a former primary makes the new primary read the topology immediately.
 pub const LOOK_VALUE: &str = "look";
 
 /// The request of a replica to become the primary of its shard. The text form is `shard:term:run`.

@@ -54,7 +54,7 @@ impl ClientLimits {
         let least = bounds.into_iter().filter(|bytes| *bytes > 0).min();
         let replica = &mut output_classes[ClientClass::Replica as usize];
         if replica.hard_bytes > 0 {
-            // Otherwise a replica that resumes and needs the whole backlog would be disconnected because of it.
+            // Otherwise, a replica that resumes the stream would be disconnected if it needs the whole backlog.
             replica.hard_bytes = replica.hard_bytes.max(config.replication.repl_backlog_size);
         }
         ClientLimits {

@@ -84,7 +84,7 @@ impl SnapshotSending {
         self.unsent
     }
 
-    /// Notes that at most `unsent` bytes of its output belong to the snapshot.
+    /// Notes that at most `unsent` bytes of the replica's output belong to the snapshot.
     pub fn bound_unsent(&mut self, unsent: u64) {
         self.unsent = self.unsent.min(unsent);
     }

@@ -55,7 +55,7 @@ struct SpillNumbers {
     file_bytes: AtomicU64,
     /// True while a thread moves blocks to the file.
     is_running: AtomicBool,
-    /// True if writing the file failed. It is not tried again for the current replicas.
+    /// True if writing the file failed. The file is not used again for the current replicas.
     has_failed: AtomicBool,
 }
 
@@ -154,8 +154,8 @@ impl ReplicationStream {
         self.wanted_bytes.store(wanted, Ordering::Relaxed);
     }
 
-    /// Sets the bytes in memory beyond `repl-backlog-size` at which the stream spills to a file, for replicas
-    /// that are being synchronized.
+    /// Sets how many bytes beyond `repl-backlog-size` are kept in memory, for replicas that are being synchronized,
+    /// before the stream spills to a file.
     pub fn set_memory_bytes_max(&self, most: u64) {
         self.spill.memory_bytes_max.store(most, Ordering::Relaxed);
     }
@@ -347,7 +347,7 @@ impl ReplicationStream {
         self.spill.is_running.store(false, Ordering::Release);
     }
 
-    /// Notes that writing the file failed. It is not tried again for the current replicas.
+    /// Notes that writing the file failed. The file is not used again for the current replicas.
     pub(super) fn give_up_spilling(&self) {
         self.spill.has_failed.store(true, Ordering::Relaxed);
     }

@@ -222,10 +222,10 @@ impl Machine {
                 self.worker.woken(self.reactor.io());
             }
             self.poll();
-            // A real thread writes the snapshot. Its speed must not make a difference.
+            // A real thread writes the snapshot. Neither its speed nor the time that the worker usually leaves between
+            // two pieces may make a difference.
             if self.is_writing() {
                 was_writing = true;
-                // Neither must the time that the worker would leave between two pieces.
                 self.walker.walk(&self.shared.keyspace, &self.worker.core.env, || true);
                 std::thread::yield_now();
                 continue;

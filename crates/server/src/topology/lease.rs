@@ -6,7 +6,7 @@
 //! ```text
 //! sent ── renew: at most TTL/2 ── read and install the document: at most TTL/2 ── deadline = sent + TTL − margin
 //!         (one endpoint: TTL/6, the next one: TTL/3)
-//! the next: TTL/3 after `sent`; after an error TTL/6 after it, or at once
+//! next renewal: TTL/3 after `sent`; after an error, TTL/6 after `sent`, or immediately if that time has passed
 //! ```
 //!
 //! A renewal counts only after the newest document is installed. Otherwise this node could renew its lease and miss a

@@ -48,7 +48,7 @@ impl TopologyFollower {
     }
 
     /// Like `when_quiesced`, but returns false if the work has not begun by `until`, because a slow script prevents
-    /// quiescence or a worker is executing a long command. The work is then not done later either.
+    /// quiescence or a worker is executing a long command. In this case, the work is never done.
     pub(super) fn when_quiesced_within(
         &self,
         until: Option<Instant>,

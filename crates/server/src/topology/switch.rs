@@ -36,7 +36,7 @@ const SWITCH_MAX: Duration = Duration::from_secs(5);
 const LAG_BYTES_MAX: u64 = 64 << 10;
 /// The pause between two reports of the replica.
 const REPORT_PAUSE: Duration = Duration::from_millis(2);
-/// The time limit for committing the promotion. Afterwards, the outcome is settled in another way.
+/// The time limit for committing the promotion. If it passes, the outcome is unknown, and `settle` determines it.
 const COMMIT_MAX: Duration = Duration::from_secs(1);
 /// The time limit for one attempt to settle an unknown outcome. The next constant is the pause before the next attempt.
 const SETTLE_MAX: Duration = Duration::from_millis(500);

@@ -139,9 +139,8 @@ impl<D: Disk> File<D> {
         request::encode(&mut self.preface, &["SELECT", &db.number().to_string()]);
     }
 
-    /// Syncs `before` after the last write to it. So if data in this file is durable, all earlier files are durable,
-    /// and only the last file can be torn. Then adds this file to the files that are loaded, if it is not one of them
-    /// yet.
+    /// Syncs `before` after its last write. So if data in this file is durable, all earlier files are durable, and only
+    /// the last file can be torn. Then adds this file to the files that are loaded, unless it is already one of them.
     pub(super) fn follow(
         &mut self,
         before: Option<&mut File<D>>,

@@ -154,7 +154,7 @@ impl Comparison {
         }
     }
 
-    /// Returns true if all of these replicas have reported, as have all further replicas that their reports announced.
+    /// Returns true if all of these replicas have reported, and so have all further replicas that reports announced.
     pub(super) fn have_told(&self, who: &BTreeSet<String>) -> bool {
         let state = self.state.lock().even_poisoned();
         let followers =
