@@ -1,4 +1,4 @@
-//! COMMAND describes each of Brisk's commands as a real Redis server does, field by field.
+//! Checks that COMMAND describes each of Brisk's commands as a real Redis server does, field by field.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::Program;
@@ -8,10 +8,10 @@ fn brisk() -> Server {
     Launch::new(Program::At(env!("CARGO_BIN_EXE_brisk-server").into())).set("threads", "2").start()
 }
 
-/// Fields with Brisk's own texts: the test only checks that they exist.
+/// Fields with Brisk's own texts. The test only checks that they exist.
 const OWN_WORDS: &[&str] = &["summary", "complexity", "replaced_by", "notes"];
 
-/// Compared individually under their own names: a container may not have all of them yet.
+/// Subcommands are compared individually under their own names, because a container may not have all of them yet.
 const SUBCOMMANDS: &str = "subcommands";
 
 /// Commands of later versions, which the reference server lacks, and Brisk's own commands.
@@ -49,11 +49,10 @@ const INTENDED: &[(&str, &str)] = &[
     ("zscan", "has NOSCORES of Valkey 8.0"),
 ];
 
-/// Prose about a key specification.
+/// The field with prose about a key specification.
 const NOTES: &str = "notes";
 
-/// Returns the reply without parts that may differ: Brisk's own texts, and the order of unordered
-/// sets.
+/// Returns the reply without parts that may differ: Brisk's own texts and the order of unordered sets.
 fn canonical(reply: &Reply) -> Reply {
     match reply {
         Reply::Array(items) if is_flat_map(items) => {
@@ -95,7 +94,7 @@ fn canonical_field(name: &Reply, value: &Reply) -> Reply {
     }
 }
 
-/// True if an array holds names and values in turn, as RESP2 shows a map.
+/// True if an array contains names and values alternately, which is how RESP2 represents a map.
 fn is_flat_map(items: &[Reply]) -> bool {
     let first = items.first().map(Reply::text).unwrap_or_default();
     items.len().is_multiple_of(2)

@@ -1,5 +1,5 @@
-//! CONFIG as clients see it: several settings are set together or not at all, errors match Redis,
-//! settings apply immediately, and a rewritten file survives a restart.
+//! Tests CONFIG as clients use it: several settings are set together or not at all, errors match Redis, settings apply
+//! immediately, and the settings of a rewritten file survive a restart.
 
 use brisk_testkit::port::Port;
 use brisk_testkit::server::Program;
@@ -78,7 +78,7 @@ fn a_new_port_is_listened_on_and_the_old_one_is_not() {
     let port = Port::claim();
     let address = format!("127.0.0.1:{}", port.number());
     let mut conn = server.connect();
-    // Several connections, so that both workers accept some.
+    // Use several connections, so that both workers accept some.
     assert_eq!(conn.cmd(&format!("CONFIG SET port {}", port.number())).text(), "OK");
     for _ in 0..8 {
         assert_eq!(Conn::tcp(&address).cmd("PING").text(), "PONG");

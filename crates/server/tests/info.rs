@@ -1,4 +1,4 @@
-//! INFO has the sections and fields of a real Redis server, with correct values.
+//! Checks that INFO has the sections and fields of a real Redis server, with correct values.
 
 use brisk_testkit::server::Program;
 use brisk_testkit::{Conn, Launch, Server, wait_until};
@@ -35,13 +35,13 @@ const OWN_FIELDS: &[(&str, &[&str])] = &[
     // Brisk's own fields.
     ("Stats", &["pubsub_congestions"]),
     ("Clients", &["admin_clients", "admin_maxclients"]),
-    // Names of older versions, which tools read.
+    // Field names of older versions, which tools still read.
     ("Clients", &["client_longest_output_list", "client_biggest_input_buf"]),
 ];
 /// Sections whose fields depend on the commands that ran.
 const VARYING: &[&str] = &["Commandstats", "Errorstats", "Latencystats", "Keyspace"];
 
-/// Returns the titles with the names of their fields, in the order of the text.
+/// Returns the section titles with the names of their fields, in the order of the text.
 fn shape(conn: &mut Conn, command: &str) -> Vec<(String, Vec<String>)> {
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     for line in conn.cmd(command).text().split("\r\n") {
@@ -168,7 +168,7 @@ fn resetting_statistics_leaves_what_is_the_case() {
     for field in ["keyspace_hits", "keyspace_misses", "total_error_replies", "expired_keys"] {
         assert_eq!(conn.info(field), "0", "{field}");
     }
-    // The connection that waited for the start may still be closing.
+    // The connection that was used to wait for the startup may still be closing.
     wait_until("one client", || conn.info("connected_clients") == "1");
     assert_eq!(conn.info("rdb_changes_since_last_save"), "1");
     assert_eq!(conn.cmd("DBSIZE").integer(), 1);
@@ -186,7 +186,7 @@ fn traffic_is_counted_to_the_byte() {
         let line = text.split("\r\n").find_map(|line| line.strip_prefix("total_net_input_bytes:"));
         line.expect("the field is there").parse().unwrap()
     };
-    // A request is counted at the end of its round: each INFO shows the requests before it.
+    // A request is counted at the end of its round, so each INFO shows only the requests before it.
     let (before, after) = (counted(), counted());
     assert_eq!(after - before, b"*2\r\n$4\r\nINFO\r\n$5\r\nstats\r\n".len() as u64);
 }

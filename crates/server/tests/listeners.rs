@@ -1,4 +1,4 @@
-//! Listeners: bind addresses, a port in use, the Unix socket.
+//! Tests of listeners: bind addresses, a port in use, the Unix socket.
 
 use brisk_testkit::server::{Program, redis_binary, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server};
@@ -21,7 +21,7 @@ fn has_ipv6() -> bool {
 
 #[test]
 fn every_bind_address_is_served_and_optional_ones_may_be_missing() {
-    // 192.0.2.1 is reserved for documentation: no host has it.
+    // 192.0.2.1 is reserved for documentation, so no host has this address.
     let v6 = if has_ipv6() { "::1" } else { "-::1" };
     let server = launch().set("bind", &format!("127.0.0.1 127.0.0.2 {v6} -192.0.2.1")).start();
     let port = server.port();
@@ -76,7 +76,7 @@ fn addresses_that_take_each_others_connections_keep_the_server_from_starting() {
 
 #[test]
 fn missing_optional_addresses_alone_leave_no_listener() {
-    // The Unix socket would be a valid listener.
+    // Disable the Unix socket, which would be a valid listener.
     let launch = launch().set("bind", "-192.0.2.1").set("unixsocket", "");
     let why = launch.try_start().err().unwrap();
     assert!(why.contains("exit status: 1"), "{why}");
@@ -155,7 +155,7 @@ fn a_file_at_the_path_of_the_unix_socket_is_replaced_and_a_directory_is_not() {
     let server = launch().set("unixsocket", path.to_str().unwrap()).start();
     assert_eq!(Conn::unix(&path).cmd("PING").text(), "PONG");
     assert_eq!(server.terminate(), Some(0));
-    // Runs the program directly: the test kit would take the error for a port in use, and retry
+    // Run the program directly, because the test kit would take the error to mean that the port is in use and retry
     // with another port.
     let output = Command::new(if subject_is_redis() {
         redis_binary()

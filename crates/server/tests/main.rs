@@ -1,4 +1,4 @@
-//! Integration tests of the server's program, in one executable. Most tests of its behavior are in the package
+//! Integration tests of the server program, in one executable. Most tests of its behavior are in the package
 //! `brisk-tests`.
 
 mod command;

@@ -1,5 +1,5 @@
-//! ACL rules and permission checks, without a server. Expected texts are those of redis-server 7.2
-//! (ACL LIST, ACL DRYRUN), which shows command rules as they were given.
+//! Tests of ACL rules and permission checks, without a server. Expected texts are those of redis-server 7.2 (ACL LIST,
+//! ACL DRYRUN), which shows command rules as they were given.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first error")]
 
@@ -228,7 +228,7 @@ fn keys_need_what_the_command_does_with_them() {
         // Keys that Redis overlooks.
         ("sort r:k store store asc", no_key("store")),
         ("pfmerge other", no_key("other")),
-        // Metadata only: any permission suffices.
+        // These commands read only metadata, so any permission suffices.
         ("exists w:k", "ok".to_owned()),
         ("ping", "ok".to_owned()),
     ] {

@@ -1,4 +1,4 @@
-//! The process as a service: signals, the background, the pid file, service managers.
+//! Tests of the process as a service: signals, running in the background, the pid file, service managers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue fails at that point")]
 
@@ -44,7 +44,7 @@ impl Dir {
         self.read("pid").trim_end().parse().ok()
     }
 
-    /// Runs a server that goes to the background. Returns when the first process has exited.
+    /// Runs a server that moves to the background. Returns when the first process has exited.
     fn start_in_background(&self, port: u16, more: &[&str]) -> Output {
         Command::new(program())
             .args(["--port", &port.to_string(), "--save", "", "--daemonize", "yes", "--dir"])
@@ -69,7 +69,7 @@ fn link(pid: u32, name: &str) -> PathBuf {
     std::fs::read_link(format!("/proc/{pid}/{name}")).unwrap_or_default()
 }
 
-/// Returns a field after the name in `/proc/PID/stat`: state, parent, group, session, …
+/// Returns one of the fields after the name in `/proc/PID/stat`, which are state, parent, group, session, …
 fn stat(pid: u32, field: usize) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit(") ").next().unwrap().split(' ').nth(field).unwrap().to_owned()
@@ -96,7 +96,7 @@ fn a_second_sigint_exits_at_once() {
     let mut server =
         launch().set("threads", "1").set("admin-port", &lane.number().to_string()).start();
     let mut conn = server.connect();
-    // In one segment: when the key exists, the worker is about to sleep, and checks nothing else
+    // Send both commands in one segment. Once the key exists, the worker is about to sleep and checks nothing else
     // before.
     conn.send_raw(b"SET k v\r\nDEBUG SLEEP 60\r\n");
     let mut admin = Conn::tcp(&format!("127.0.0.1:{}", lane.number()));
@@ -171,7 +171,7 @@ fn a_pid_file_is_written_in_the_foreground_too_and_none_is_needed() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Creates the manager's end of the socket that NOTIFY_SOCKET names `name`.
+/// Creates the manager's end of the socket to which NOTIFY_SOCKET refers as `name`.
 fn notify_socket(name: &str) -> UnixDatagram {
     let address = match name.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name).unwrap(),

@@ -1,9 +1,8 @@
-//! The users of the server, and the sessions of each.
+//! The users of the server, and the sessions of each user.
 //!
-//! An [`Account`] is a user's name with the current version of the user. Sessions keep the version
-//! they work with. **Accounts change under quiescence only**: the worker that changes one marks the
-//! records of its sessions, and each takes the new version before its next command
-//! (`Core::renew_user`).
+//! An [`Account`] is a user's name with the current version of the user. Sessions keep the version that they work with.
+//! **Accounts change only while all other workers are quiesced.** The worker that changes an account marks the records
+//! of its sessions. Each session loads the new version before its next command (`Session::renew_user`).
 
 use crate::clients::{ClientRecord, Clients, flag};
 use arc_swap::ArcSwap;
@@ -20,13 +19,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A user by its name, and the sessions that act as it.
+/// A user with its name, and the sessions that act as this user.
 #[derive(Debug)]
 pub struct Account {
     pub name: Box<[u8]>,
     user: ArcSwap<User>,
-    /// Sessions by id. Those of the default user are not listed: they may be all sessions of the
-    /// server.
+    /// Sessions by id. Sessions of the default user are not listed, because these may be all sessions of the server.
     clients: Mutex<HashMap<u64, Arc<ClientRecord>>>,
 }
 
@@ -68,8 +66,8 @@ impl Account {
         }
     }
 
-    /// The sessions that act as this user and are not being killed, in order of id. O(their
-    /// number); for the default user O(clients).
+    /// The sessions that act as this user and are not being killed, in order of id. O(number of sessions); O(clients)
+    /// for the default user.
     pub fn clients(&self, all: &Clients) -> Vec<Arc<ClientRecord>> {
         if self.is_default() {
             let mut clients = all.list();
@@ -82,8 +80,7 @@ impl Account {
         clients
     }
 
-    /// Puts a new version in force. Sessions that may not keep their subscriptions are to be
-    /// closed.
+    /// Puts a new version in force. The result names the sessions to close, which may not keep their subscriptions.
     fn put(self: &Arc<Account>, user: User, all: &Clients) -> Affected {
         let before = self.user.swap(Arc::new(user));
         let user = self.user();
@@ -101,7 +98,7 @@ impl Account {
     }
 }
 
-/// The sessions affected by a change of users.
+/// The sessions that are affected by a change of users.
 #[derive(Debug, Default)]
 pub struct Affected {
     /// Sessions whose users were changed.
@@ -157,7 +154,7 @@ impl Accounts {
         lock(&self.accounts).values().cloned().collect()
     }
 
-    /// Each user as ACL LIST shows it.
+    /// The line that ACL LIST shows for each user.
     pub fn lines(&self) -> Vec<Vec<u8>> {
         self.list().iter().map(|account| file::line(&account.name, &account.user())).collect()
     }
@@ -166,8 +163,8 @@ impl Accounts {
         lock(&self.journal)
     }
 
-    /// Creates a user or replaces its permissions. The other workers are quiesced, as for every
-    /// change of users. The caller passes the result to `permission::settle_users`.
+    /// Creates a user or replaces its permissions. All other workers are quiesced, as for every change of users. The
+    /// caller passes the result to `permission::settle_users`.
     pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
         let known = self.find(name);
         let affected = match known {
@@ -181,15 +178,15 @@ impl Accounts {
         affected
     }
 
-    /// Removes a user; `None` if there is none. The caller must not pass the default user.
+    /// Removes a user. `None` if it does not exist. The caller must not pass the default user.
     pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Affected> {
         let account = lock(&self.accounts).remove(name)?;
         account.put(User::nobody(), all);
         Some(Affected { clients: Vec::new(), to_close: account.clients(all) })
     }
 
-    /// Replaces all users by those of an aclfile, or none if the file has an error. `name` is the
-    /// name of the file in the configuration.
+    /// Replaces all users with the users of an aclfile. If the file has an error, changes nothing. `name` is the name
+    /// of the file in the configuration.
     pub fn load(
         &self,
         name: &[u8],
@@ -218,17 +215,16 @@ impl Accounts {
         affected
     }
 
-    /// Writes all users into an aclfile: first to a temporary file, which is then renamed.
+    /// Writes all users to an aclfile. The users are first written to a temporary file, which is then renamed.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let versions: Vec<_> = self.list().iter().map(|a| (a.name.clone(), a.user())).collect();
         let text = file::write(versions.iter().map(|(name, user)| (&**name, &**user)));
         replace_file(path, &text)
     }
 
-    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files
-    /// define their users again at the next start, so an unchanged user of these files is left out.
-    /// A user that was deleted since gets a line that no client can log in with. O(users ·
-    /// included).
+    /// The arguments of each `user` line that CONFIG REWRITE writes. Lines of `included` files define their users again
+    /// at the next start, so an unchanged user of these files is left out. A user of these files that has been deleted
+    /// gets a line that prevents clients from logging in. O(users · included).
     pub fn config_lines(&self, included: &[Vec<Text>], vocabulary: Vocabulary<'_>) -> Vec<String> {
         let is_named = |words: &&Vec<Text>, name: &[u8]| {
             words.first().is_some_and(|word| word.as_bytes() == name)
@@ -258,7 +254,7 @@ impl Accounts {
         lines
     }
 
-    /// `requirepass` has changed.
+    /// Called when `requirepass` has changed.
     pub fn set_default_password(&self, password: &[u8], all: &Clients) {
         let mut user = User::clone(&self.default.user());
         user.set_only_password(password);

@@ -6,8 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
-/// One end of a connection. It is formatted only when needed: most clients connect and disconnect
-/// without that.
+/// One end of a connection. It is formatted only when needed, which most connections never require.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Socket(PeerAddr),
@@ -31,7 +30,7 @@ impl Address {
         }
     }
 
-    /// Appends the same text as `Display`. IPv4 avoids the formatting machinery: client lists have
+    /// Appends the same text as `Display`. IPv4 addresses bypass the formatting machinery, because client lists have
     /// thousands of addresses.
     pub fn write(&self, text: &mut Text) {
         let Address::Socket(PeerAddr::Tcp(SocketAddr::V4(address))) = self else {
@@ -45,7 +44,7 @@ impl Address {
         text.push_number(u64::from(address.port()));
     }
 
-    /// Reports whether `text` is its text form.
+    /// Reports whether `text` is the text form of this address.
     pub fn reads(&self, text: &[u8]) -> bool {
         self.to_string().as_bytes() == text
     }
@@ -61,7 +60,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A TCP address as the key of a map: hashed in one piece.
+/// A TCP address as the key of a map. It is hashed in one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressKey(pub SocketAddr);
 
@@ -96,8 +95,8 @@ impl Hasher for IdHasher {
     }
 
     fn write_u64(&mut self, id: u64) {
-        // The odd constant next to 2^64 over the golden ratio (Knuth): low bits stay distinct, and
-        // high bits depend on all.
+        // The odd constant next to 2^64 divided by the golden ratio (Knuth). Low bits stay distinct, and high bits
+        // depend on all bits.
         self.0 = (self.0 ^ id).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

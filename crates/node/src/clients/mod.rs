@@ -1,7 +1,7 @@
-//! The registry of connected clients: the data of CLIENT LIST, readable by any worker.
+//! The registry of connected clients, with the data of CLIENT LIST. Any worker can read it.
 //!
-//! Each session publishes into its own record; the registry finds records by id, by address and by
-//! worker. Removing one is O(1). (S1)
+//! Each session publishes data in its own record. The registry finds records by id, by address and by worker. Removing
+//! a record is O(1) (S1).
 
 pub mod accounts;
 pub mod address;
@@ -20,7 +20,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Flags of a client, as the letters of CLIENT LIST's `flags`.
+/// Flags of a client, most of which CLIENT LIST shows as letters.
 pub mod flag {
     pub const MONITOR: u32 = 1;
     pub const CLOSE_AFTER_REPLY: u32 = 1 << 1;
@@ -30,30 +30,30 @@ pub mod flag {
     pub const NO_EVICT: u32 = 1 << 5;
     pub const NO_TOUCH: u32 = 1 << 6;
     pub const TRACKING: u32 = 1 << 7;
-    /// It follows the stream of changes.
+    /// The client is a replica, which follows the stream of changes.
     pub const REPLICA: u32 = 1 << 9;
-    /// It is the primary of this server.
+    /// The client is the primary of this server.
     pub const PRIMARY: u32 = 1 << 14;
-    /// It can be redirected to another server (CLIENT CAPA redirect).
+    /// The client can be redirected to another server (CLIENT CAPA redirect).
     pub const REDIRECTS: u32 = 1 << 8;
-    /// It reads from a replica anyway (READONLY).
+    /// The client wants to read from this server even if it is a replica (READONLY).
     pub const READS_REPLICA: u32 = 1 << 15;
     /// A replica whose snapshot has not been sent yet. It receives no other output and executes
     /// nothing.
     pub const SYNCHRONISES: u32 = 1 << 13;
-    /// The client that receives its invalidations has disconnected.
+    /// The client that receives this client's invalidations has disconnected.
     pub const TRACKING_BROKEN: u32 = 1 << 10;
-    /// It tracks prefixes.
+    /// The client tracks prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 11;
-    /// It connected through the admin lane.
+    /// The client connected through the admin lane.
     pub const ADMIN: u32 = 1 << 12;
-    /// It has a subscription.
+    /// The client has a subscription.
     pub const PUBSUB: u32 = 1 << 16;
-    /// The user it acts as was changed since its last check.
+    /// The client's user has been changed since the last check.
     pub const USER_CHANGED: u32 = 1 << 17;
-    /// It waits within SHUTDOWN: it gets a reply only if the server does not exit.
+    /// The client waits within SHUTDOWN and gets a reply only if the server does not exit.
     pub const AWAITS_END: u32 = 1 << 18;
-    /// It is another node of the cluster, which forwards messages.
+    /// The client is another node of the cluster, which forwards messages.
     pub const CLUSTER_PEER: u32 = 1 << 19;
 }
 
@@ -64,10 +64,10 @@ pub struct ClientRecord {
     pub worker: usize,
     pub token: Token,
     pub fd: i32,
-    /// True if the client is on this machine: a Unix socket or a loopback address.
+    /// True if the client is on this machine and uses a Unix socket or a loopback address.
     pub local: bool,
     pub addr: Address,
-    /// This end's address.
+    /// The address of this server's end of the connection.
     pub laddr: Address,
     pub created_ms: u64,
     /// Bits of [`flag`].
@@ -75,47 +75,46 @@ pub struct ClientRecord {
     pub last_active_ms: AtomicU64,
     pub db: AtomicU32,
     pub resp: AtomicU8,
-    /// The client that receives its invalidations; 0 for itself, -1 if it does not track.
+    /// The id of the client that receives its invalidations; 0 for the client itself, -1 if it does not track.
     pub redirect: AtomicI64,
     /// Row id of the last command; `u32::MAX` before the first.
     pub last_command: AtomicU32,
-    /// Bytes received that are not parsed yet.
+    /// Received bytes that are not parsed yet.
     pub query_bytes: AtomicU64,
-    /// Bytes of an incomplete request that are parsed.
+    /// Bytes of an incomplete request that have been parsed.
     pub argument_bytes: AtomicU64,
     pub query_capacity: AtomicU64,
     pub output_bytes: AtomicU64,
-    /// Bytes received, without encryption.
+    /// Bytes received, after decryption.
     pub bytes_in: AtomicU64,
-    /// Bytes of output produced, without encryption.
+    /// Bytes of output produced, before encryption.
     pub bytes_out: AtomicU64,
     /// Commands that ended within the client's turns, including those that its scripts called.
     pub commands: AtomicU64,
-    /// Commands that ended outside of its turns: those that waited, or that another thread
-    /// computed.
+    /// Commands that ended outside of the client's turns, because they waited or another thread computed them.
     pub commands_elsewhere: AtomicU64,
     /// Subscriptions by [`crate::pubsub::Space`].
     pub subscriptions: [AtomicU32; 3],
-    /// It is to be closed; it is not listed any more.
+    /// True if the client is to be closed. It is no longer listed.
     pub killed: AtomicBool,
     pub texts: Mutex<ClientTexts>,
     /// Bytes of the texts.
     pub text_bytes: AtomicU64,
-    /// The memory it takes.
+    /// The memory that the client takes.
     pub weight: Weight,
-    /// The part of it for requests that wait to be executed.
+    /// The part of the memory that is used for requests waiting to be executed.
     pub input_weight: Weight,
-    /// The wait of its command.
+    /// The waiter of the client's blocked command, if any.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
     /// Commands queued since MULTI; -1 outside of a transaction.
     pub queued: AtomicI64,
-    /// Bytes of memory they take.
+    /// Bytes of memory that the queued commands take.
     pub queued_memory: AtomicU64,
-    /// Keys it watches.
+    /// The number of keys that the client watches.
     pub watched: AtomicU64,
-    /// The flag that a watched key was changed; set at the first WATCH.
+    /// Knows whether a watched key was changed. Set by the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
-    /// Its subscriptions, by [`Space`]; created at the first one.
+    /// The client's subscriptions, by [`Space`]. Created by the first subscription.
     pub topics: OnceLock<Box<Mutex<TopicNames>>>,
 }
 
@@ -131,16 +130,16 @@ pub struct ClientTexts {
 /// Totals since the connection began.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
-    /// Bytes received, without encryption.
+    /// Bytes received, after decryption.
     pub bytes_in: u64,
-    /// Bytes of output produced, without encryption.
+    /// Bytes of output produced, before encryption.
     pub bytes_out: u64,
     /// Commands that ended within the session's turns.
     pub commands: u64,
 }
 
 impl ClientRecord {
-    /// The record of a connection that was accepted at `now_ms`; `unix` if on a Unix socket.
+    /// The record of a connection that was accepted at `now_ms`. `unix` is true for a Unix socket.
     #[expect(clippy::too_many_arguments, reason = "each is a fact of the connection")]
     pub fn new(
         id: u64,
@@ -208,9 +207,9 @@ impl ClientRecord {
         self.texts.lock().even_poisoned()
     }
 
-    /// Reports whether it acts as the default user.
+    /// Reports whether the client acts as the default user.
     pub fn is_default_user(&self) -> bool {
-        // The primary acts as no user.
+        // The primary does not act as any user.
         !self.has(flag::PRIMARY) && self.texts.lock().even_poisoned().user.is_empty()
     }
 
@@ -222,7 +221,7 @@ impl ClientRecord {
         self.text_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The wait of its command.
+    /// The waiter of the client's blocked command, if any.
     pub fn waiter(&self) -> MutexGuard<'_, Option<Arc<Waiter>>> {
         self.waiter.lock().even_poisoned()
     }
@@ -234,7 +233,7 @@ impl ClientRecord {
         topics[space.index()].push(Arc::clone(name));
     }
 
-    /// Notes the end of subscription number `at`; the last one gets that number.
+    /// Notes the end of subscription number `at`. The last subscription gets that number.
     pub fn forget_topic(&self, space: Space, at: usize) {
         if let Some(topics) = self.topics.get() {
             let mut topics = topics.lock().even_poisoned();
@@ -242,7 +241,7 @@ impl ClientRecord {
         }
     }
 
-    /// Reports whether `fits` is true of all its subscriptions.
+    /// Reports whether `fits` is true for all subscriptions of the client.
     pub fn listens_only_to(&self, fits: impl Fn(Space, &[u8]) -> bool) -> bool {
         let Some(topics) = self.topics.get() else { return true };
         let topics = topics.lock().even_poisoned();
@@ -269,7 +268,7 @@ type TopicNames = [Vec<Arc<[u8]>>; 3];
 #[derive(Debug, Default)]
 struct Records {
     by_id: HashMap<u64, Arc<ClientRecord>, BuildHasherDefault<IdHasher>>,
-    /// Ids of TCP clients by address: one each, unless a client connects from one port to several
+    /// Ids of TCP clients by address. There is one id per address, unless a client connects from one port to several
     /// listeners. Clients of a Unix socket all have the same address.
     by_addr: HashMap<AddressKey, SmallVec<[u64; 1]>>,
 }
@@ -294,24 +293,24 @@ impl Records {
     }
 }
 
-/// All clients, in one map per worker so that workers do not contend.
+/// All clients, in one map per worker so that workers do not contend for a lock.
 #[derive(Debug)]
 pub struct Clients {
     workers: Box<[Mutex<Records>]>,
     next_id: AtomicU64,
-    /// Connected clients, including those to be closed, without those of the admin lane.
+    /// Number of connected clients, including clients that are to be closed, but without clients of the admin lane.
     count: AtomicI64,
-    /// Clients of the admin lane.
+    /// The number of clients of the admin lane.
     admins: AtomicI64,
-    /// Clients that wait inside a command or for the end of CLIENT PAUSE.
+    /// Number of clients that wait inside a command or for the end of CLIENT PAUSE.
     blocked: AtomicI64,
-    /// Clients that have a subscription.
+    /// Number of clients that have a subscription.
     subscribed: AtomicI64,
     /// True if a client that could be redirected has ever connected.
     pub had_redirected: AtomicBool,
     /// The memory of each client.
     pub weights: Weights,
-    /// The part of it for requests that wait to be executed.
+    /// The part of the memory that is used for requests waiting to be executed.
     pub input_weights: Weights,
 }
 
@@ -334,8 +333,8 @@ impl Clients {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a connection if fewer than `max` of its kind are connected. Connections of the admin
-    /// lane are one kind, all others the other.
+    /// Counts a connection if fewer than `max` connections of its kind exist. Connections of the admin lane are one
+    /// kind, all other connections are the other.
     pub fn admit(&self, admin: bool, max: u64) -> bool {
         let before = self.counter(admin).fetch_add(1, Ordering::Relaxed);
         let fits = before < max as i64;
@@ -345,7 +344,7 @@ impl Clients {
         fits
     }
 
-    /// Takes back an admission of a connection that failed.
+    /// Takes back the admission of a connection that has failed.
     pub fn retract(&self, admin: bool) {
         self.counter(admin).fetch_sub(1, Ordering::Relaxed);
     }
@@ -354,12 +353,12 @@ impl Clients {
         if admin { &self.admins } else { &self.count }
     }
 
-    /// Connected clients, without those of the admin lane. O(1).
+    /// Number of connected clients, without clients of the admin lane. O(1).
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Clients of the admin lane. O(1).
+    /// Number of clients of the admin lane. O(1).
     pub fn admins(&self) -> u64 {
         self.admins.load(Ordering::Relaxed).max(0) as u64
     }
@@ -376,18 +375,18 @@ impl Clients {
         }
     }
 
-    /// Notes that a client made its first subscription, or ended its last. O(1).
+    /// Notes that a client has made its first subscription or ended its last one. O(1).
     pub fn set_subscribed(&self, record: &ClientRecord, on: bool) {
         record.set(flag::PUBSUB, on);
         self.subscribed.fetch_add(if on { 1 } else { -1 }, Ordering::Relaxed);
     }
 
-    /// Subscribed clients. O(1).
+    /// Number of subscribed clients. O(1).
     pub fn subscribed(&self) -> u64 {
         self.subscribed.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Blocked clients. O(1).
+    /// Number of blocked clients. O(1).
     pub fn blocked(&self) -> u64 {
         self.blocked.load(Ordering::Relaxed).max(0) as u64
     }
@@ -435,7 +434,7 @@ impl Clients {
         all
     }
 
-    /// All clients that are not being killed, in no order. O(clients).
+    /// All clients that are not being killed, in no particular order. O(clients).
     pub fn all(&self) -> Vec<Arc<ClientRecord>> {
         let mut all = Vec::new();
         for worker in 0..self.workers.len() {

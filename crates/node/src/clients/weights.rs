@@ -1,15 +1,13 @@
-//! The memory of clients, sorted by size, so that the largest client is found in O(1) when all
-//! together exceed a limit: `maxmemory-clients` for all their memory, `input-total-limit` for their
-//! inputs.
+//! The memory of clients, sorted by size, so that the largest client is found in O(1) if all clients together exceed a
+//! limit. The limits are `maxmemory-clients` for all their memory and `input-total-limit` for their inputs.
 //!
 //! ```text
 //! class 0: below 32 KiB   class 1: below 64 KiB   …   class 18: 4 GiB and more
 //! ```
 //!
-//! A worker updates the weights of its own sessions after a turn in which they changed. A worker
-//! that finds the sum too large takes clients out of the highest class of all workers; within a
-//! class it may take any, as in Redis. A client that was taken is not weighed any more, so no
-//! memory is counted twice while it is closed.
+//! A worker updates the weights of its own sessions after a turn in which they changed. A worker that finds the sum too
+//! large takes clients from the highest class of all workers. Within a class, it may take any client, as in Redis. A
+//! client that was taken is no longer weighed, so its memory is not counted again while it is being closed.
 
 use crate::clients::{ClientRecord, flag};
 use brisk_structures::poison::EvenPoisoned;
@@ -19,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Clients below 2^15 bytes are all in one class.
 const SMALLEST_LOG: u32 = 15;
 const CLASSES: usize = 19;
-/// The class of a client that is not to be evicted.
+/// The class of clients that must not be evicted.
 const NONE: u8 = u8::MAX;
 
 fn class_of(bytes: u64) -> u8 {
@@ -27,7 +25,7 @@ fn class_of(bytes: u64) -> u8 {
     (log.saturating_sub(SMALLEST_LOG) as usize).min(CLASSES - 1) as u8
 }
 
-/// The position of a client. Changed only under the lock of its worker's classes.
+/// A client's weight and its position in the classes. Changed only while the lock of its worker's classes is held.
 #[derive(Debug)]
 pub struct Weight {
     bytes: AtomicI64,
@@ -146,13 +144,13 @@ impl Weights {
         Weights { workers: (0..workers).map(|_| WorkerWeights::default()).collect(), of, spared }
     }
 
-    /// Bytes of all clients. O(workers).
+    /// Total bytes of all clients. O(workers).
     pub fn total(&self) -> u64 {
         let sum: i64 = self.workers.iter().map(|own| own.total.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
     }
 
-    /// Bytes of the clients that may be evicted. O(workers).
+    /// Total bytes of the clients that may be evicted. O(workers).
     pub fn evictable(&self) -> u64 {
         let sum: i64 = self.workers.iter().map(|own| own.evictable.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
@@ -164,7 +162,7 @@ impl Weights {
         self.workers[record.worker].weigh(self.of, record, bytes, evictable);
     }
 
-    /// Updates a client of unchanged size that is now exempt or killed, or no longer exempt. O(1).
+    /// Updates a client whose size has not changed, but that is now exempt or killed, or no longer exempt. O(1).
     pub fn weigh_again(&self, record: &Arc<ClientRecord>) {
         self.weigh(record, (self.of)(record).bytes());
     }
@@ -174,8 +172,8 @@ impl Weights {
         self.workers[record.worker].weigh(self.of, record, 0, false);
     }
 
-    /// Takes one of the largest clients out of those that may be evicted, to be killed; returns it
-    /// and its bytes. O(workers x classes).
+    /// Takes one of the largest clients that may be evicted. Returns the client, which is to be killed, and its bytes.
+    /// O(workers x classes).
     pub fn take_largest(&self) -> Option<(Arc<ClientRecord>, u64)> {
         let highest = |own: &WorkerWeights| own.lock().iter().rposition(|list| !list.is_empty());
         let own = self.workers.iter().max_by_key(|own| highest(own))?;
@@ -211,7 +209,7 @@ mod tests {
             std::iter::from_fn(|| weights.take_largest()).map(|(record, _)| record.id).collect();
         assert_eq!(taken, [3, 1, 4]);
         assert_eq!((weights.total(), weights.evictable()), (3_040_100, 0));
-        // It is not evicted twice.
+        // A client is not evicted twice.
         weights.weigh(&records[0], 50_000);
         assert!(weights.take_largest().is_none());
         records.iter().for_each(|record| weights.forget(record));

@@ -1,4 +1,4 @@
-//! Changes of the topology that a transaction or a script requests. Its commands need replies at once, so a thread
+//! Changes to the topology that a transaction or a script requests. Its commands need immediate replies, so a thread
 //! commits the changes afterwards.
 
 use super::writer::{ChangeBasis, CommitError, TopologyWriter};
@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of changes that wait: `redis-cli --cluster fix` sends a transaction for each uncovered slot, with
-/// two changes.
+/// Maximum number of waiting changes. `redis-cli --cluster fix` sends a transaction with two changes for each uncovered
+/// slot.
 const WAITING_MAX: usize = 2 * 16_384;
 
 /// Computes the next document.
@@ -44,7 +44,7 @@ pub struct DeferredChanges {
 #[derive(Default)]
 struct Queue {
     waiting: Vec<TopologyEdit>,
-    /// A thread commits changes.
+    /// True while a thread commits changes.
     is_running: bool,
 }
 
@@ -55,8 +55,8 @@ impl fmt::Debug for DeferredChanges {
 }
 
 impl DeferredChanges {
-    /// Commits a change later. `report` is called if changes were not committed. Returns false if too many wait, or if
-    /// the system provides no thread.
+    /// Commits a change later. `report` is called if changes were not committed. Returns false if too many changes wait
+    /// or no thread can be started.
     pub fn submit(
         &'static self,
         writer: Arc<dyn TopologyWriter>,
@@ -86,7 +86,7 @@ impl DeferredChanges {
         started.is_ok()
     }
 
-    /// The changes that wait; the thread ends if there are none.
+    /// Takes the waiting changes. The thread ends if there are none.
     fn take(&self) -> Option<Vec<TopologyEdit>> {
         let mut queue = self.queue.lock().even_poisoned();
         let edits = std::mem::take(&mut queue.waiting);
@@ -95,11 +95,11 @@ impl DeferredChanges {
     }
 }
 
-/// Commits changes together. Returns those that were not committed.
+/// Commits several changes together. Returns the changes that were not committed, if any.
 fn commit(edits: &[TopologyEdit], writer: &dyn TopologyWriter) -> Option<RejectedChanges> {
     let rejected = RefCell::new(None);
     let committed = writer.commit(&|basis| {
-        // After a lost race the changes are computed again: only the last attempt counts.
+        // If another writer was faster, the changes are computed again. Only the last attempt counts.
         let (next, left_out) = combine(edits, basis);
         rejected.replace(left_out);
         Ok(next)
@@ -110,8 +110,8 @@ fn commit(edits: &[TopologyEdit], writer: &dyn TopologyWriter) -> Option<Rejecte
     }
 }
 
-/// The document after all changes. A change that is rejected is left out, since each command had its reply. O(changes
-/// x document).
+/// The document after all changes. Rejected changes are left out, because the replies to their commands have already
+/// been sent. O(changes x document).
 fn combine(
     edits: &[TopologyEdit],
     basis: &ChangeBasis<'_>,
@@ -172,7 +172,7 @@ mod tests {
         );
         assert_eq!(combine(&[], &basis), (None, None));
         let edits = [add(b"1"), add(b"1"), add(b"1")];
-        // The first attempt met another document, in which no slot was free.
+        // The first attempt was based on another document, in which no slot was free.
         let busy = combine(&[add(b"1")], &basis).0.unwrap();
         let writer = RepeatingWriter(Mutex::new(vec![topology.clone(), busy]), own.clone());
         assert_eq!(commit(&edits, &writer).unwrap().count, 2);

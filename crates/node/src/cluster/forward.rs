@@ -1,8 +1,8 @@
-//! Messages of PUBLISH and SPUBLISH on their way to the other nodes of the cluster.
+//! Messages of PUBLISH and SPUBLISH that are to be sent to the other nodes of the cluster.
 //!
-//! Workers append to one bounded queue; the thread of [`peers`](super::peers) distributes its messages. A message
-//! reaches another node at most once: if a queue is full or a connection ends, its messages are dropped and
-//! counted, as Pub/Sub promises no delivery.
+//! Workers append messages to one bounded queue. The thread of [`peers`](super::peers) distributes them. A message
+//! reaches another node at most once. If a queue is full or a connection ends, messages are dropped and counted.
+//! Pub/Sub does not guarantee delivery.
 
 use brisk_resp::request;
 use brisk_structures::poison::EvenPoisoned as _;
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// The most bytes of messages that wait for one node, or to be distributed. More than a second of a fast network:
-/// a node that is slower for longer loses messages.
+/// The most bytes of messages that wait for one node or wait to be distributed. A fast network needs more than a second
+/// to transfer them. A node that is slow for longer than this loses messages.
 pub(super) const WAITING_BYTES_MAX: usize = 32 << 20;
 
 /// The nodes that receive a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// All other nodes: PUBLISH.
+    /// All other nodes, for PUBLISH.
     Cluster,
-    /// The other nodes of the own shard: SPUBLISH.
+    /// The other nodes of this node's shard, for SPUBLISH.
     Shard,
 }
 
@@ -66,7 +66,7 @@ impl ForwardQueue {
         }
     }
 
-    /// Takes all messages; waits up to `timeout` for the first.
+    /// Takes all messages. Waits up to `timeout` for the first.
     pub(super) fn take(&self, timeout: Duration) -> Vec<Forwarded> {
         let mut waiting = self.waiting.lock().even_poisoned();
         if waiting.messages.is_empty() {
@@ -84,13 +84,14 @@ impl ForwardQueue {
         self.dropped.fetch_add(messages as u64, Ordering::Relaxed);
     }
 
-    /// Messages that were sent to other nodes since the start; one for each node.
+    /// The number of messages that were sent to other nodes since startup. A message counts once for each node.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Messages that were dropped since the start; one for each node that was to receive it.
+    /// The number of messages that were dropped since startup. A message counts once for each node that did not receive
+    /// it.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)

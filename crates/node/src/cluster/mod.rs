@@ -1,4 +1,4 @@
-//! Cluster mode: the topology in force at this node, and how commands are routed by it.
+//! Cluster mode: the topology in force on this node, and the routing of commands based on it.
 //!
 //! ```text
 //!  topology thread ── install ──> ClusterState (shared) ── generation ──> WorkerCluster (one per worker)
@@ -10,14 +10,14 @@
 //! |---|---|
 //! | here | the state that all threads share |
 //! | `worker` | a worker's copy, and the check before each command |
-//! | `forward` | messages of PUBLISH on their way to other nodes |
-//! | `peers` | the connections to other nodes that carry them |
-//! | `writer` | changes of the topology that commands request; the report of this node |
+//! | `forward` | messages of PUBLISH that are to be sent to other nodes |
+//! | `peers` | the connections to other nodes, over which the messages are sent |
+//! | `writer` | changes to the topology that commands request; the status report of this node |
 //! | `deferred` | changes that transactions and scripts request |
 //! | `switch` | requests for planned switches |
 //!
-//! The topology document is the only source of truth for slots and roles. The topology thread of the server follows it
-//! and installs each version while all workers are quiesced, so that no two workers act by different versions.
+//! The topology document is the only source of truth for slots and roles. The topology thread of the server follows the
+//! document. It installs each version while all workers are quiesced, so that no two workers use different versions.
 
 mod deferred;
 mod forward;
@@ -45,20 +45,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The deadline of a node that never held a lease: it serves nothing.
+/// The deadline of a node that has never held a lease. This node serves nothing.
 const NEVER: u64 = 0;
 
-/// Cluster mode of this process: empty if it is off.
+/// Cluster mode of this process. Empty if cluster mode is off.
 #[derive(Debug, Default)]
 pub struct Cluster {
     state: OnceLock<ClusterState>,
 }
 
 impl Cluster {
-    /// Turns cluster mode on, before the workers start. `own` is this run of this node. Later calls have no
-    /// effect.
+    /// Turns cluster mode on, before the workers start. `own` is the registration of this run of this node. Later calls
+    /// have no effect.
     pub fn enable(&self, own: Registration) {
-        // The process starts once.
+        // A process calls this only once.
         let _ = self.state.set(ClusterState::new(own));
     }
 
@@ -79,11 +79,11 @@ pub struct ClusterState {
     /// Counts installations. A worker whose copy has another number switches to the new version before its next
     /// command.
     generation: AtomicU64,
-    /// The lease deadline in milliseconds of [`boot_ms`]: from then on this node serves nothing.
+    /// The lease deadline in milliseconds of [`boot_ms`]. From this time on, the node serves nothing.
     deadline_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
-    /// Messages of PUBLISH on their way to other nodes.
+    /// Messages of PUBLISH that are to be sent to other nodes.
     pub forward: ForwardQueue,
     /// Changes that are committed after the reply.
     pub deferred: DeferredChanges,
@@ -94,7 +94,7 @@ pub struct ClusterState {
     coordinator: AtomicU8,
     /// The last successful renewal of the lease, in milliseconds of [`boot_ms`].
     coordinator_contact_ms: AtomicU64,
-    /// The topology is a file that never changes.
+    /// True if the topology is a file that never changes.
     is_static: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ pub struct ClusterState {
 pub enum CoordinatorState {
     /// The lease is renewed, and the newest document is in force.
     Ok,
-    /// The lease is renewed. The newest document was refused: the one in force is older.
+    /// The lease is renewed. The newest document was rejected, so an older one is in force.
     Stale,
     /// The coordinator accepts no changes until an operator frees space.
     Frozen,
@@ -125,16 +125,17 @@ impl CoordinatorState {
     }
 }
 
-/// The option of REPLCONF with which a replica names the run of the primary that its topology has. Another process at
-/// the address rejects it: the replica would copy a dataset that is not its shard's, or an empty one.
+/// The option of REPLCONF with which a replica names the run of the primary that its topology names. If another process
+/// has the primary's address, it rejects the replica, which would otherwise copy an empty dataset or one of another
+/// shard.
 pub const PRIMARY_OPTION: &str = "brisk-primary";
 
-/// The version of the topology that this node acts by.
+/// The version of the topology that this node uses.
 #[derive(Debug)]
 pub struct InForce {
     /// This node's registration: its id and announced address.
     pub own: Registration,
-    /// The document; `None` before the first one.
+    /// The document. `None` before the first one.
     pub topology: Option<Arc<Topology>>,
     pub map: SlotMap,
     /// The members that have failed.
@@ -143,7 +144,7 @@ pub struct InForce {
 }
 
 impl InForce {
-    /// The version after this one, for this registration and document.
+    /// The next version, with this registration and document.
     fn next(&self, own: Registration, topology: Option<Arc<Topology>>) -> InForce {
         let mut map = SlotMap::new(topology.as_deref(), own.run());
         map.set_failed(&self.failed);
@@ -178,8 +179,8 @@ impl ClusterState {
         }
     }
 
-    /// Notes that the topology is a file that never changes. Then any process may be the primary at its address, a
-    /// server of another kind, too.
+    /// Notes that the topology is a file that never changes. In this case, any process at a primary's address may be
+    /// the primary, even a server other than Brisk.
     pub fn set_static(&self) {
         self.is_static.store(true, Ordering::SeqCst);
     }
@@ -246,7 +247,7 @@ impl ClusterState {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is not a primary, or
+    /// Requests a switch before the shutdown at `until_ms`, in Unix ms. Returns false if this node is not a primary or
     /// its shard has no replica.
     pub fn depart(&self, until_ms: u64) -> bool {
         let in_force = self.in_force();
@@ -265,7 +266,7 @@ impl ClusterState {
         self.deadline_ms.store(deadline_ms, Ordering::Release);
     }
 
-    /// Reports whether the lease deadline has passed: this node serves nothing.
+    /// Reports whether the lease deadline has passed, so that this node serves nothing.
     #[inline]
     #[must_use]
     pub fn is_fenced(&self) -> bool {
@@ -280,7 +281,7 @@ impl ClusterState {
         (deadline != u64::MAX).then(|| deadline.saturating_sub(boot_ms()))
     }
 
-    /// The facts about nodes that the document does not hold.
+    /// The facts about nodes that the document does not contain.
     #[must_use]
     pub fn lives(&self) -> Arc<BTreeMap<NodeId, NodeLife>> {
         self.lives.load_full()
@@ -291,9 +292,9 @@ impl ClusterState {
         self.lives.store(Arc::new(lives));
     }
 
-    /// Names the writer of changes. Later calls have no effect.
+    /// Sets the writer of changes. Later calls have no effect.
     pub fn set_writer(&self, writer: Arc<dyn TopologyWriter>) {
-        // The process starts once.
+        // A process calls this only once.
         let _ = self.writer.set(writer);
     }
 
@@ -303,9 +304,9 @@ impl ClusterState {
         self.writer.get().cloned()
     }
 
-    /// Names the reporter of this node's status. Later calls have no effect.
+    /// Sets the reporter of this node's status. Later calls have no effect.
     pub fn set_reporter(&self, reporter: Arc<dyn StatusReporter>) {
-        // The process starts once.
+        // A process calls this only once.
         let _ = self.reporter.set(reporter);
     }
 
@@ -341,7 +342,7 @@ impl ClusterState {
         self.reporter.get().map(|reporter| reporter.status())
     }
 
-    /// Reports whether the dataset of this replica is a full copy of its shard's.
+    /// Reports whether this replica has a full copy of its shard's dataset.
     #[must_use]
     pub fn has_full_copy(&self) -> bool {
         self.reporter.get().is_some_and(|reporter| reporter.has_full_copy())

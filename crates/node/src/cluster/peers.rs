@@ -1,9 +1,9 @@
 //! The connections over which this node sends messages to the other nodes of its cluster.
 //!
-//! `brisk-peers` distributes the messages of the [`ForwardQueue`](super::ForwardQueue). Each node that receives
-//! messages has a thread, `brisk-peer`, with a bounded queue of its own, so that a dead or slow node delays no
-//! other. The thread connects with the credentials of replication, switches replies off, and ends when its node
-//! has received nothing for a while.
+//! `brisk-peers` distributes the messages of the [`ForwardQueue`](super::ForwardQueue). For each node that receives
+//! messages, there is a thread, `brisk-peer`, with its own bounded queue. So a dead or slow node does not delay other
+//! nodes. The thread connects with the replication credentials and switches replies off. It ends when its node has
+//! received nothing for a while.
 
 use super::forward::{Audience, Forwarded, WAITING_BYTES_MAX};
 use super::{ClusterState, InForce};
@@ -22,22 +22,22 @@ use std::time::{Duration, Instant};
 
 /// How often the threads check whether the server is shutting down.
 const SLICE: Duration = Duration::from_millis(200);
-/// How long a connection attempt and a write may take. Messages to this node wait during this time.
+/// How long a connection attempt or a write may take. Messages to the node wait during this time.
 const IO_TIMEOUT: Duration = Duration::from_secs(1);
-/// The pause after a failed attempt. Messages to this node are dropped during the pause.
+/// The pause after a failed connection attempt. Messages to the node are dropped during the pause.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// A thread whose node has received nothing for this long ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// The most bytes of one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// The option of REPLCONF with which a node introduces a connection: its PUBLISH and SPUBLISH are not forwarded.
+/// The option of REPLCONF with which a node introduces such a connection. Messages published over it are not forwarded.
 pub const PEER_OPTION: &str = "brisk-peer";
 
 /// Starts the thread that distributes messages.
 ///
 /// # Errors
-/// The system has no thread.
+/// The system cannot create a thread.
 pub fn start(shared: &'static Shared, state: &'static ClusterState) -> io::Result<()> {
     Builder::new().name("brisk-peers".to_owned()).spawn(move || distribute(shared, state))?;
     Ok(())
@@ -65,7 +65,7 @@ fn distribute(shared: &'static Shared, state: &'static ClusterState) {
     }
 }
 
-/// The queue of a node, with a thread that sends its messages.
+/// The queue of a node, whose thread sends its messages. Started if necessary.
 fn peer<'p>(
     peers: &'p mut BTreeMap<NodeId, Arc<PeerQueue>>,
     node: NodeId,
@@ -93,7 +93,7 @@ struct PeerQueue {
 struct PeerWaiting {
     requests: Vec<Arc<[u8]>>,
     bytes: usize,
-    /// The thread has ended: nothing is sent any more.
+    /// True if the thread has ended, so that nothing is sent any more.
     has_ended: bool,
 }
 
@@ -102,7 +102,7 @@ impl PeerQueue {
         self.waiting.lock().even_poisoned().has_ended
     }
 
-    /// Appends a message; returns false if too many bytes wait or the thread has ended.
+    /// Appends a message. Returns false if too many bytes wait or the thread has ended.
     fn push(&self, message: &Forwarded) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         let bytes = message.request.len();
@@ -115,7 +115,7 @@ impl PeerQueue {
         true
     }
 
-    /// Takes all messages; waits up to `timeout` for the first.
+    /// Takes all messages. Waits up to `timeout` for the first.
     fn take(&self, timeout: Duration) -> Vec<Arc<[u8]>> {
         let mut waiting = self.waiting.lock().even_poisoned();
         if waiting.requests.is_empty() {
@@ -189,15 +189,15 @@ impl Sender {
     }
 }
 
-/// The port at which this node connects to another for anything but replication, and true if that port has TLS:
-/// `tls-cluster` prefers TLS. A node that has one port only is reached at that port.
+/// The port to which this node connects for everything except replication, and true if that port uses TLS. With
+/// `tls-cluster`, the TLS port is preferred. If a node has only one port, that port is used.
 #[must_use]
 pub fn peer_port(config: &Config, member: &Member) -> (u16, bool) {
     let has_tls = (config.tls.cluster && member.tls != 0) || member.port == 0;
     (if has_tls { member.tls } else { member.port }, has_tls)
 }
 
-/// Connects to a node: logs in, introduces this connection, and switches replies off.
+/// Connects to a node, logs in, introduces the connection as a peer, and switches replies off.
 fn connect(shared: &Shared, member: &Member, config: &Config) -> io::Result<Wire> {
     let (port, has_tls) = peer_port(config, member);
     let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
@@ -228,7 +228,7 @@ fn connect(shared: &Shared, member: &Member, config: &Config) -> io::Result<Wire
     Ok(wire)
 }
 
-/// Reads the reply OK. The replies of a login are short, and nothing follows them.
+/// Reads a reply, which must be OK. The replies during login are short, and nothing follows them.
 fn expect_ok(wire: &Wire) -> io::Result<()> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -242,7 +242,7 @@ fn expect_ok(wire: &Wire) -> io::Result<()> {
 }
 
 impl InForce {
-    /// A member of the topology in force.
+    /// The member of the topology in force that has this id.
     fn member(&self, node: NodeId) -> Option<&Member> {
         self.topology.as_ref()?.members.get(&node)
     }

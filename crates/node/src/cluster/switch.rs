@@ -1,5 +1,5 @@
-//! Requests for planned switches: a primary hands its shard over to a replica that has everything. The thread
-//! `brisk-switch` of the server carries them out.
+//! Requests for planned switches, in which a primary hands its shard over to a replica that has everything. The
+//! server's thread `brisk-switch` carries them out.
 //!
 //! ```text
 //!  CLUSTER FAILOVER ── TakeOver ── at the replica ── REPLCONF brisk-switch ──> the primary ── HandOver
@@ -15,10 +15,10 @@ use std::sync::{Condvar, Mutex};
 /// The option of REPLCONF with which a replica requests a switch from its primary.
 pub const SWITCH_OPTION: &str = "brisk-switch";
 
-/// The value of that option with which a former primary makes the new one read the topology at once.
+/// With this value of [`SWITCH_OPTION`], a former primary makes the new primary read the topology immediately.
 pub const LOOK_VALUE: &str = "look";
 
-/// A replica wants to be the primary of its shard. The text form is `shard:term:run`.
+/// The request of a replica to become the primary of its shard. The text form is `shard:term:run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HandoverRequest {
     pub shard: ShardId,
@@ -55,21 +55,21 @@ pub enum SwitchRequest {
     TakeOver,
     /// This primary hands over to a replica that requested it.
     HandOver(HandoverRequest),
-    /// This primary hands over to any replica, since it shuts down no later than this time, in Unix ms.
+    /// This primary hands over to any replica, because it will shut down no later than this time, in Unix ms.
     Depart { until_ms: u64 },
-    /// This node reads the topology: it has become a primary.
+    /// This node reads the topology because it has become a primary.
     Look,
 }
 
 /// The switch before a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Departure {
-    /// No shutdown has requested one.
+    /// No shutdown has requested a switch.
     #[default]
     None,
-    /// It was requested and has not ended.
+    /// A switch was requested and has not ended.
     InProgress,
-    /// Another node is the primary.
+    /// Another node is now the primary.
     HandedOver,
     /// No replica could take over.
     Failed,
@@ -84,9 +84,9 @@ pub struct PlannedSwitches {
 
 #[derive(Debug, Default)]
 struct SwitchState {
-    /// The last request that was not begun. As in Redis, a later one replaces it.
+    /// The last request, if it has not begun yet. As in Redis, a later request replaces it.
     requested: Option<SwitchRequest>,
-    /// A shutdown has requested a switch that was not begun.
+    /// The deadline of a shutdown whose requested switch has not begun yet, in Unix ms.
     departs_until_ms: Option<u64>,
     departure: Departure,
     is_stopped: bool,
@@ -134,7 +134,7 @@ impl PlannedSwitches {
         self.state.lock().even_poisoned().departure
     }
 
-    /// Notes the end of the switch before a shutdown.
+    /// Notes that the switch before a shutdown has ended.
     pub fn end_departure(&self, has_handed_over: bool) {
         let mut state = self.state.lock().even_poisoned();
         // Another shutdown may have been requested after this one was cancelled.
@@ -144,7 +144,7 @@ impl PlannedSwitches {
         }
     }
 
-    /// The shutdown was cancelled: its switch does not begin.
+    /// Called when the shutdown is cancelled. Its switch, if it has not begun yet, is dropped.
     pub fn call_departure_off(&self) {
         let mut state = self.state.lock().even_poisoned();
         (state.departs_until_ms, state.departure) = (None, Departure::None);

@@ -8,7 +8,7 @@ use brisk_engine::args::PreparedKey;
 use brisk_engine::keyspace::SlotId;
 use std::sync::Arc;
 
-/// A worker's copy. Without cluster mode it is empty, and every check ends after one comparison.
+/// A worker's copy. If cluster mode is off, it is empty, and every check ends after one comparison.
 #[derive(Debug)]
 pub struct WorkerCluster {
     installed: Option<Installed>,
@@ -23,12 +23,12 @@ struct Installed {
     route_state: RouteState,
     endpoint: EndpointKind,
     gate: RouteGate,
-    /// The generation, and whether the node was down, when waits and subscriptions were checked last.
+    /// The generation when waits and subscriptions were last checked, and whether the cluster was down at that time.
     checked: (u64, bool),
 }
 
 impl WorkerCluster {
-    /// The copy of a worker that starts; `state` is `None` without cluster mode.
+    /// The copy of a worker that starts. `state` is `None` if cluster mode is off.
     #[must_use]
     pub fn new(state: Option<&'static ClusterState>, config: &Config) -> WorkerCluster {
         let copy = |state: &'static ClusterState| {
@@ -52,9 +52,9 @@ impl WorkerCluster {
         }
     }
 
-    /// Compares the lease deadline with the clock, at the beginning of a turn: a process can stop at any
-    /// instruction, and no timer runs while it is stopped. [`WorkerCluster::lost_lease`] is the comparison at
-    /// the end.
+    /// Compares the lease deadline with the clock at the beginning of a turn. This is necessary because the process can
+    /// be stopped at any instruction, and no timer runs while it is stopped. [`WorkerCluster::lost_lease`] makes the
+    /// comparison at the end.
     #[inline]
     pub fn check_lease(&mut self) {
         if let Some(copy) = &mut self.installed {
@@ -66,8 +66,8 @@ impl WorkerCluster {
         }
     }
 
-    /// Reports whether the lease deadline has passed since the turn began. Commands of this turn may have run
-    /// after it, so their replies must not be sent: another node may serve the slots already.
+    /// Reports whether the lease deadline has passed since the turn began. Commands of this turn may have run after the
+    /// deadline, so their replies must not be sent. Another node may already serve the slots.
     #[inline]
     #[must_use]
     pub fn lost_lease(&self) -> bool {
@@ -84,7 +84,7 @@ impl WorkerCluster {
         self.installed.as_ref().is_some_and(|copy| copy.state.is_fenced())
     }
 
-    /// Switches to a newer version; false if there is none.
+    /// Switches to a newer version. Returns false if there is none.
     #[inline]
     pub(crate) fn takes_newer(&mut self) -> bool {
         match &mut self.installed {
@@ -97,8 +97,8 @@ impl WorkerCluster {
         }
     }
 
-    /// Reports whether another version is in force, or the state of the cluster has changed, since the last
-    /// call: then waits and subscriptions may have to end.
+    /// Reports whether another version has been installed or the state of the cluster has changed since the last call.
+    /// If so, waits and subscriptions may have to end.
     #[inline]
     pub fn has_changed(&mut self) -> bool {
         match &mut self.installed {
@@ -111,8 +111,8 @@ impl WorkerCluster {
         }
     }
 
-    /// Reports whether the slot belongs to the shard of this node, as primary or replica; without cluster mode
-    /// every slot does.
+    /// Reports whether the slot belongs to the shard of this node, which may be the primary or a replica. If cluster
+    /// mode is off, every slot does.
     pub fn is_own(&mut self, slot: SlotId) -> bool {
         match &mut self.installed {
             None => true,
@@ -130,8 +130,8 @@ impl WorkerCluster {
         self.installed.is_some()
     }
 
-    /// Reports whether a command with these keys needs a routing decision: this node does not serve all of its
-    /// slots, or there are several.
+    /// Reports whether a command with these keys needs a routing decision, because this node does not serve all of its
+    /// slots or there are several slots.
     #[inline]
     pub fn must_route(&mut self, keys: &[PreparedKey]) -> bool {
         match &mut self.installed {
@@ -147,14 +147,14 @@ impl WorkerCluster {
         }
     }
 
-    /// The version in force and the endpoint kind for MOVED; `None` without cluster mode.
+    /// The version in force and the endpoint kind for MOVED. `None` if cluster mode is off.
     pub fn in_force(&mut self) -> Option<(&InForce, EndpointKind)> {
         let copy = self.installed.as_mut()?;
         copy.refresh();
         Some((&copy.in_force, copy.endpoint))
     }
 
-    /// Decides what happens to a command; without cluster mode every command is served.
+    /// Decides what happens to a command. If cluster mode is off, every command is served.
     pub fn route(&mut self, request: &RouteRequest) -> RouteDecision<'_> {
         match &mut self.installed {
             None => RouteDecision::Serve,
@@ -202,7 +202,7 @@ pub fn route_state(config: &Config, is_fenced: bool) -> RouteState {
     }
 }
 
-/// How other nodes are named to clients.
+/// The kind of name by which clients are referred to other nodes.
 #[must_use]
 pub fn endpoint_kind(config: &Config) -> EndpointKind {
     match config.cluster.cluster_preferred_endpoint_type {

@@ -1,14 +1,14 @@
-//! How long each command took, and how commands are shown in logs and to monitors.
+//! Measures how long each command took, and determines how commands are shown in logs and to monitors.
 //!
-//! A command is charged for the time since the last one ended, so that one reading of the clock per command
-//! is enough. Work between two commands restarts the measurement.
+//! A command is charged for the time since the previous command ended, so that one clock reading per command is enough.
+//! Work between two commands restarts the measurement.
 
 use brisk_config::Config;
 use brisk_engine::Args;
 use brisk_engine::table::{Row, Run};
 use brisk_reactor::Clock;
 
-/// How long a reading of the wall clock is valid for batches that begin after it, in nanoseconds.
+/// How long batches may use an earlier reading of the wall clock, in nanoseconds.
 const WALL_CLOCK_KEPT_NS: u64 = 50_000;
 
 /// Replaces passwords in output.
@@ -19,16 +19,16 @@ const REDACTED: &[u8] = b"(redacted)";
 pub struct CommandAccounting {
     /// When the last command ended.
     last_ticks: u64,
-    /// When the wall clock was read last for batches, in ticks.
+    /// When the wall clock was last read for a batch, in ticks.
     wall_read_at: u64,
     /// A command that takes at least this long is checked against the slow log and the latency
     /// monitor.
     slow_ns: u64,
-    /// Commands that ran since the batch's statistics were noted, and the last one's row.
+    /// The number of commands that ran since the batch's statistics were noted, and the row id of the last command.
     ran: u64,
     last_row: u32,
     latency_tracking: bool,
-    /// Arguments of the current server command that must not be shown: passwords.
+    /// Indexes of arguments of the current server command that must not be shown, such as passwords.
     redacted: Vec<usize>,
 }
 
@@ -74,8 +74,8 @@ impl CommandAccounting {
         self.last_ticks = clock.ticks();
     }
 
-    /// Charges a command for the time since the last one ended, in nanoseconds. The next command is
-    /// charged for the time from now on.
+    /// Charges a command for the time since the previous command ended. Returns this time in nanoseconds. The next
+    /// command is charged for the time from now on.
     #[inline]
     pub fn charge(&mut self, clock: &Clock) -> u64 {
         let ticks = clock.ticks();
@@ -88,7 +88,7 @@ impl CommandAccounting {
     #[inline]
     pub(super) fn begin_batch(&mut self, clock: &Clock) -> bool {
         self.last_ticks = clock.ticks();
-        // A busy worker calls this every few microseconds.
+        // A busy worker begins a batch every few microseconds, so the clock is not read for each batch.
         let is_old = clock.ns(self.last_ticks.wrapping_sub(self.wall_read_at)) > WALL_CLOCK_KEPT_NS;
         if is_old {
             self.wall_read_at = self.last_ticks;
@@ -103,7 +103,7 @@ impl CommandAccounting {
         self.last_row = row.id as u32;
     }
 
-    /// Sets the last command to one that is counted later, or not at all.
+    /// Sets the last command. The command is counted later or not at all.
     pub fn note_last(&mut self, row: &Row) {
         self.last_row = row.id as u32;
     }
@@ -114,7 +114,7 @@ impl CommandAccounting {
         self.last_row
     }
 
-    /// Commands that ran and were not taken yet.
+    /// The number of commands that ran since `take_ran` was last called.
     pub fn ran(&self) -> u64 {
         self.ran
     }
@@ -131,7 +131,7 @@ impl CommandAccounting {
         self.latency_tracking
     }
 
-    /// Reports whether a command that took `ns` may concern the slow log or the latency monitor.
+    /// Reports whether a command that took `ns` may be slow enough for the slow log or the latency monitor.
     #[inline]
     pub fn is_slow(&self, ns: u64) -> bool {
         ns >= self.slow_ns
@@ -142,13 +142,13 @@ impl CommandAccounting {
         self.redacted.push(index);
     }
 
-    /// Another command begins: no argument of it is hidden yet.
+    /// Called when another command begins. None of its arguments are hidden yet.
     #[inline]
     pub fn forget_redacted(&mut self) {
         self.redacted.clear();
     }
 
-    /// The arguments of the command that just ran, without its secrets.
+    /// The arguments of the command that just ran, with secrets replaced.
     pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
         let mut shown: Vec<&[u8]> = words.arguments().collect();
         if matches!(row.run, Run::Server(_)) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-/// Maximum number of values waiting to be freed. Beyond it the worker frees them itself, so that
-/// memory is not released faster than it is freed.
+/// Maximum number of batches waiting to be freed. If there are more, the worker frees the values itself, so that
+/// garbage is not produced faster than it is freed.
 const QUEUE_MAX: usize = 65_536;
 
 /// The handle to the background thread.
@@ -20,20 +20,20 @@ pub struct Background {
 struct Counts {
     pending: AtomicU64,
     freed: AtomicU64,
-    /// Sum over the batches whose bytes are counted.
+    /// Sum of the bytes of batches whose bytes were counted.
     pending_bytes: AtomicU64,
 }
 
-/// The garbage that one worker handed over at a time.
+/// The garbage that a worker passed to the thread in one call.
 struct Batch {
     garbage: Vec<Garbage>,
-    /// Bytes that are free after the garbage is freed; 0 if they were not counted.
+    /// Bytes that freeing the garbage will release; 0 if they were not counted.
     bytes: u64,
     /// Called with the time that freeing took.
     timed: Option<Timed>,
 }
 
-/// Receives the time that freeing took: the longest for one value, and the total.
+/// Receives the time that freeing took: the longest time for one value, and the total.
 pub type Timed = Box<dyn FnOnce(Duration, Duration) + Send>;
 
 impl Background {
@@ -45,7 +45,7 @@ impl Background {
             crate::core::long::yield_to_workers();
             for Batch { garbage, bytes, timed } in receiver {
                 let things = weight(&garbage);
-                // Assumes that all values have one size: measuring each again would cost more.
+                // Assume that all values have the same size, because measuring each one again would cost more.
                 let count = garbage.len() as u64;
                 let share = bytes.checked_div(count).unwrap_or(0);
                 let (begin, mut longest) = (timed.as_ref().map(|_| Instant::now()), Duration::ZERO);
@@ -68,14 +68,13 @@ impl Background {
         Ok(())
     }
 
-    /// Frees `garbage` on the background thread if possible. With `bytes_counted` its bytes are
-    /// added to [`Background::pending_bytes`]; counting takes a while if there are many values.
+    /// Frees `garbage` on the background thread if possible. With `bytes_counted`, its bytes are added to
+    /// [`Background::pending_bytes`]. Counting takes a while if there are many values.
     pub fn free(&self, garbage: Vec<Garbage>, bytes_counted: bool) {
         self.free_timed(garbage, bytes_counted, None);
     }
 
-    /// Like [`Background::free`]. If another thread frees the garbage, `timed` is called with the time
-    /// it took.
+    /// Like [`Background::free`]. If another thread frees the garbage, `timed` is called with the time that this took.
     pub fn free_timed(&self, garbage: Vec<Garbage>, bytes_counted: bool, timed: Option<Timed>) {
         let things = weight(&garbage);
         let sizes = garbage.iter().filter(|_| bytes_counted).map(Garbage::allocated_bytes);
@@ -116,7 +115,7 @@ impl Background {
 fn weight(garbage: &[Garbage]) -> u64 {
     let weigh = |thing: &Garbage| match thing {
         Garbage::Entry(_) | Garbage::Value(_) => 1,
-        // The key that owns this part is counted when it is freed.
+        // These are parts of a key, which is counted when it is freed itself.
         Garbage::View(_) | Garbage::Other(_) => 0,
         Garbage::Table(table) => table.view().len() as u64,
     };

@@ -52,7 +52,7 @@ impl Call<'_> {
         action(&mut keys)
     }
 
-    /// The caller, for commands that are replied to later.
+    /// The caller, for commands whose reply is sent later.
     pub fn client(&self) -> ClientRef {
         ClientRef {
             worker: self.core.id,
@@ -62,7 +62,7 @@ impl Call<'_> {
         }
     }
 
-    /// Reports whether EXEC runs the command. EXEC needs a reply from each command.
+    /// Reports whether the command runs within EXEC, which needs a reply from each command.
     pub fn in_exec(&self) -> bool {
         self.core.unit.is_running()
     }

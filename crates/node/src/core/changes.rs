@@ -1,10 +1,9 @@
-//! Hands the changes in the journal to their readers: the append-only file and the replication
-//! stream.
+//! Passes the changes in the journal to their readers: the append-only file and the replication stream.
 //!
-//! The journal is in order and has no gaps, so a dispatch takes the changes that all workers have
-//! appended. A worker dispatches at the end of its round. Workers append nothing while there is no
-//! reader: [`brisk_engine::effect::Hooks::PROPAGATE`] is set with the first reader, while all
-//! workers are quiesced, and cleared some time after the last reader is gone.
+//! The journal is ordered and has no gaps, so each dispatch takes the changes that all workers have appended. A worker
+//! dispatches at the end of its round. Workers append changes only while [`brisk_engine::effect::Hooks::PROPAGATE`] is
+//! set. This flag is set when the first reader is added, while all workers are quiesced. It is cleared some time after
+//! the last reader has been removed.
 //!
 //! Only workers dispatch, so no dispatch is in progress while all workers are quiesced.
 
@@ -20,16 +19,16 @@ use std::sync::{Arc, Mutex};
 /// Buffers that are larger than this are freed after a dispatch.
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
-/// Takes changes from the journal, one thread at a time, so that all readers get them in one order.
+/// Takes changes from the journal, one thread at a time, so that all readers get them in the same order.
 #[derive(Default)]
 pub struct ChangeDispatcher {
-    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers: whether changes have
-    /// a reader.
+    /// The part of [`brisk_engine::Env::hooks`] that is the same for all workers. It indicates whether changes have a
+    /// reader.
     hooks: Arc<AtomicU32>,
     buffers: Mutex<DispatchBuffers>,
 }
 
-/// The next part of the stream and its edits. Both are empty between two dispatches.
+/// Buffers for the next part of the stream and its edits. Both are empty between dispatches.
 #[derive(Default)]
 struct DispatchBuffers {
     bytes: Vec<u8>,
@@ -42,8 +41,7 @@ impl ChangeDispatcher {
         hooks.share(&self.hooks);
     }
 
-    /// Hands new changes to the readers. `wake` is called for each worker whose replicas have data
-    /// to send.
+    /// Passes new changes to the readers. `wake` is called for each worker that has data to send to its replicas.
     pub fn dispatch(
         &self,
         journal: &Journal,

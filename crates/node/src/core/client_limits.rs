@@ -1,6 +1,6 @@
-//! The limits on what clients may hold in memory: their unsent output, their requests, and both together.
+//! The limits on the memory that clients may use: for their unsent output, their requests, and both together.
 //!
-//! A worker computes them from the settings once, and compares numbers while it serves clients.
+//! A worker computes the limits from the settings in advance, so that it only compares numbers while it serves clients.
 
 use brisk_config::Config;
 use brisk_config::value::{ClientClass, OutputLimit};
@@ -10,17 +10,17 @@ use brisk_resp::Limits;
 /// allows.
 const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 
-/// Output that no limit counts: the size of Redis's static reply buffer, which Redis does not count
-/// either.
+/// Output up to this size counts toward no limit. It is the size of Redis's static reply buffer, which Redis does not
+/// count either.
 const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
 
-/// Upper bound of the unsent output at which a subscriber is checked with each message.
+/// A subscriber with at least this much unsent output is checked with each message, even if its limits are higher.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 
 /// The limits of clients, as one worker applies them.
 #[derive(Debug)]
 pub struct ClientLimits {
-    /// Unsent output below this needs no check against soft limits.
+    /// If there is less unsent output than this, it need not be checked against soft limits.
     output_watch_bytes: usize,
     requests: Limits,
     /// `output-soft-limit`.
@@ -54,7 +54,7 @@ impl ClientLimits {
         let least = bounds.into_iter().filter(|bytes| *bytes > 0).min();
         let replica = &mut output_classes[ClientClass::Replica as usize];
         if replica.hard_bytes > 0 {
-            // Otherwise a replica that resumes with the whole backlog would be closed for it.
+            // Otherwise, a replica that resumes the stream would be disconnected if it needs the whole backlog.
             replica.hard_bytes = replica.hard_bytes.max(config.replication.repl_backlog_size);
         }
         ClientLimits {
@@ -84,20 +84,20 @@ impl ClientLimits {
         Limits { authenticated, ..self.requests }
     }
 
-    /// The limits on requests that a server has already accepted: those of the primary, and those in
-    /// an append-only file.
+    /// The limits on requests that a server has already accepted: requests from the primary and from an append-only
+    /// file.
     pub fn accepted_requests(&self) -> Limits {
         Limits { bulk_bytes_max: u64::MAX, ..self.requests }
     }
 
-    /// The unsent output of a client below which [`ClientLimits::soft`] need not be compared.
+    /// If a client has less unsent output than this, it need not be compared with [`ClientLimits::soft`].
     #[inline]
     pub fn output_watch_bytes(&self) -> usize {
         self.output_watch_bytes
     }
 
-    /// The unsent output at which a client's pipeline pauses. All clients together have `all` bytes of
-    /// it.
+    /// The unsent output at which a client's pipeline pauses, if all clients together have `all` bytes of unsent
+    /// output.
     pub(super) fn soft(&self, all: u64) -> usize {
         match self.exceeds_total(all) {
             true => self.output_soft.min(TIGHT_SOFT_LIMIT),
@@ -123,13 +123,13 @@ impl ClientLimits {
         bytes >= self.pubsub_watch_bytes
     }
 
-    /// Unread output at which a monitor is closed: the hard limit of ordinary clients, as in Redis, or
-    /// that of subscribers if the former is 0.
+    /// Unread output at which a monitor is closed: the hard limit for normal clients, as in Redis, or the hard limit
+    /// for subscribers if the former is 0.
     pub fn of_monitor(&self) -> u64 {
         self.output_of_monitor
     }
 
-    /// Reports whether `bytes` bytes of output are so few that no class has a limit for them.
+    /// Reports whether `bytes` bytes of output are allowed for every class of clients.
     #[inline]
     pub(super) fn admits_any(&self, bytes: u64) -> bool {
         bytes <= UNCOUNTED_OUTPUT_BYTES
@@ -209,7 +209,7 @@ mod tests {
             |bytes, now_ms| limits.exceeds_class(ClientClass::Pubsub, bytes, &mut since, now_ms);
         assert!(!exceeds(30 * KIB, 1000) && !exceeds(30 * KIB, 3000));
         assert!(exceeds(30 * KIB, 3001));
-        // It begins again after the output was small once.
+        // The duration starts over after the output has been small once.
         assert!(!exceeds(20 * KIB, 3002) && !exceeds(30 * KIB, 3003));
         assert!(exceeds(101 * KIB, 3004));
     }

@@ -1,7 +1,7 @@
 //! Connections as CLIENT LIST shows them, one line each.
 //!
-//! For other connections the line shows the values that they published at the end of their last
-//! turn. For the caller's own connection it shows the values that hold while the command runs.
+//! For other connections, the line shows the values that they published at the end of their last turn. For the caller's
+//! own connection, it shows the current values.
 
 use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::Core;
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 /// The usual length of a line.
 const LINE_BYTES: usize = 384;
 
-/// Values that are known of the caller only.
+/// Values that are known only for the caller.
 struct CallerValues {
     id: u64,
     /// Bytes of the arguments of the current command.
@@ -31,8 +31,8 @@ struct CallerValues {
     traffic: Traffic,
 }
 
-/// One client as CLIENT LIST shows it, without the line ending: `session`, which sent `args`.
-/// `command` is the command that it runs, if that is not its last command already.
+/// The line that CLIENT LIST shows for `session`, which sent `args`. There is no line ending. `command` is the command
+/// that the session runs, unless that is already its last command.
 pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option<&Row>) -> String {
     let record = &session.record;
     let last = record.last_command.load(Ordering::Relaxed) as usize;
@@ -41,7 +41,7 @@ pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option
     one_line(core, record, Some(&own), row.map_or("NULL", Row::full_name))
 }
 
-/// The line of a client that executes nothing now and whose last command was `command`.
+/// The line of a client that is not executing anything and whose last command was `command`.
 pub fn describe_at_rest(core: &Core, record: &ClientRecord, command: &str) -> String {
     one_line(core, record, None, command)
 }
@@ -111,7 +111,7 @@ impl Writer {
     }
 }
 
-/// Writes one line. `own` holds the values that are known of the caller only.
+/// Writes one line. `own` contains the values that are known only for the caller.
 fn line(
     text: &mut Text,
     record: &ClientRecord,
@@ -138,11 +138,11 @@ fn line(
         () if texts.user.is_empty() => DEFAULT_USER,
         () => &texts.user,
     };
-    // A session has no reply buffer of its own (`rbs`, `rbp`): all sessions of a worker share one,
-    // and output that the kernel has not taken is in the output list. Arguments are never copied:
-    // `argv-mem` is the part of the input that they take.
+    // A session has no reply buffer of its own (`rbs`, `rbp`). All sessions of a worker share one, and output that the
+    // kernel has not taken is in the output list. Arguments are never copied, so `argv-mem` is the part of the input
+    // that they occupy.
     let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
-    // Pieces and numbers are appended one by one, which takes less time than one formatted write.
+    // Strings and numbers are appended one by one, which is faster than a single formatted write.
     let number = |text: &mut Text, name: &str, value: u64| {
         text.push(name);
         text.push_number(value);
@@ -226,8 +226,8 @@ fn flags(text: &mut Text, record: &ClientRecord) {
     }
 }
 
-/// The events that the connection waits for: `r` input, `w` room for output. As in Redis, `r` is
-/// shown for every client, also while its next command waits for something else.
+/// The events that the connection waits for: `r` for input, `w` for room for output. As in Redis, `r` is shown for
+/// every client, even while its next command waits for something else.
 fn events(output: u64) -> &'static str {
     if output > 0 { "rw" } else { "r" }
 }

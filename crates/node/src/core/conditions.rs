@@ -1,13 +1,13 @@
-//! The conditions of the whole server that commands check.
+//! Server-wide conditions that commands check.
 //!
-//! They are bits of one number, so that a command reads all of them with one load. The gate skips its checks
-//! while none is in force.
+//! The conditions are bits of one number, so that a command reads all of them with one load. If no condition is in
+//! force, the command gate skips its checks.
 
 use super::pause::{Hold, Pause, Paused};
 use crate::monitor::Monitors;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A condition of the whole server. The value is its bit.
+/// A server-wide condition. The value is its bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Condition {
@@ -31,17 +31,16 @@ pub enum Condition {
     Replica = 1 << 8,
     /// There are fewer replicas than writes require (`min-replicas-to-write`).
     FewReplicas = 1 << 9,
-    /// This server is a replica that rejects reads of its data, since its link to the primary is
-    /// down.
+    /// This server is a replica that rejects reads of its data because its link to the primary is down.
     Stale = 1 << 10,
-    /// This server is a replica, and some client can be redirected to its primary.
+    /// This server is a replica, and at least one client can be redirected to its primary.
     Redirect = 1 << 11,
     /// Another dataset of the same history is being loaded and will replace the current one, which remains readable
     /// until then.
     AsyncLoading = 1 << 12,
 }
 
-/// The conditions in force at one moment.
+/// The set of conditions in force at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConditionSet(u32);
 
@@ -71,8 +70,8 @@ impl ConditionSet {
         self.0 & others.0 != 0
     }
 
-    /// Reports whether any command must be checked. Otherwise only commands that may write are: a
-    /// replica must not make reads slower, nor must a lack of replicas.
+    /// Reports whether all commands must be checked. If not, only commands that may write are checked, so that reads
+    /// are not slower on a replica or if replicas are missing.
     #[inline]
     pub fn concern_reads(self) -> bool {
         const BEFORE_WRITES: ConditionSet =
@@ -81,8 +80,8 @@ impl ConditionSet {
     }
 }
 
-/// The conditions in force. A pause is kept here with its end, and MONITOR with the number of its
-/// sessions, since they change together.
+/// The conditions in force. This also contains the end of a pause and the number of sessions that run MONITOR, because
+/// these change together with their conditions.
 #[derive(Debug)]
 pub struct Conditions {
     bits: AtomicU32,
@@ -130,14 +129,14 @@ impl Conditions {
         }
     }
 
-    /// Notes that the dataset is loaded, in whichever way.
+    /// Notes that the dataset is loaded, whether or not the previous one was served during the load.
     pub fn end_loading(&self) {
         let both = ConditionSet::of([Condition::Loading, Condition::AsyncLoading]);
         self.bits.fetch_and(!both.0, Ordering::SeqCst);
     }
 
-    /// Reports whether the dataset is being loaded: startup is not complete, no client reads or
-    /// changes a key, and no change could be lost.
+    /// Reports whether the dataset is being loaded. During that time, no client reads or changes a key, so no change
+    /// could be lost.
     pub fn is_loading(&self) -> bool {
         self.has(Condition::Loading)
     }
@@ -164,7 +163,7 @@ impl Conditions {
         self.now().intersects(ConditionSet::of([Condition::Busy, Condition::Loading]))
     }
 
-    /// CLIENT PAUSE: sets the commands that are paused, and until when.
+    /// CLIENT PAUSE: sets which commands are paused, and until when.
     pub fn begin_pause(&self, what: Paused, until_ms: u64, now_ms: u64) {
         self.pause.begin(what, until_ms, now_ms, || self.set(Condition::Pause, true));
     }
@@ -185,23 +184,22 @@ impl Conditions {
         self.has(Condition::Pause) && self.pause.is_held(purpose)
     }
 
-    /// Ends that hold.
+    /// Ends the hold for this purpose.
     pub(super) fn release_writes(&self, purpose: Hold) {
         self.pause.release(purpose);
     }
 
-    /// The commands that are paused at `now_ms`, and until when. A pause that is over no longer
-    /// counts as a condition.
+    /// The commands that are paused at `now_ms`, and until when. If the pause is over, clears its condition.
     pub fn pause_in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
         self.pause.in_force_or(now_ms, || self.set(Condition::Pause, false))
     }
 
-    /// Counts a session of this worker that begins to get a line for each command.
+    /// Counts a session of this worker that begins to run MONITOR.
     pub fn add_monitor(&self, worker: usize) {
         self.monitors.add(worker, || self.set(Condition::Monitor, true));
     }
 
-    /// Counts a session of this worker that gets no more lines.
+    /// Counts a session of this worker that no longer runs MONITOR.
     pub fn remove_monitor(&self, worker: usize) {
         self.monitors.remove(worker, || self.set(Condition::Monitor, false));
     }
@@ -211,7 +209,7 @@ impl Conditions {
         self.monitors.at(worker)
     }
 
-    /// When the pause in force at `now_ms` ends, if one is.
+    /// When the pause in force at `now_ms` ends, if there is one.
     pub fn pause_end_ms(&self, now_ms: u64) -> Option<u64> {
         self.pause.in_force(now_ms).map(|(_, until)| until)
     }

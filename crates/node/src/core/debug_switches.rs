@@ -23,7 +23,7 @@ impl Default for DebugSwitches {
 }
 
 impl DebugSwitches {
-    /// DEBUG SET-ACTIVE-EXPIRE: sets whether keys expire without being used.
+    /// DEBUG SET-ACTIVE-EXPIRE: sets whether expired keys are removed without being accessed.
     pub fn set_active_expire(&self, on: bool) {
         self.active_expire.store(on, Ordering::Relaxed);
     }
@@ -32,7 +32,7 @@ impl DebugSwitches {
         self.active_expire.load(Ordering::Relaxed)
     }
 
-    /// DEBUG PAUSE-CRON: sets whether the workers' timers do nothing.
+    /// DEBUG PAUSE-CRON: disables or enables the workers' timers.
     pub fn pause_cron(&self, on: bool) {
         self.cron_paused.store(on, Ordering::Relaxed);
     }
@@ -41,8 +41,8 @@ impl DebugSwitches {
         self.cron_paused.load(Ordering::Relaxed)
     }
 
-    /// DEBUG QUICKLIST-PACKED-THRESHOLD: list elements of at least `bytes` get nodes of their own; 0
-    /// leaves it to the limits.
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD: list elements of at least `bytes` bytes get nodes of their own. With 0, the
+    /// usual limits decide.
     pub fn set_list_plain_min(&self, bytes: usize) {
         self.list_plain_min.store(bytes, Ordering::Relaxed);
     }

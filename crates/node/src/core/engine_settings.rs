@@ -7,7 +7,7 @@ use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::types::EncodingLimits;
 
-/// The settings that commands depend on, for a thread that has not loaded any.
+/// The settings in force that commands depend on, for threads other than workers.
 pub(crate) fn in_force(shared: &Shared, config: &Config) -> Settings {
     let mut settings = from_config(config, shared.keyspace.hasher());
     settings.limits.list_plain_min = shared.settings.debug.list_plain_min();

@@ -1,24 +1,22 @@
-//! The input of a session: bytes that arrived and are not executed yet, from the start of a
-//! request.
+//! The input of a session: bytes that have arrived but are not executed yet, beginning at the start of a request.
 //!
-//! Its memory grows with the bytes that arrived, never with those that a client announced: a header
-//! costs its sender nothing. A short input is held in a buffer that takes at most a quarter more
-//! than its contents, or a page. A long input has a memory mapping of its own: the machine backs
-//! only the pages that were written, and the mapping grows without copying. Therefore a value of n
-//! bytes costs O(n) however it arrives.
+//! Its memory grows with the bytes that have arrived, not with the bytes that a client announced, because announcing a
+//! large request costs the client nothing. A short input is held in a buffer that is at most a quarter larger than its
+//! contents, or one page. A long input has its own memory mapping. The kernel backs only the pages that were written,
+//! and the mapping grows without copying. Therefore an n-byte value costs O(n), regardless of how it arrives.
 
 use brisk_structures::entry::size_class;
 use brisk_structures::growing::GrowingBytes;
 use std::ops::Deref;
 
-/// Bytes reserved for a request that announced at least this many and of which fewer have arrived.
+/// The minimum capacity for a request that announced at least this many bytes.
 const PAGE_BYTES: usize = 4096;
-/// A buffer up to this size is kept for the next request until the timers find it idle. A longer
-/// input has a memory mapping of its own, which is freed with it.
+/// A buffer up to this size is kept for the next request until the timers find it idle. A longer input has its own
+/// memory mapping, which is freed after the input is executed.
 const SHORT_MAX: usize = 512 * 1024;
 /// A buffer that was used recently is not cut below this size.
 const TRIMMED_BYTES_MIN: usize = 16 * 1024;
-/// A buffer that was not used for this time is freed.
+/// A buffer that has not been used for this long is freed.
 const IDLE_MS: u64 = 2000;
 
 /// Bytes that wait to be executed.
@@ -27,7 +25,7 @@ pub struct Input {
     bytes: Bytes,
     /// Minimum number of bytes that the request at the end still lacks.
     missing: usize,
-    /// The largest size since the timers looked last.
+    /// The largest size since the last check by the timers.
     peak: usize,
     /// When the timers last noticed that the input had been used, in Unix ms.
     used_ms: u64,
@@ -36,9 +34,9 @@ pub struct Input {
 /// The bytes of an input.
 #[derive(Debug)]
 pub enum Bytes {
-    /// Up to [`SHORT_MAX`], or more if the system maps no memory.
+    /// For up to [`SHORT_MAX`] bytes, or more if the system cannot map memory.
     Short(Vec<u8>),
-    /// Above it.
+    /// For more than [`SHORT_MAX`] bytes.
     Long(GrowingBytes),
 }
 
@@ -101,8 +99,7 @@ impl Input {
         self.keep(new);
     }
 
-    /// Appends the rest of the bytes that arrived, after the bytes before it were executed in
-    /// place. O(bytes).
+    /// Keeps the rest of the bytes that arrived. The bytes before it were executed in place. O(bytes).
     pub fn keep(&mut self, rest: &[u8]) {
         self.add(rest);
         self.peak = self.peak.max(self.len());
@@ -142,12 +139,12 @@ impl Input {
         }
     }
 
-    /// Takes all bytes out, to be executed in place; [`Input::put_back`] follows.
+    /// Takes all bytes out, to be executed in place. [`Input::put_back`] must follow.
     pub fn take(&mut self) -> Bytes {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Puts back the bytes that [`Input::take`] returned, without the first `used`. O(bytes left).
+    /// Puts back the bytes that [`Input::take`] returned, without the first `used` bytes. O(bytes left).
     pub fn put_back(&mut self, bytes: Bytes, used: usize) {
         debug_assert!(self.bytes.is_empty(), "nothing arrives while a session executes");
         match bytes {
@@ -160,8 +157,8 @@ impl Input {
         }
     }
 
-    /// Frees excess capacity: all unused capacity after two seconds without use, and before that
-    /// the part far above the need.
+    /// Frees excess capacity. After two seconds without use, this is all unused capacity; before that, only the part
+    /// far above the need.
     pub fn trim(&mut self, now_ms: u64) {
         let peak = std::mem::take(&mut self.peak);
         if peak > 0 {
@@ -186,8 +183,9 @@ fn reserve(bytes: &mut Vec<u8>, len: usize, missing: usize) {
     }
 }
 
-/// The capacity for a short input that holds `len` bytes and lacks `missing`. It covers the whole
-/// request if that is not much more than the bytes that arrived, else only these bytes.
+/// The capacity for a short input that holds `len` bytes and lacks `missing`. If the whole request is not much larger
+/// than the bytes that have arrived, the capacity covers the whole request. Otherwise it is based on the bytes that
+/// have arrived.
 fn capacity_for(len: usize, missing: usize) -> usize {
     let most = (len + len / 4).max(PAGE_BYTES);
     let whole = size_class(len.saturating_add(missing).min(most));
@@ -198,8 +196,8 @@ fn capacity_for(len: usize, missing: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Appends `total` bytes in pieces of `piece` bytes. Returns the largest ratio of memory, less
-    /// a page, to bytes held, and the number of bytes that were copied.
+    /// Appends `total` bytes in pieces of `piece` bytes. Returns the largest ratio of memory (minus one page) to bytes
+    /// held, and the number of bytes that were copied.
     fn arriving(total: usize, piece: usize, announced: usize) -> (f64, usize) {
         let mut input = Input::default();
         let (mut worst, mut copied) = (0.0, 0);

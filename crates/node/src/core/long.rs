@@ -1,7 +1,7 @@
 //! The threads that do the work of long commands (see `brisk_engine::long`).
 //!
-//! There are as many as workers, at lower priority. On a busy machine, a client that requests much
-//! work waits longer, and other clients do not.
+//! There are as many threads as workers, at lower priority. On a busy machine, a client that requests much work waits
+//! longer, but other clients do not.
 
 use crate::clients::ClientRecord;
 use crate::core::mailbox::{Mailboxes, Message};
@@ -13,18 +13,19 @@ use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 
-/// Maximum number of commands that wait for a thread. Beyond it workers do the work themselves, so
-/// that clients that connect and disconnect cannot queue more work than is done.
+/// Maximum number of commands that wait for a thread. If the queue is full, workers do the work themselves. This
+/// prevents clients that connect and disconnect from queueing work faster than it is done.
 const QUEUE_MAX: usize = 16_384;
 
-/// Added to the niceness of background threads: they get a tenth of a worker's share of a CPU that
-/// both want.
+/// Added to the niceness of background threads. If they compete with a worker for a CPU, they get a tenth of the
+/// worker's share.
 const NICENESS: i32 = 10;
 
-/// Maximum number of threads for errands; more errands wait for one of them.
+/// Maximum number of threads for errands (work that waits for another server). Further errands wait for one of these
+/// threads.
 const ERRANDS_MAX: usize = 64;
 
-/// The client whose command is computed.
+/// The client whose command is being computed.
 pub struct Asker {
     pub record: Arc<ClientRecord>,
     pub row: &'static Row,
@@ -68,7 +69,7 @@ pub struct LongWork {
     errands: Mutex<TransferQueue>,
 }
 
-/// Work that waits for another server, and the threads that do it.
+/// Work that involves waiting for another server (errands), and the number of threads that do it.
 #[derive(Debug, Default)]
 struct TransferQueue {
     threads: usize,
@@ -126,9 +127,8 @@ impl LongWork {
         Ok(())
     }
 
-    /// Gives an errand to one of the errand threads: it would block another thread for as long as
-    /// the other server takes. Returns the errand if too many wait, or if there is no thread for
-    /// it.
+    /// Passes an errand to one of the errand threads. On other threads, it would block until the other server replies.
+    /// Returns the errand if too many errands are waiting or no thread is available.
     fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Result<(), Box<Job>> {
         let mut errands = self.lock_errands();
         if errands.waiting.len() >= QUEUE_MAX {
@@ -147,14 +147,14 @@ impl LongWork {
         });
         match started {
             Ok(_) => errands.threads += 1,
-            // The system provides no thread, but an existing one will take the errand later.
+            // The system cannot start a thread, but an existing thread will take the errand later.
             Err(_) if errands.threads > 0 => {}
             Err(_) => return errands.waiting.pop_back().map_or(Ok(()), Err),
         }
         Ok(())
     }
 
-    /// The next errand of an errand thread; the thread ends if there is none.
+    /// The next errand for an errand thread. The thread ends if there is none.
     fn next_errand(&self) -> Option<Box<Job>> {
         let mut errands = self.lock_errands();
         let next = errands.waiting.pop_front();
@@ -168,7 +168,7 @@ impl LongWork {
         self.errands.lock().even_poisoned()
     }
 
-    /// Has one of the threads do the work; returns the work if their queue is full.
+    /// Passes the work to one of the threads. Returns the work if their queue is full.
     pub fn send(&'static self, job: Box<Job>) -> Result<(), Box<Job>> {
         let Some(threads) = self.threads.get() else { return Err(job) };
         if job.long.is_apart() {
@@ -186,7 +186,7 @@ fn run_and_report(job: Job, keyspace: &Keyspace, mailboxes: &Mailboxes, clock: &
     mailboxes.send(worker, Message::Computed(Box::new(outcome)));
 }
 
-/// Lets workers run first when they and this thread want the same CPU.
+/// Lowers the priority of this thread, so that workers are preferred if they compete for the same CPU.
 pub fn yield_to_workers() {
     // If the system does not allow it, the thread keeps its priority.
     let _ = rustix::process::nice(NICENESS);

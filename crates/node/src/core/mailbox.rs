@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Maximum number of unread lines for monitors. Beyond it they are dropped and their monitors are
-/// closed, since a client that reads this slowly cannot be served.
+/// Maximum number of unread lines for monitors. If there are more, lines are dropped and the monitors are disconnected,
+/// because a client that reads this slowly cannot be served.
 const LINES_MAX: usize = 100_000;
-/// Maximum number of bytes of these lines; one line may exceed it.
+/// Maximum number of bytes of these lines. A single line may exceed it.
 const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A request to a worker.
@@ -26,23 +26,23 @@ pub enum Message {
     MonitorLine(Arc<OutputBytes>),
     /// CLIENT PAUSE has ended.
     Unpause,
-    /// The wait of this client's command is over, and this is the reply.
+    /// The wait of a client's command is over, and this is the reply.
     Served(Delivery),
-    /// The work for a command of one of the worker's clients is done.
+    /// The work for a command of one of this worker's clients is done.
     Computed(Box<crate::core::long::Outcome>),
     /// Frozen slots were released.
     Thawed,
     /// CLIENT UNBLOCK has ended the wait of this client's command.
     Unblock { token: Token, id: u64, how: Unblocked },
-    /// A snapshot for the worker's replicas was started or written.
+    /// A snapshot for the worker's replicas has been started or written.
     Synchronise,
-    /// This session wants a line for each command from now on.
+    /// This session runs MONITOR from now on.
     Monitor(Token),
-    /// Accept on these listeners instead of the current ones of the same purpose.
+    /// Accept connections on these listeners instead of the current listeners for the same purpose.
     Listen(Replacement),
-    /// Probe idle connections that are accepted from now on after this many seconds.
+    /// For connections that are accepted from now on, send TCP keepalive probes after this many idle seconds.
     Keepalive(u32),
-    /// Do this between two commands.
+    /// Do this work between two commands.
     Run(Work),
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Work {
     }
 }
 
-/// The reply to a command that waited.
+/// The reply to a command that was waiting.
 #[derive(Debug)]
 pub struct Delivery {
     pub token: Token,
@@ -72,7 +72,7 @@ pub enum Unblocked {
     RoleChanged,
     /// The shutdown that the client waits for was cancelled.
     EndGivenUp,
-    /// Its user may not run the command any more.
+    /// The client's user no longer has permission to run the command.
     Forbidden(Denied),
 }
 
@@ -115,7 +115,7 @@ impl Mailboxes {
         }
     }
 
-    /// Closes a client on whichever worker it is. Its worker executes nothing more for it.
+    /// Closes a client on any worker. Its worker executes no more commands for it.
     pub fn close(&self, record: &ClientRecord) {
         record.set(flag::CLOSE_ASAP, true);
         let (token, id) = (record.token, record.id);
@@ -145,9 +145,9 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Sets the waker of the worker. Messages sent before are kept, and wake it.
+    /// Sets the waker of the worker. Messages that were sent earlier are kept and wake the worker.
     pub fn connect(&self, waker: Waker) {
-        // There is only one worker for a mailbox.
+        // A mailbox has only one worker, so the waker is set once.
         let _ = self.waker.set(waker);
         self.wake();
     }

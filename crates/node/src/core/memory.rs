@@ -30,7 +30,7 @@ pub fn of_clients(shared: &Shared) -> u64 {
 #[derive(Debug, Clone)]
 pub struct Usage {
     pub allocated: u64,
-    /// The largest amount of allocated memory that was measured.
+    /// The largest amount of allocated memory that has been measured.
     pub peak: u64,
     /// Allocated before the first client connected.
     pub startup: u64,
@@ -38,7 +38,7 @@ pub struct Usage {
     pub holding: Holding,
     /// Sessions with their input and output.
     pub clients: u64,
-    /// The replication stream: the backlog, and the bytes held for slow replicas beyond it.
+    /// The replication stream: the bytes of the backlog, and the bytes beyond it that are held for slow replicas.
     pub stream: (u64, u64),
     /// Keys of all databases.
     pub keys: u64,
@@ -47,8 +47,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Measures the memory usage. O(slots of databases in use): not for values that are needed many
-    /// times a second.
+    /// Measures the memory usage. O(slots of databases in use), so it should not be called many times a second.
     ///
     /// # Errors
     /// As [`Core::keys_to_walk`].
@@ -72,14 +71,14 @@ impl Usage {
         })
     }
 
-    /// All memory that is not keys and values.
+    /// All memory that is not used for keys and values.
     pub fn overhead(&self) -> u64 {
         let tables: u64 = self.databases.iter().map(|(_, bytes)| bytes).sum();
         self.startup + self.clients + self.stream.0 + self.stream.1 + tables
     }
 }
 
-/// The largest amount of allocated memory that was measured, including `allocated`.
+/// The largest amount of allocated memory that has been measured, including `allocated`.
 pub fn peak(shared: &Shared, allocated: u64) -> u64 {
     let peak = &shared.observe.metrics.peak_memory;
     peak.fetch_max(allocated, Ordering::Relaxed).max(allocated)

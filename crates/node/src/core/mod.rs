@@ -4,21 +4,21 @@
 //! |---|---|
 //! | `shared`, `settings` | the state that all workers share, including the settings |
 //! | `engine_settings` | the settings that the engine needs |
-//! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
-//! | `client_limits` | the limits on what clients may hold in memory |
+//! | `session`, `input` | one client, as the server sees it; its bytes that are not executed yet |
+//! | `client_limits` | the limits on the memory that clients may use |
 //! | `accounting` | how long each command took, and how commands are shown |
-//! | `memory_limit` | `maxmemory`: what counts as used, and eviction |
+//! | `memory_limit` | `maxmemory`: which memory counts as used, and eviction |
 //! | `call` | the context in which the function of a server command runs |
-//! | `running_unit` | the transaction that EXEC, or a script, is running |
-//! | `persistence`, `changes` | the dataset on disk, and the changes on their way to it |
-//! | `pending` | the work that commands leave to their worker |
+//! | `running_unit` | the transaction that EXEC or a script is running |
+//! | `persistence`, `changes` | the dataset on disk, and changes to be written to it |
+//! | `pending` | the work that commands leave for their worker |
 //! | `quiesce`, `mailbox` | stopping all other workers; messages to a worker |
 //! | `threads`, `background`, `long` | threads that free memory, and threads that compute long commands |
 //! | `conditions`, `pause` | the conditions that commands check; CLIENT PAUSE |
 //! | `network` | the listeners, and the TLS settings |
 //! | `shutdown` | the shutdown of the server |
 //! | `memory`, `process`, `client_lines` | data for INFO and similar commands |
-//! | `oom` | `oom-score-adj`: which process the kernel ends first when memory runs out |
+//! | `oom` | `oom-score-adj`: which process the kernel kills first when memory runs out |
 //! | `debug_switches` | behavior that DEBUG switches off, for tests |
 
 pub mod accounting;
@@ -80,11 +80,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long all workers wait for the last one to stop, for a request that could not lock its slots
-/// for a long time.
+/// How long workers that have stopped wait for the last worker to stop, on behalf of a request that could not lock its
+/// slots for a long time.
 const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 
-/// The state of a worker without its sessions: the part that commands may use.
+/// The state of a worker without its sessions. Commands may use this part.
 pub struct Core {
     pub shared: &'static Shared,
     pub id: usize,
@@ -95,7 +95,7 @@ pub struct Core {
     pub config: Arc<Config>,
     config_generation: u64,
     pub memory: MemoryLimit,
-    /// The transaction that EXEC, or a script, is running.
+    /// The transaction that EXEC or a script is running.
     pub unit: RunningUnit,
     /// Scripts and functions of this worker.
     pub scripts: WorkerScripts,
@@ -107,7 +107,7 @@ pub struct Core {
     pub tracking: TrackingSessions,
     /// Sessions of this worker that are replicas.
     pub followers: Followers,
-    /// The topology in force, as this worker acts by it.
+    /// The topology that this worker currently uses.
     pub cluster: WorkerCluster,
 }
 
@@ -146,7 +146,7 @@ impl Core {
         &self.shared.observe.stats[self.id]
     }
 
-    /// Loads settings that were changed.
+    /// Loads the settings if they have changed.
     #[inline]
     pub fn refresh_config(&mut self) {
         if self.config_generation != self.shared.settings.generation() {
@@ -185,9 +185,9 @@ impl Core {
         self.cluster.check_lease();
     }
 
-    /// The commands that CLIENT PAUSE holds back now. This also decides whether expired keys are
-    /// hidden or removed from now on. They are hidden during a pause, since the dataset must not
-    /// change, and on a replica, since its primary removes them.
+    /// The commands that CLIENT PAUSE holds back now. This also decides whether expired keys are hidden or removed from
+    /// now on. They are hidden during a pause, because the dataset must not change, and on a replica, because its
+    /// primary removes them.
     #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
         let conditions = self.shared.conditions.now();
@@ -200,14 +200,14 @@ impl Core {
         paused
     }
 
-    /// Following commands come from the primary: no key counts as expired for them.
-    /// [`Core::end_applying`] must be called before this worker executes anything else.
+    /// Called before commands from the primary. For these commands, no key counts as expired. [`Core::end_applying`]
+    /// must be called before this worker executes anything else.
     pub fn begin_applying(&mut self) {
         self.accounting.charge_from_now(self.clock);
         self.env.begin_applying(UnixMs(unix_ms()));
     }
 
-    /// For following commands, keys past their expiry time count as expired again.
+    /// From now on, keys past their expiry time count as expired again.
     pub fn end_applying(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
     }
@@ -218,10 +218,10 @@ impl Core {
         self.pause_in_force().is_some() || self.shared.conditions.protect_data()
     }
 
-    /// Stops all other workers, unless the running transaction has stopped them already.
+    /// Stops all other workers, unless the running transaction has already stopped them.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] while a slow script runs: it cannot be stopped.
+    /// [`CommandError::SlotBusy`] while a slow script runs, because the script cannot be stopped.
     /// [`CommandError::UndeclaredKey`] in a transaction that holds slots.
     pub fn quiesce_others(&self) -> Result<Option<Quiesced<'static>>> {
         self.check_no_slot_is_held()?;
@@ -235,15 +235,13 @@ impl Core {
     /// The keys of a database, for a command that locks one slot after another.
     ///
     /// # Errors
-    /// [`CommandError::UndeclaredKey`] in a transaction that holds slots: this thread would wait
-    /// for itself.
+    /// [`CommandError::UndeclaredKey`] in a transaction that holds slots, because this thread would wait for itself.
     pub fn keys_to_walk(&self, db: DbIndex) -> Result<Keys<'_>> {
         self.check_no_slot_is_held()?;
         Ok(Keys::unlocked(&self.shared.keyspace, &self.env, db))
     }
 
-    /// Checks that the transaction holds no slot. A command that fails here has the wrong scope in
-    /// its row.
+    /// Checks that the transaction holds no slot. A command that fails here has the wrong scope in the command table.
     fn check_no_slot_is_held(&self) -> Result<()> {
         if self.unit.holds_slots() { Err(CommandError::undeclared_key()) } else { Ok(()) }
     }
@@ -275,8 +273,8 @@ impl Core {
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
-    /// Stops all other workers between two slices of a slow script, if one runs. Only for work that
-    /// does not touch keys.
+    /// Stops all other workers. If a slow script is running, stops it between two slices. Only for work that does not
+    /// touch keys.
     pub fn quiesce_others_despite_scripts(&self) -> Quiesced<'static> {
         self.shared.quiesce.quiesce_others_despite_refusal(self.id)
     }
@@ -293,14 +291,15 @@ impl Core {
         stats.recent_output.note(unix_seconds, output);
     }
 
-    /// Hands unlinked values to the thread that frees them.
+    /// Passes unlinked values to the thread that frees them.
     #[inline]
     pub fn free_garbage(&self) {
         self.free_garbage_timed(|| None);
     }
 
-    /// Like [`Self::free_garbage`], after keys have expired. The latency monitor records how long freeing their
-    /// memory took, although no command waited for it: this is the cost of expiry with `lazyfree-lazy-expire no`.
+    /// Like [`Self::free_garbage`], after keys have expired. The latency monitor records how long freeing their memory
+    /// took, although no command waited for it, because this would be the cost of expiry with `lazyfree-lazy-expire
+    /// no`.
     pub fn free_expired(&self) {
         let threshold_ms = self.config.observe.latency_monitor_threshold_ms.unsigned_abs();
         if threshold_ms == 0 || self.config.memory.lazyfree_lazy_expire {
@@ -323,13 +322,13 @@ impl Core {
     fn free_garbage_timed(&self, timed: impl FnOnce() -> Option<Timed>) {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
-            // The number of bytes is only needed when memory is nearly full.
+            // The number of bytes is only needed if memory is nearly full.
             let counts = self.memory.is_near(self.limits.unread_max());
             self.shared.threads.freeing.free_timed(std::mem::take(&mut *garbage), counts, timed());
         }
     }
 
-    /// Notes a spike for the latency monitor if it is above the threshold.
+    /// Notes a latency spike for the latency monitor, if it is above the threshold.
     pub fn note_latency(&self, event: &'static str, ns: u64) {
         let threshold_ms = self.config.observe.latency_monitor_threshold_ms;
         let ms = ns / 1_000_000;
@@ -338,7 +337,7 @@ impl Core {
         }
     }
 
-    /// Handles a command that took long: slow log and latency monitor; updates the time.
+    /// Handles a command that took long: adds it to the slow log and the latency monitor, and updates the time.
     #[cold]
     pub fn account_slow(
         &mut self,
@@ -349,7 +348,7 @@ impl Core {
     ) {
         use brisk_engine::command::Flags;
         if self.unit.is_loading() {
-            // The worker loads a file, for no client: all its commands see the same time.
+            // The worker is loading a file, not serving a client. All commands of the file see the same time.
             return;
         }
         let fast = row.has(Flags::FAST);
@@ -357,7 +356,7 @@ impl Core {
         let threshold_us = self.config.observe.slowlog_log_slower_than_us;
         let len_max = self.config.observe.slowlog_max_len;
         let us = ns / 1000;
-        // In Redis, a log of length 0 still takes an entry, and with it an id; in Valkey it is off.
+        // In Redis, a slow log of length 0 still uses up an id for each entry. In Valkey, the log is then off.
         let is_off = threshold_us < 0 || (len_max == 0 && self.is_valkey());
         if !is_off && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
             let shown = self.accounting.shown_words(row, words);
@@ -382,10 +381,9 @@ impl Core {
         self.config.process.dialect == Dialect::Valkey
     }
 
-    /// Reports whether a client has more output than `client-output-buffer-limit` allows for its
-    /// class, either the hard limit or the soft limit for its duration. `unsent` bytes and held
-    /// replies count. For a replica, the part of the stream that it was not sent counts, wherever
-    /// that part is stored.
+    /// Reports whether a client has more output than `client-output-buffer-limit` allows for its class, either the hard
+    /// limit or the soft limit for its duration. `unsent` bytes and held replies count. For a replica, the part of the
+    /// stream that it has not been sent also counts, wherever that part is stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
         let output = unsent + session.output.held_len() as u64;
@@ -412,12 +410,12 @@ impl Core {
         exceeds
     }
 
-    /// Updates the memory total of a session if it has changed (`output` is the bytes of its
-    /// output). Evicts clients if all together use too much.
+    /// Updates the memory total of a session if it has changed. `output` is the number of bytes of its output. Evicts
+    /// clients if all clients together use too much memory.
     #[inline]
     pub fn weigh(&self, output: usize, session: &mut Session) {
         session.output.set_unread_aside();
-        // The stream is counted once for all replicas.
+        // Exclude the stream, which is counted once for all replicas.
         let stream =
             session.replication.replica().map_or(0, |replica| replica.stream_unsent() as usize);
         let bytes = session.memory(output.saturating_sub(stream));
@@ -447,9 +445,9 @@ impl Core {
         }
     }
 
-    /// Called before a session executes whole requests in `input` that have arrived in parts. While
-    /// they are executed, the arguments also exist as values, so the client uses the most memory
-    /// now. As in Redis, a client above the limit is closed before the requests are executed.
+    /// Called before a session executes requests in `input` that arrived in parts and are now complete. While requests
+    /// are executed, their arguments also exist as values, so this is when the client uses the most memory. As in
+    /// Redis, a client above the limit is closed before its requests are executed.
     #[cold]
     pub fn weigh_before_execution(&self, output: usize, input: &Bytes, session: &mut Session) {
         let bytes = session.memory(output) + (input.capacity() + input.len()) as u64;
@@ -458,7 +456,7 @@ impl Core {
         self.evict_clients();
     }
 
-    /// Closes the largest clients while all together take more than `maxmemory-clients`.
+    /// Closes the largest clients while all clients together use more than `maxmemory-clients`.
     #[cold]
     pub fn evict_clients(&self) {
         let shared = self.shared;
@@ -474,8 +472,8 @@ impl Core {
         }
     }
 
-    /// Closes the clients with the largest inputs while all inputs together take more than
-    /// `input-total-limit`: a request that waits for its rest cannot be held back any further.
+    /// Closes the clients with the largest inputs while all inputs together take more than `input-total-limit`. An
+    /// incomplete request cannot be bounded in any other way.
     fn bound_inputs(&self) {
         let shared = self.shared;
         while self.limits.exceeds_inputs(shared.clients.input_weights.evictable()) {
@@ -494,7 +492,7 @@ impl Core {
         }
     }
 
-    /// Publishes how much output a session has: `unsent` bytes and its held replies.
+    /// Publishes how much output a session has, which consists of `unsent` bytes and its held replies.
     #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
         let output =
@@ -512,7 +510,7 @@ impl Core {
         self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
 
-    /// Unsent output at which a client's pipeline pauses. (P4)
+    /// Unsent output at which a client's pipeline pauses (P4).
     pub fn soft_limit(&self) -> usize {
         self.limits.soft(self.shared.observe.output_bytes())
     }

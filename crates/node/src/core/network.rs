@@ -33,7 +33,7 @@ impl Network {
         self.listeners.note(listeners);
     }
 
-    /// Accepts no more connections: the server shuts down.
+    /// Stops accepting connections because the server is shutting down.
     pub fn close(&self) {
         self.listeners.stop();
     }

@@ -1,7 +1,7 @@
-//! `oom-score-adj`: which process the kernel kills first when memory is short.
+//! `oom-score-adj`: the OOM score, which determines the process that the kernel kills first when memory runs out.
 //!
-//! Redis gives a third score to its background child. This server has no child process, so the
-//! third value of `oom-score-adj-values` is stored and not used.
+//! Redis uses a third score for its background child processes. This server has no child processes, so the third value
+//! of `oom-score-adj-values` is stored but not used.
 
 use brisk_config::choice::OomScoreAdjust;
 use brisk_config::{Config, os_reason};
@@ -13,7 +13,7 @@ use std::{fs, io};
 
 const SCORES: std::ops::RangeInclusive<i64> = -1000..=1000;
 
-/// The score of this process.
+/// The OOM score of this process.
 #[derive(Debug)]
 pub struct OomScore {
     path: PathBuf,
@@ -28,10 +28,10 @@ impl Default for OomScore {
 }
 
 impl OomScore {
-    /// Sets the score that is configured for a primary or a replica, or restores the original one.
+    /// Sets the score that is configured for a primary or a replica, or restores the original score.
     ///
     /// # Errors
-    /// The score cannot be read or written; the log says why.
+    /// The score cannot be read or written. The log has the reason.
     #[expect(
         clippy::result_unit_err,
         reason = "the log has the reason, and the caller has no use for it"

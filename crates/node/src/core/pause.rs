@@ -1,4 +1,4 @@
-//! CLIENT PAUSE, and the server's own holds: for a while, all commands or only writes wait.
+//! CLIENT PAUSE and the server's own holds, during which all commands or only writes wait.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::{Mutex, MutexGuard};
@@ -20,12 +20,12 @@ pub enum Hold {
     Failover = 1,
     /// Replicas must catch up before the server exits.
     Shutdown = 2,
-    /// Another node of the cluster may be the primary by now: reads are held back too.
+    /// Another node of the cluster may be the primary by now, so reads are held back as well.
     Switch = 4,
 }
 
-/// The pauses in force, if any. The `arm` and `disarm` functions run under this lock, so that the
-/// end of one pause cannot disarm the next.
+/// The pauses in force, if any. The `arm` and `disarm` functions run while the lock is held, so that the end of one
+/// pause cannot disarm the next.
 #[derive(Debug, Default)]
 pub struct Pause(Mutex<Pauses>);
 
@@ -33,7 +33,7 @@ pub struct Pause(Mutex<Pauses>);
 struct Pauses {
     /// The pause that a client requested, and its end.
     requested: Option<(Paused, u64)>,
-    /// Bits of [`Hold`]: while any is set, nothing is written.
+    /// Bits of [`Hold`]. While any bit is set, writes wait.
     holds: u8,
 }
 
@@ -58,8 +58,7 @@ impl Pauses {
 }
 
 impl Pause {
-    /// Pauses until `until_ms`. A pause that is in force at `now_ms` is never made weaker or
-    /// shorter.
+    /// Pauses until `until_ms`. A pause that is already in force at `now_ms` is never weakened or shortened.
     pub fn begin(&self, what: Paused, until_ms: u64, now_ms: u64, arm: impl FnOnce()) {
         let mut pauses = self.lock();
         pauses.requested = Some(match pauses.requested.filter(|(_, until)| *until > now_ms) {
@@ -101,7 +100,7 @@ impl Pause {
         self.lock().in_force(now_ms)
     }
 
-    /// As [`Pause::in_force`]; disarms if nothing is paused any more.
+    /// As [`Pause::in_force`], but also disarms if nothing is paused any more.
     pub fn in_force_or(&self, now_ms: u64, disarm: impl FnOnce()) -> Option<(Paused, u64)> {
         let mut pauses = self.lock();
         let in_force = pauses.in_force(now_ms);

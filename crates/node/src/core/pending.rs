@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 pub struct PendingWork {
     /// Sessions to close after the current command.
     closes: Vec<Token>,
-    /// Replies for sessions of this worker whose commands waited.
+    /// Replies for sessions of this worker whose commands were waiting.
     deliveries: VecDeque<Delivery>,
-    /// Sessions of this worker with output that waits for the append-only file, or for replicas.
+    /// Sessions of this worker with output that waits for the append-only file or for replicas.
     held: RefCell<Vec<Token>>,
-    /// Output has begun to wait for replicas in this round.
+    /// True if output has begun to wait for replicas in this round.
     awaits_acks: Cell<bool>,
 }
 
@@ -30,18 +30,18 @@ impl PendingWork {
         self.closes.pop()
     }
 
-    /// Delivers the reply to a command that waited.
+    /// Delivers the reply to a command that was waiting.
     pub fn deliver(&mut self, delivery: Delivery) {
         self.deliveries.push_back(delivery);
     }
 
-    /// Takes the next reply to a command that waited.
+    /// Takes the next reply to a command that was waiting.
     #[inline]
     pub fn next_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
     }
 
-    /// Notes a session whose output waits for the append-only file, or for replicas.
+    /// Notes a session whose output waits for the append-only file or for replicas.
     pub fn hold(&self, token: Token) {
         self.held.borrow_mut().push(token);
     }

@@ -1,4 +1,4 @@
-//! The dataset on disk: snapshots, the append-only file, and the changes on their way to it.
+//! The dataset on disk: snapshots, the append-only file, and changes to be written to it.
 
 use super::changes::ChangeDispatcher;
 use crate::persistence::aof::state::Aof;
@@ -29,8 +29,8 @@ impl Persistence {
         self.changes.share_hooks(hooks);
     }
 
-    /// Hands new changes to the append-only file and the replicas. `wake` is called for each worker
-    /// whose replicas have data to send.
+    /// Passes new changes to the append-only file and the replicas. `wake` is called for each worker that has data to
+    /// send to its replicas.
     pub(super) fn dispatch(
         &self,
         journal: &Journal,
@@ -40,7 +40,7 @@ impl Persistence {
         self.changes.dispatch(journal, &self.aof, replication, wake);
     }
 
-    /// Reports whether the last snapshot was saved, and the append-only file can be written.
+    /// Reports whether the last snapshot was saved and the append-only file can be written.
     pub(super) fn is_well(&self) -> bool {
         self.snapshots.is_ok() && self.aof.failure().is_none()
     }

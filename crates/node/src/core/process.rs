@@ -6,22 +6,22 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Facts that the startup code determines and INFO shows, and the end of the process.
+/// Facts that the startup code determines and INFO shows, and the state of the shutdown.
 #[derive(Debug)]
 pub struct Process {
     /// When the setup began, for the uptime.
     pub started: Instant,
-    /// The same by the wall clock, in Unix ms.
+    /// When the setup began, in Unix ms.
     pub started_unix_ms: u64,
     /// Identifies this process to its clients.
     pub run_id: String,
-    /// The last worker serves the admin lane.
+    /// True if the last worker serves the admin lane.
     pub has_admin_lane: bool,
-    /// A service manager watches the process.
+    /// True if a service manager supervises the process.
     pub is_supervised: bool,
     /// `oom-score-adj`.
     pub oom_score: OomScore,
-    /// The shutdown of the server, requested once.
+    /// The state of the shutdown.
     pub shutdown: Shutdown,
     backend: Mutex<&'static str>,
 }

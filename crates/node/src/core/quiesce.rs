@@ -1,29 +1,28 @@
 //! Quiescence: stops every worker between two commands.
 //!
-//! Commands that must see or change everything at once (FLUSHALL, SWAPDB, CONFIG SET …) run while
-//! all other workers are stopped. A worker is *running* or *idle*. It is idle while it waits for
-//! events and while it waits here, and at no other time. A quiescer still takes slot locks; they
-//! are free.
+//! Commands that must see or change everything atomically (FLUSHALL, SWAPDB, CONFIG SET …) run while all other workers
+//! are stopped. A worker is *running* or *idle*. It is idle only while it waits for events or waits in this module. A
+//! worker that quiesces the others still takes slot locks, which are free.
 //!
 //! Invariants
 //! 1. A worker executes commands only while its state is RUNNING.
-//! 2. A worker that changes its state reads `requested` afterwards. A quiescer sets `requested`
-//!    before it reads states. Both have a sequentially consistent fence in between, so one of them
-//!    sees the other.
-//! 3. A worker that waits for the end of a stop, or for the right to stop others between two
-//!    commands, is IDLE. Therefore two such workers cannot wait for each other.
-//! 4. A worker that requests quiescence in the middle of a unit is *mid-unit* while it waits: it
-//!    executes nothing and keeps its slots. To access *everything* ([`Quiesce::quiesce_others_mid_unit`])
-//!    it waits until all others are IDLE. The caller ensures that there is only one such worker at a
-//!    time. It also ensures that no other mid-unit or RUNNING worker waits for it before being IDLE.
-//!    To announce its work ([`Quiesce::quiesce_others_briefly`]) a worker touches nothing that others
-//!    hold, so the others may be mid-unit too: any number of workers may wait this way at once.
+//! 2. A worker that changes its state reads `requested` afterwards. A worker that requests quiescence sets `requested`
+//!    before it reads states. Both use a sequentially consistent fence in between, so at least one of them sees what
+//!    the other wrote.
+//! 3. A worker is IDLE while it waits for quiescence to end, and while it waits for permission to quiesce others
+//!    between two commands. Therefore two such workers cannot wait for each other.
+//! 4. A worker that requests quiescence in the middle of a unit (a transaction or script) is *mid-unit* while it waits:
+//!    it executes nothing and keeps its slots. To access *everything* ([`Quiesce::quiesce_others_mid_unit`]), it waits
+//!    until all others are IDLE. The caller ensures that there is only one such worker at a time. The caller also
+//!    ensures that no other mid-unit or RUNNING worker has to wait for this worker before it becomes IDLE. To announce
+//!    its work ([`Quiesce::quiesce_others_briefly`]), a worker touches nothing that others hold. So the others may be
+//!    mid-unit as well, and any number of workers may wait this way at the same time.
 //! 5. A request between two commands yields to all requests in the middle of a unit.
-//! 6. While something refuses quiescence (a slow script), no worker gets it between two commands,
-//!    and a worker that waits for it gives up. The exception is an operator who changes something
-//!    that no script sees ([`Quiesce::quiesce_others_despite_refusal`]).
-//! 7. Permanent quiescence ([`Quiesced::keep_for_good`]) has no holder: a worker that reaches a
-//!    checkpoint waits there until the process ends.
+//! 6. While a slow script refuses quiescence, no worker gets quiescence between two commands, and a worker that waits
+//!    for it gives up. The exception is a change by an operator that scripts cannot see
+//!    ([`Quiesce::quiesce_others_despite_refusal`]).
+//! 7. Permanent quiescence ([`Quiesced::keep_for_good`]) has no holder. Each worker that reaches a checkpoint waits
+//!    there until the process ends.
 
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::reclaim;
@@ -52,33 +51,33 @@ pub struct Quiesce {
     changed: Condvar,
 }
 
-/// The permission to stop other workers.
+/// The state of the permission to stop other workers.
 #[derive(Default)]
 struct Gate {
-    /// A worker is quiescing the others, or tries to, between two commands.
+    /// True while a worker quiesces the others, or tries to, between two commands.
     taken: bool,
     /// The worker that has quiesced the others.
     holder: Option<usize>,
-    /// Number of workers that do so in the middle of a unit, or wait for it.
+    /// Number of workers that quiesce the others in the middle of a unit, or wait to do so.
     mid_unit: usize,
-    /// How many of those do so briefly.
+    /// How many of these workers need only brief quiescence.
     brief: usize,
-    /// One of them needs access to everything.
+    /// True if one of these workers needs access to everything.
     wide: bool,
     /// Number of scripts that refuse quiescence.
     refusing: usize,
-    /// Quiescence is permanent (invariant 7).
+    /// True if quiescence is permanent (invariant 7).
     for_good: bool,
     /// Number of threads that wait for a change of these fields or of a worker's state. Waking
     /// costs a system call even if no thread waits.
     waiting: usize,
 }
 
-/// One worker's state, on a cache line of its own.
+/// One worker's state, on its own cache line.
 #[repr(align(64))]
 struct WorkerState(AtomicU8);
 
-/// While this lives, no other worker executes anything.
+/// As long as this value exists, no other worker executes anything.
 pub struct Quiesced<'a> {
     quiesce: &'a Quiesce,
     worker: usize,
@@ -93,7 +92,7 @@ enum Kind {
 }
 
 impl Quiesce {
-    /// For `workers` workers, all idle.
+    /// Creates the state for `workers` workers, all idle.
     pub fn new(workers: usize) -> Quiesce {
         Quiesce {
             requested: AtomicBool::new(false),
@@ -103,7 +102,7 @@ impl Quiesce {
         }
     }
 
-    /// The worker is about to execute commands. Waits while another worker needs quiescence.
+    /// Called when the worker is about to execute commands. Waits while another worker needs quiescence.
     #[inline]
     pub fn enter(&self, worker: usize) {
         if self.is_stopped_after(worker, RUNNING) {
@@ -111,7 +110,7 @@ impl Quiesce {
         }
     }
 
-    /// The worker executes nothing until it enters again.
+    /// Called when the worker will execute nothing until it enters again.
     #[inline]
     pub fn leave(&self, worker: usize) {
         if self.is_stopped_after(worker, IDLE) {
@@ -119,7 +118,7 @@ impl Quiesce {
         }
     }
 
-    /// Sets the worker's state; returns true if another worker needs quiescence then (invariant 2).
+    /// Sets the worker's state, then returns true if another worker needs quiescence (invariant 2).
     #[inline]
     fn is_stopped_after(&self, worker: usize, state: u8) -> bool {
         self.workers[worker].0.store(state, Ordering::Release);
@@ -127,7 +126,7 @@ impl Quiesce {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// Called between two commands: one load if no worker needs quiescence.
+    /// Called between two commands. Costs one load if no worker needs quiescence.
     #[inline]
     pub fn checkpoint(&self, worker: usize) {
         if self.requested.load(Ordering::Relaxed) {
@@ -137,7 +136,8 @@ impl Quiesce {
 
     #[cold]
     fn wait_while_quiesced(&self, worker: usize) {
-        // The holder of quiescence may wait for a slot that a thread other than a worker holds.
+        // The holder of quiescence reaches a checkpoint if it waits for a slot that a thread other than a worker holds.
+        // It must not wait for itself.
         if lock(&self.gate).holder == Some(worker) {
             return;
         }
@@ -168,15 +168,15 @@ impl Quiesce {
 
     fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
         gate.waiting += 1;
-        // The holder of quiescence may replace many arrays, and no wait happens during a prefetch
-        // pass.
+        // Wait offline, because the holder of quiescence may replace many arrays. This is safe because no wait happens
+        // during a prefetch pass.
         let woken = reclaim::offline_while(|| self.changed.wait(gate));
         let mut gate = woken.even_poisoned();
         gate.waiting -= 1;
         gate
     }
 
-    /// The same, until `deadline` if there is one.
+    /// Like `wait`, but only until `deadline` if there is one.
     fn wait_until<'g>(
         &self,
         mut gate: MutexGuard<'g, Gate>,
@@ -191,8 +191,8 @@ impl Quiesce {
         gate
     }
 
-    /// Stops all other workers. `worker` is the caller, which is running and holds nothing. Takes
-    /// as long as the longest command in progress. `None` while quiescence is refused.
+    /// Stops all other workers. `worker` is the caller, which is running and holds no slots. Takes as long as the
+    /// longest command in progress. Returns `None` if quiescence is refused.
     pub fn quiesce_others(&self, worker: usize) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let quiesced = self.quiesce_all(worker, |gate| gate.refusing > 0);
@@ -202,8 +202,8 @@ impl Quiesce {
         quiesced
     }
 
-    /// Like [`Quiesce::quiesce_others`], but also returns `None` if the others have not stopped within
-    /// `most`. The limit exists because stopped workers execute nothing.
+    /// Like [`Quiesce::quiesce_others`], but also returns `None` if the others have not stopped within `most`. There is
+    /// a limit because workers that have already stopped execute nothing.
     pub fn quiesce_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let deadline = Instant::now() + most;
@@ -216,8 +216,8 @@ impl Quiesce {
         quiesced
     }
 
-    /// Like [`Quiesce::quiesce_others`], even if quiescence is refused. Only for work that does not affect
-    /// those that refuse it.
+    /// Like [`Quiesce::quiesce_others`], but works even if quiescence is refused. Only for work that does not affect
+    /// the scripts that refuse it.
     pub fn quiesce_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
         self.leave(worker);
         loop {
@@ -227,7 +227,7 @@ impl Quiesce {
         }
     }
 
-    /// Stops all workers, for `worker`, which has left; `None` if quiescence is refused.
+    /// Stops all workers on behalf of `worker`, which has already left. Returns `None` if quiescence is refused.
     fn quiesce_all(
         &self,
         worker: usize,
@@ -236,7 +236,7 @@ impl Quiesce {
         self.quiesce_all_until(worker, is_refused, None)
     }
 
-    /// The same; checks again at the deadline whether quiescence is refused.
+    /// Like `quiesce_all`, but checks again at the deadline whether quiescence is refused.
     fn quiesce_all_until(
         &self,
         worker: usize,
@@ -265,14 +265,14 @@ impl Quiesce {
         }
     }
 
-    /// Stops all other workers for a worker in the middle of a unit, which keeps its slots. Afterwards
-    /// it may touch everything. One worker at a time (invariant 4).
+    /// Stops all other workers for a worker in the middle of a unit, which keeps its slots. Afterwards it may touch
+    /// everything. Only one worker may do this at a time (invariant 4).
     pub fn quiesce_others_mid_unit(&self, worker: usize) -> Quiesced<'_> {
         self.quiesce_mid_unit(worker, Kind::Wide)
     }
 
-    /// Stops all others briefly, perhaps in the middle of their own units. The caller is in the middle of a unit and
-    /// until it releases the others, it touches only slots that it holds.
+    /// Stops all others briefly, possibly in the middle of their own units. The caller is in the middle of a unit.
+    /// Until it releases the others, it touches only slots that it holds.
     pub fn quiesce_others_briefly(&self, worker: usize) -> Quiesced<'_> {
         self.quiesce_mid_unit(worker, Kind::Brief)
     }
@@ -303,8 +303,8 @@ impl Quiesce {
         }
     }
 
-    /// The kind of quiescence that a worker waits for in the middle of a unit, if any. One load if
-    /// no worker waits.
+    /// The kind of quiescence that a worker in the middle of a unit is waiting for, if any. Costs one load if no worker
+    /// waits.
     #[inline]
     pub fn is_requested_mid_unit(&self) -> Option<QuiesceRequest> {
         if !self.requested.load(Ordering::Relaxed) {
@@ -330,19 +330,19 @@ impl Quiesce {
         state.store(RUNNING, Ordering::Release);
     }
 
-    /// From now on no worker gets quiescence.
+    /// From now on, no worker gets quiescence between two commands.
     pub fn refuse(&self) {
         lock(&self.gate).refusing += 1;
         self.announce();
     }
 
-    /// Ends what [`Quiesce::refuse`] began.
+    /// Ends the effect of a call to [`Quiesce::refuse`].
     pub fn admit(&self) {
         lock(&self.gate).refusing -= 1;
         self.announce();
     }
 
-    /// Reports whether the workers stay quiesced until the process ends.
+    /// Reports whether quiescence is permanent.
     pub fn is_for_good(&self) -> bool {
         lock(&self.gate).for_good
     }
@@ -352,7 +352,7 @@ impl Quiesce {
         fence(Ordering::SeqCst);
     }
 
-    /// Passes quiescence to the next worker, or lets all continue.
+    /// Passes quiescence to the next worker, or lets all workers continue.
     fn give_back(&self, gate: &mut Gate) {
         (gate.taken, gate.holder) = (false, None);
         self.requested.store(gate.mid_unit > 0, Ordering::Release);
@@ -380,7 +380,8 @@ pub enum QuiesceRequest {
 }
 
 impl Quiesced<'_> {
-    /// Nothing is executed any more. The caller executes nothing after its next checkpoint.
+    /// Makes quiescence permanent: no worker executes anything any more. The caller itself stops at its next
+    /// checkpoint.
     pub fn keep_for_good(self) {
         let mut gate = lock(&self.quiesce.gate);
         (gate.for_good, gate.holder) = (true, None);
@@ -405,7 +406,7 @@ impl Drop for Quiesced<'_> {
         quiesce.give_back(&mut gate);
         drop(gate);
         if self.kind == Kind::Between {
-            // This worker is idle and enters like any other.
+            // This worker is idle and enters like any other worker.
             quiesce.enter(self.worker);
         }
     }
@@ -427,7 +428,7 @@ mod tests {
         quiesce.enter(0);
         quiesce.enter(1);
         assert!(quiesce.quiesce_others_within(0, Duration::from_millis(1)).is_none());
-        // No worker is blocked by it.
+        // The failed attempt blocks no worker.
         quiesce.checkpoint(0);
         quiesce.checkpoint(1);
         quiesce.leave(1);
@@ -639,7 +640,7 @@ mod loom_tests {
             let other = loom::thread::spawn(move || {
                 let (quiesce, slot) = &*other;
                 quiesce.enter(1);
-                // In the middle of a unit that would not end otherwise.
+                // The unit would not end otherwise.
                 if quiesce.is_requested_mid_unit() == Some(QuiesceRequest::Briefly) {
                     quiesce.pause_within_unit(1);
                 }

@@ -1,19 +1,18 @@
-//! The transaction that a worker is running, for EXEC or for a script.
+//! The unit that a worker is running: the transaction of EXEC or of a script.
 
 use super::quiesce::Quiesced;
 use brisk_engine::Env;
 use brisk_engine::unit::Unit;
 
-/// The transaction that EXEC, or a script, is running, if any.
+/// The unit that a worker is running, if any: the transaction of EXEC or of a script.
 #[derive(Default)]
 pub struct RunningUnit {
     unit: Option<Unit<'static>>,
-    /// The time that TIME returns within the unit, after the first request for it.
+    /// The time that TIME returns within the unit. Set by the first call.
     began_us: Option<u64>,
     /// Held while all other workers are quiesced for the unit.
     quiesced: Option<Quiesced<'static>>,
-    /// The worker loads a file: it executes the file's commands while all other workers are
-    /// quiesced.
+    /// True while the worker loads a file: it executes the file's commands while all other workers are quiesced.
     is_loading: bool,
 }
 
@@ -25,7 +24,7 @@ pub struct ParkedUnit {
 }
 
 impl RunningUnit {
-    /// Begins a unit. `quiesced` is given if all other workers were stopped for it.
+    /// Begins a unit. `quiesced` is set if all other workers were stopped for it.
     pub fn begin(&mut self, unit: Unit<'static>, quiesced: Option<Quiesced<'static>>) {
         debug_assert!(self.unit.is_none(), "one unit at a time");
         self.unit = Some(unit);
@@ -44,14 +43,13 @@ impl RunningUnit {
         self.unit.as_mut()
     }
 
-    /// Reports whether the unit holds slots. It does so only if each of its commands touches only
-    /// the keys that it names.
+    /// Reports whether the unit holds slots. A unit holds slots only if each of its commands touches only the keys that
+    /// the command names.
     pub fn holds_slots(&self) -> bool {
         self.unit.as_ref().is_some_and(|unit| !unit.is_alone())
     }
 
-    /// Reports whether all other workers are stopped already, for a unit that holds no slots, or for
-    /// loading a file.
+    /// Reports whether all other workers are already stopped, for a unit that holds no slots or for loading a file.
     pub(super) fn has_quiesced_others(&self) -> bool {
         self.unit.is_some() || self.is_loading
     }
@@ -66,12 +64,12 @@ impl RunningUnit {
         self.quiesced = None;
     }
 
-    /// The time in Unix µs that all commands of the unit see: that of the first call.
+    /// The time, in Unix µs, that all commands of the unit see. This is the time of the first call.
     pub fn moment_us(&mut self, now_us: u64) -> u64 {
         *self.began_us.get_or_insert(now_us)
     }
 
-    /// Ends the unit, but leaves the other workers as they are.
+    /// Ends the unit, but does not let stopped workers continue.
     pub fn end(&mut self, env: &Env) {
         if let Some(unit) = self.unit.take() {
             unit.finish(env);

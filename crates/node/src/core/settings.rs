@@ -1,4 +1,4 @@
-//! The settings that all workers share: those in force, and the store that CONFIG changes.
+//! The settings that all workers share: the settings in force, and the store that CONFIG changes.
 
 use super::debug_switches::DebugSwitches;
 use arc_swap::ArcSwap;
@@ -7,8 +7,8 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The settings. A worker keeps a reference to them and renews it when [`Settings::generation`] has
-/// grown.
+/// The settings. A worker keeps a reference to the settings in force and renews it when [`Settings::generation`] has
+/// increased.
 #[derive(Debug)]
 pub struct Settings {
     in_force: ArcSwap<Config>,
@@ -19,7 +19,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Creates the settings in force from `config`; `store` may change them.
+    /// Creates the settings in force from `config`. `store` is used to change them.
     pub fn new(config: Config, store: Store) -> Settings {
         Settings {
             in_force: ArcSwap::from_pointee(config),
@@ -34,24 +34,24 @@ impl Settings {
         self.in_force.load_full()
     }
 
-    /// Grows with every change.
+    /// Increases with every change.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The store that CONFIG changes; callers that only read use [`Settings::current`].
+    /// The store that CONFIG changes. Callers that only read use [`Settings::current`].
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().even_poisoned()
     }
 
-    /// Puts new settings in force. Workers load them when they next check, which
-    /// [`Settings::announce`] triggers.
+    /// Puts new settings in force. Workers load them when they next check for changes, which [`Settings::announce`]
+    /// triggers.
     pub fn replace(&self, config: Config) {
         self.in_force.store(Arc::new(config));
     }
 
-    /// Makes every worker check again.
+    /// Makes every worker check for changes.
     pub fn announce(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }

@@ -39,12 +39,12 @@ pub struct Shared {
     pub log: Arc<Log>,
     pub keyspace: Keyspace,
     pub table: &'static CommandTable,
-    /// The functions of its commands that need the session or the server.
+    /// The functions of those commands in `table` that need the session or the server.
     pub handlers: &'static [ServerHandler],
     pub process: Process,
     pub settings: Settings,
     pub quiesce: Quiesce,
-    /// The connected clients, and the memory of each.
+    /// The connected clients, and the memory of each client.
     pub clients: Clients,
     pub accounts: Accounts,
     pub mailboxes: Mailboxes,
@@ -57,7 +57,7 @@ pub struct Shared {
     pub replication: Replication,
     pub persistence: Persistence,
     pub scripting: Scripting,
-    /// The threads to which workers leave work.
+    /// The threads to which workers delegate work.
     pub threads: HelperThreads,
     pub network: Network,
     /// Cluster mode, if it is on.
@@ -91,22 +91,21 @@ impl Observe {
         self.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
     }
 
-    /// Bytes queued for all clients that the kernel has not taken. O(workers).
+    /// Bytes of output for all clients that the kernel has not taken yet. O(workers).
     pub fn output_bytes(&self) -> u64 {
         let stats = self.stats.iter();
         let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
     }
 
-    /// Number of changes to the data since the start.
+    /// Number of changes to the data since startup.
     pub fn changes(&self) -> u64 {
         self.sum(|stats| &stats.changes)
     }
 }
 
 impl Shared {
-    /// Creates the shared state. The parts that need a decision are arguments; the rest starts
-    /// empty.
+    /// Creates the shared state. Parts that the caller has to choose are arguments; the rest starts empty.
     pub fn new(
         log: Arc<Log>,
         settings: Settings,
@@ -151,12 +150,12 @@ impl Shared {
         self.settings.current()
     }
 
-    /// The log's term for the server that a replica follows.
+    /// The terms with which the log refers to the server that a replica follows.
     pub fn primary_words(&self) -> PrimaryWords {
         self.config().process.dialect.primary_words()
     }
 
-    /// Puts new settings in force: each worker takes them before its next batch.
+    /// Puts new settings in force. Each worker loads them before its next batch.
     pub fn publish_config(&self, config: Config) {
         self.apply_settings(&config);
         self.replication.adopt(&config);
@@ -176,7 +175,7 @@ impl Shared {
         let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
         self.conditions.set(Condition::Redirect, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
-        // The log has the reason. CONFIG SET has checked it before.
+        // If this fails, the log has the reason. CONFIG SET has already checked it.
         let _ = self.process.oom_score.apply(config, &self.log);
     }
 
@@ -202,8 +201,8 @@ impl Shared {
         is_wanted
     }
 
-    /// Updates whether a replica rejects reads of its data. This depends on the settings and on the
-    /// link to the primary: call it when one of them has changed.
+    /// Updates whether a replica rejects reads of its data. This depends on the settings and on the link to the
+    /// primary. Must be called when one of them has changed.
     pub fn update_stale(&self) {
         let is_stale = || {
             let config = self.config();
@@ -215,7 +214,7 @@ impl Shared {
         self.conditions.settle(Condition::Stale, is_stale);
     }
 
-    /// Changes DEBUG's switches: each worker takes them before its next batch.
+    /// Changes DEBUG's switches. Each worker loads them before its next batch.
     pub fn set_debug(&self, change: impl FnOnce(&DebugSwitches)) {
         change(&self.settings.debug);
         self.announce_settings();
@@ -226,9 +225,8 @@ impl Shared {
         self.mailboxes.wake_all();
     }
 
-    /// Updates whether writes are rejected for lack of replicas; this depends on the number of good
-    /// replicas. The timers call it again, since a replica can fall too far behind just by time
-    /// passing.
+    /// Updates whether writes are rejected because too few replicas are good. The timers call this repeatedly, because
+    /// the lag of a replica grows as time passes.
     pub fn update_few_replicas(&self, settings: &ReplicationSettings) {
         let few = needs_good(settings)
             && !self.conditions.is_replica()
@@ -238,48 +236,48 @@ impl Shared {
         }
     }
 
-    /// Updates whether writes are rejected; this depends on the last result of a disk write.
+    /// Updates whether writes are rejected because of disk errors. This depends on the result of the last disk write.
     pub fn update_disk_error(&self) {
         self.conditions.set(Condition::DiskError, !self.persistence.is_well());
     }
 
-    /// CLIENT UNPAUSE: waiting commands continue at once.
+    /// CLIENT UNPAUSE: waiting commands continue immediately.
     pub fn end_pause(&self) {
         self.conditions.end_pause();
         self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
-    /// Ends a hold of writes for this purpose: commands that waited continue at once, unless they are
-    /// paused for another reason too.
+    /// Ends a hold of writes for this purpose. Waiting commands continue immediately, unless they are also paused for
+    /// another reason.
     pub fn release_writes(&self, purpose: Hold) {
         self.conditions.release_writes(purpose);
         self.check_paused_again();
     }
 
-    /// Has commands that wait pass their checks again: one that this node no longer serves gets an error.
+    /// Makes waiting commands repeat their checks. A command that this node no longer serves gets an error.
     pub fn check_paused_again(&self) {
         self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
-    /// Counts inboxes that became too full, or full ones that were emptied. While there is one,
-    /// commands wait.
+    /// Counts inboxes that became too full, and full inboxes that were emptied. While any inbox is too full, commands
+    /// wait.
     pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
         self.observe.metrics.congestions.fetch_add(filled as u64, Ordering::Relaxed);
         self.pubsub.note_full(filled, emptied, |on| self.conditions.set(Condition::Congestion, on));
     }
 
-    /// Number of workers, including that of the admin lane.
+    /// Number of workers, including the worker of the admin lane.
     pub fn workers(&self) -> usize {
         self.mailboxes.count()
     }
 
-    /// Number of workers that serve ordinary clients; they have the first ids.
+    /// Number of workers that serve ordinary clients. These workers have the lowest ids.
     pub fn serving_workers(&self) -> usize {
         self.workers() - usize::from(self.process.has_admin_lane)
     }
 
-    /// Bytes of memory that will be free without an eviction: data that waits for replicas, or to be
-    /// written to a snapshot or to the append-only file, and garbage. Eviction would only add to it.
+    /// Bytes of memory that will be freed without eviction: garbage, data that waits for replicas, and data that waits
+    /// to be written to a snapshot or the append-only file. Eviction would only add to it.
     pub fn passing_bytes(&self) -> u64 {
         let garbage = self.threads.freeing.pending_bytes();
         let garbage = garbage.saturating_add(self.keyspace.ended_watch_bytes() as u64);
@@ -287,7 +285,7 @@ impl Shared {
         garbage.saturating_add(self.replication.passing_bytes()).saturating_add(unwritten)
     }
 
-    /// The current meaning of rules about permissions.
+    /// The data that determines the meaning of ACL rules.
     pub fn vocabulary(&self) -> Vocabulary<'static> {
         let channels = self.config().security.acl_pubsub_default;
         Vocabulary { table: self.table, channels }
@@ -300,15 +298,15 @@ impl Shared {
         self.quiesce.refuse();
     }
 
-    /// A slow script has ended: commands that it blocked may continue.
+    /// Called when a slow script has ended. Commands that it blocked may continue.
     pub fn end_slow(&self, worker: usize) {
         self.scripting.running.remove_slow(worker, || self.conditions.set(Condition::Busy, false));
         self.quiesce.admit();
         self.mailboxes.send_to_all(|| Message::Unpause);
     }
 
-    /// Hands the changes of all workers from the journal to the append-only file and the replicas. `worker` is
-    /// the calling worker.
+    /// Passes the changes of all workers from the journal to the append-only file and the replicas. `worker` is the
+    /// calling worker.
     pub fn dispatch_changes(&self, worker: usize) {
         let journal = self.keyspace.journal();
         if !journal.has_untaken() {

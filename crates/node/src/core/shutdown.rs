@@ -1,5 +1,4 @@
-//! The shutdown of the server: requested by a signal or by SHUTDOWN, carried out by the main
-//! thread.
+//! The shutdown of the server. A signal or SHUTDOWN requests it, and the main thread carries it out.
 //!
 //! ```text
 //! SIGTERM ── scheduled ──┐
@@ -7,8 +6,8 @@
 //! SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
 //!                                 └─ called off
 //! ```
-//! If workers have work to do before the shutdown, a signal is handled by the timers of one worker.
-//! The work of each step is in `persistence/ending.rs`.
+//! If workers have work to do before the shutdown, the timers of one worker handle a signal. The work of each step is
+//! in `persistence/ending.rs`.
 
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::keyspace::Ticket;
@@ -20,17 +19,17 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 /// The state of a shutdown: whether and how the server shuts down.
 #[derive(Debug, Default)]
 pub struct Shutdown {
-    /// For threads that check it in every round.
+    /// True once the shutdown was requested. For threads that check it in every round.
     is_requested: AtomicBool,
     exit_code: Mutex<Option<u8>>,
     requested: Condvar,
     plan: Mutex<Plan>,
 }
 
-/// The work before the shutdown.
+/// The state of work that must be done before the shutdown.
 #[derive(Debug, Default)]
 struct Plan {
-    /// The shutdown that a signal requested, and before which a worker has work to do.
+    /// A shutdown that a signal requested and that has to wait for work of a worker.
     scheduled: Option<ShutdownMode>,
     waiting: Option<Waiting>,
 }
@@ -40,24 +39,24 @@ struct Plan {
 pub struct Waiting {
     /// The options of the shutdown.
     pub how: ShutdownMode,
-    /// Time limit of the wait, in Unix ms: then the server exits even if replicas lag.
+    /// The end of the wait, in Unix ms. At that time, the server exits even if replicas lag.
     pub until_ms: u64,
     /// The position in the stream that replicas must have acknowledged.
     pub target: Ticket,
-    /// The end of the stream when the target was set: after the target there may be the request to
-    /// replicas to acknowledge their offset.
+    /// The end of the stream when the target was set. It may be after the target, because the stream may contain a
+    /// request to replicas to acknowledge their offset.
     pub end: Ticket,
 }
 
 impl Shutdown {
-    /// Requests the shutdown. The first request counts.
+    /// Requests the shutdown. Only the first request counts.
     pub fn request(&self, exit_code: u8) {
         self.exit_code.lock().even_poisoned().get_or_insert(exit_code);
         self.is_requested.store(true, Ordering::SeqCst);
         self.requested.notify_all();
     }
 
-    /// Leaves the shutdown to the worker whose timers carry it out.
+    /// Schedules a shutdown, which the timers of one worker carry out.
     pub fn schedule(&self, how: ShutdownMode) {
         self.plan().scheduled = Some(how);
     }
@@ -67,13 +66,13 @@ impl Shutdown {
         self.plan().scheduled
     }
 
-    /// The server exits when replicas have caught up.
+    /// Begins to wait for replicas. The server exits when they have caught up.
     pub fn wait_for_replicas(&self, waiting: Waiting) {
         self.plan().waiting = Some(waiting);
     }
 
-    /// The stream ends at this position: replicas must acknowledge all of it. Has no effect if the shutdown
-    /// was cancelled in the meantime, or if the target is later.
+    /// Notes that the stream ends at this position. Replicas must acknowledge all of it. Has no effect if the shutdown
+    /// was cancelled or if the current end is later.
     pub fn move_target(&self, end: Ticket) {
         if let Some(waiting) = &mut self.plan().waiting
             && waiting.end < end
@@ -82,9 +81,9 @@ impl Shutdown {
         }
     }
 
-    /// The request to replicas to acknowledge their offset was appended to the stream at this
-    /// position. Replicas need not acknowledge the request itself, but everything that a script
-    /// appended before it.
+    /// Notes that the request to replicas to acknowledge their offset was appended to the stream at this position.
+    /// Replicas need not acknowledge the request itself. They must acknowledge everything that a script appended before
+    /// it.
     pub fn note_request(&self, request: Range<Ticket>) {
         if let Some(waiting) = &mut self.plan().waiting
             && waiting.end <= request.start
@@ -104,7 +103,7 @@ impl Shutdown {
     /// Cancels the shutdown. Returns true if one was planned.
     pub fn call_off(&self) -> bool {
         let mut plan = self.plan();
-        // Both are taken, whichever was set first.
+        // Take both before checking either.
         let (scheduled, waiting) = (plan.scheduled.take(), plan.waiting.take());
         scheduled.is_some() || waiting.is_some()
     }
@@ -125,7 +124,7 @@ impl Shutdown {
         self.is_requested.load(Ordering::SeqCst)
     }
 
-    /// Waits until the shutdown is requested; returns the exit code.
+    /// Waits until the shutdown is requested. Returns the exit code.
     pub fn wait(&self) -> u8 {
         let mut code = self.exit_code.lock().even_poisoned();
         loop {
@@ -160,17 +159,17 @@ mod tests {
         begin(100);
         shutdown.note_request(Ticket(100)..Ticket(130));
         assert_eq!(places(), (100, 130));
-        // A script writes 10 bytes, which the wait notices before the next request.
+        // A script writes 10 bytes, and the server notices them before the next request.
         shutdown.move_target(Ticket(140));
         assert_eq!(places(), (140, 140));
-        // A script writes 20 bytes between the last look at the stream and the request.
+        // A script writes 20 bytes between the last check of the stream and the request.
         shutdown.note_request(Ticket(160)..Ticket(190));
         assert_eq!(places(), (160, 190));
-        // Another worker is later with an earlier position.
+        // Another worker notes an earlier position later.
         shutdown.note_request(Ticket(150)..Ticket(155));
         shutdown.move_target(Ticket(150));
         assert_eq!(places(), (160, 190));
-        // The stream of another server contains no request.
+        // The stream of another server contains no requests for acknowledgements.
         shutdown.note_request(Ticket(190)..Ticket(190));
         assert_eq!(places(), (160, 190));
         shutdown.note_request(Ticket(200)..Ticket(200));

@@ -1,11 +1,11 @@
-//! The threads that work for the workers.
+//! The threads to which workers delegate work.
 
 use super::background::Background;
 use super::long::LongWork;
 use super::mailbox::Mailboxes;
 use brisk_engine::Keyspace;
 
-/// The handles of the threads to which workers leave work.
+/// The handles of these threads.
 #[derive(Debug, Default)]
 pub struct HelperThreads {
     /// The thread that frees large values.

@@ -1,4 +1,4 @@
-//! The lines that monitors are sent for a command.
+//! The lines that are sent to monitors for each command.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -9,7 +9,7 @@ use brisk_engine::table::Row;
 use brisk_reactor::{OutputBytes, unix_us};
 use std::sync::Arc;
 
-/// Sends the line for the command that just ran to all monitors.
+/// Sends a line for the command that just ran to all monitors.
 #[cold]
 pub fn show_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     if session.source.is_replay() {
@@ -45,6 +45,6 @@ fn show_to_monitors_as(
             core.shared.mailboxes.send(worker, Message::MonitorLine(Arc::clone(&line)));
         }
     }
-    // The next command is not charged for this.
+    // The next command is not charged for this time.
     core.accounting.charge_from_now(core.clock);
 }

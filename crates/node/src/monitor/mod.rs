@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Monitors {
     by_worker: Box<[AtomicUsize]>,
-    /// Held while the total changes and the check is armed or disarmed.
+    /// Locked while the total changes and the check is armed or disarmed.
     total: Mutex<usize>,
 }
 
 impl Monitors {
-    /// For `workers` workers.
+    /// Creates the counters for `workers` workers.
     pub fn new(workers: usize) -> Monitors {
         Monitors {
             by_worker: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
@@ -23,7 +23,7 @@ impl Monitors {
         }
     }
 
-    /// Counts a session of this worker; `arm` is called if it is the first.
+    /// Counts a session of this worker. `arm` is called if it is the first one.
     pub fn add(&self, worker: usize, arm: impl FnOnce()) {
         let mut total = self.total.lock().even_poisoned();
         self.by_worker[worker].fetch_add(1, Ordering::SeqCst);
@@ -33,7 +33,7 @@ impl Monitors {
         }
     }
 
-    /// Removes a session of this worker from the count; `disarm` is called if it was the last.
+    /// Removes a session of this worker from the count. `disarm` is called if it was the last one.
     pub fn remove(&self, worker: usize, disarm: impl FnOnce()) {
         let mut total = self.total.lock().even_poisoned();
         self.by_worker[worker].fetch_sub(1, Ordering::SeqCst);

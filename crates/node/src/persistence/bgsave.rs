@@ -1,8 +1,8 @@
 //! Snapshots that are taken while commands run: BGSAVE, and the save points of `save`.
 //!
-//! The cut is made while all workers are quiesced, which takes as long as the longest command in
-//! progress and some microseconds. From then on workers emit entries before they change them, and
-//! the other entries in small portions between commands. A thread of its own writes them.
+//! The cut is made while all workers are quiesced. This takes as long as the longest command in progress plus some
+//! microseconds. From then on, workers emit entries before they change them, and emit the other entries in small
+//! portions between commands. A separate thread writes the emitted entries.
 
 use super::disk::System;
 use super::snapshot::{self, Head};
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Maximum memory for entries that were emitted and are not written: the entries that changes emit
-/// come on top of those of the walkers.
+/// Maximum memory for entries that were emitted but not written yet. Entries that are emitted because of changes come
+/// on top of the entries that the walkers emit.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
-/// The same as a share of `maxmemory`.
+/// Maximum memory for these entries as a fraction of `maxmemory`: one part in this number.
 const QUEUE_SHARE: u64 = 10;
-/// A smaller limit would abort a snapshot because of a few large values.
+/// With a smaller limit, a few large values would abort a snapshot.
 const QUEUE_BYTES_MIN: u64 = 32 << 20;
 /// Seconds before a failed automatic snapshot is retried.
 const RETRY_S: u64 = 5;
@@ -35,10 +35,10 @@ pub enum JobStart {
     Scheduled,
 }
 
-/// BGSAVE: starts a snapshot, or schedules it if that is not possible now and `later` is set.
+/// BGSAVE: starts a snapshot, or schedules one if it is not possible now and `later` is set.
 ///
 /// # Errors
-/// A snapshot is being taken; or [`CommandError::SlotBusy`] while a slow script runs.
+/// A snapshot is being taken, or, with [`CommandError::SlotBusy`], a slow script is running.
 pub fn request(core: &Core, later: bool) -> Result<JobStart> {
     let snapshots = &core.shared.persistence.snapshots;
     snapshots.make_way();
@@ -56,7 +56,7 @@ pub fn request(core: &Core, later: bool) -> Result<JobStart> {
         ));
     }
     if core.unit.is_running() {
-        // Within EXEC, a snapshot would contain a part of the transaction.
+        // A snapshot that is taken within EXEC would contain only a part of the transaction.
         snapshots.schedule();
         return Ok(JobStart::Scheduled);
     }
@@ -64,8 +64,7 @@ pub fn request(core: &Core, later: bool) -> Result<JobStart> {
     Ok(JobStart::Started)
 }
 
-/// Reports whether a snapshot is being taken, including snapshots for replicas: Redis treats both
-/// alike.
+/// Reports whether a snapshot is being taken, including snapshots for replicas. Redis does not distinguish the two.
 pub fn is_saving(shared: &Shared) -> bool {
     shared.persistence.snapshots.is_running() || shared.replication.snapshots.is_writing()
 }
@@ -109,7 +108,7 @@ pub fn begin_if_due(core: &Core) {
             snapshots.schedule_after_flush();
         }
     }
-    // A slow script is running: the timers try again.
+    // If a slow script is running, the timers try again.
     if shared.keyspace.is_emitting() || shared.conditions.is_busy() {
         return;
     }
@@ -130,7 +129,7 @@ pub fn begin_if_due(core: &Core) {
         shared.log.notice(format_args!("{changes} changes in {seconds} seconds. Saving..."));
     }
     if due.is_some() || snapshots.is_scheduled() {
-        // A script may just have become slow.
+        // This fails if a script has just become slow.
         let _ = begin(core);
     }
 }
@@ -174,8 +173,8 @@ fn begin(core: &Core) -> Result<()> {
     })
 }
 
-/// The error of commands that write: the append-only file cannot be written, or the last snapshot
-/// failed and the settings then forbid writes.
+/// The error for write commands if the append-only file cannot be written, or if the last snapshot failed and the
+/// settings then forbid writes.
 pub fn refusal(core: &Core) -> Option<CommandError> {
     if let Some(reason) = core.shared.persistence.aof.failure() {
         let text = format!("MISCONF Errors writing to the AOF file: {reason}");
@@ -199,7 +198,7 @@ fn has_consequences(shared: &Shared, config: &Settings) -> bool {
     refuses && !shared.persistence.snapshots.is_ok()
 }
 
-/// Reports whether commands that write are rejected because of disk errors.
+/// Reports whether write commands are rejected because of disk errors.
 pub fn refuses_writes(shared: &Shared, config: &Settings) -> bool {
     shared.persistence.aof.failure().is_some() || has_consequences(shared, config)
 }

@@ -1,30 +1,29 @@
-//! The file system calls that persistence needs. Tests use their own implementation, which
-//! simulates errors and power failures (`simulated`).
+//! The file system calls that persistence needs. Tests use an implementation that simulates errors and power failures
+//! (`simulated`).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IoSlice, Read, Seek, Write};
 use std::path::Path;
 
-/// A file system; a clone refers to the same one.
+/// A file system. A clone refers to the same file system.
 pub trait Disk: Clone {
     type File: Read + Write + Seek;
 
-    /// Creates an empty file of this name and replaces an existing one.
+    /// Creates an empty file with this name, which replaces an existing file.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
     fn open(&self, path: &Path) -> io::Result<Self::File>;
     /// Opens a file for appending; creates it if it does not exist.
     fn open_to_append(&self, path: &Path) -> io::Result<Self::File>;
-    /// Appends both buffers, or the returned number of their bytes: one system call.
+    /// Appends both buffers with one system call. Returns the number of bytes appended, which may be fewer.
     fn append(&self, file: &Self::File, head: &[u8], body: &[u8]) -> io::Result<usize>;
     fn len(&self, file: &Self::File) -> io::Result<u64>;
     fn set_len(&self, file: &Self::File, bytes: u64) -> io::Result<()>;
-    /// Returns when written data would survive a power failure. After an error the contents of the
-    /// disk are unknown. A retry may report success although data is lost, since the kernel drops
-    /// data that it could not write.
+    /// Returns when written data would survive a power failure. After an error, the contents of the disk are unknown. A
+    /// retry may report success although data is lost, because the kernel drops data that it could not write.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
-    /// The same without the metadata that only directory listings show: the file's times.
+    /// The same as `sync`, without metadata that only directory listings show: the file's times.
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
-    /// The length of a file; `None` if there is no file of this name.
+    /// The length of a file; `None` if there is no file with this name.
     fn len_of(&self, path: &Path) -> io::Result<Option<u64>>;
     /// Renames a file atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -35,8 +34,8 @@ pub trait Disk: Clone {
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 }
 
-/// Creates an empty file in a directory and removes its name at once: the file is gone when the
-/// process ends, however it ends.
+/// Creates an empty file in a directory and removes its name immediately, so that the file disappears when the process
+/// ends, even if it crashes.
 pub fn nameless(dir: &Path, name: &str) -> io::Result<File> {
     let path = dir.join(name);
     let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;

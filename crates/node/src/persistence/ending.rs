@@ -8,14 +8,14 @@
 //!               └───────────────── SHUTDOWN ABORT ────────────────►   of SHUTDOWN get an error
 //! ```
 //!
-//! Writes are held back while all other workers are quiesced. Therefore every write acknowledged to
-//! a client lies before the offset that replicas must acknowledge. After it only a slow script can
-//! write: the offset is determined again while the stream grows.
+//! All other workers are quiesced when writes begin to be held back. Therefore every write that was acknowledged to a
+//! client is before the offset that replicas must acknowledge. After this offset, only a slow script can write. The
+//! offset is updated while the stream grows.
 //!
-//! The primary of a shard of a cluster first hands over to a replica, if one is live: see `cluster/switch.rs`. If that
-//! fails, it waits for its replicas like any other primary.
+//! In a cluster, the primary of a shard first hands over to a live replica, if there is one: see `cluster/switch.rs`.
+//! If the handover fails, it waits for its replicas like any other primary.
 //!
-//! After the snapshot no client is served: an acknowledged write would be lost.
+//! After the snapshot, no client is served, because acknowledged writes would be lost.
 
 use super::aof::rewrite;
 use super::{bgsave, snapshot};
@@ -58,12 +58,12 @@ fn writes_files(shared: &Shared, how: ShutdownMode) -> bool {
     shared.persistence.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
 
-/// Shuts the server down, or first begins to wait for replicas. If another request already waits for
-/// them, the options of that request apply.
+/// Shuts the server down, or first begins to wait for replicas. If an earlier request already waits for them, that
+/// request's options apply.
 ///
 /// # Errors
-/// The server continues: it cannot be saved, or, with [`CommandError::SlotBusy`], a slow script is
-/// running and its partial changes would be saved.
+/// The server continues: its data cannot be saved, or, with [`CommandError::SlotBusy`], a slow script is running and
+/// its partial changes would be saved.
 pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     let shared = core.shared;
     if shared.process.shutdown.waiting().is_some() {
@@ -73,7 +73,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         return Err(CommandError::SlotBusy);
     }
     shared.log.notice(format_args!("User requested shutdown..."));
-    // Only a signal can have planned it.
+    // If a shutdown is already planned, a signal requested it.
     let was_planned = shared.process.shutdown.is_planned();
     let timeout_s = core.config.process.shutdown_timeout_s.max(0).unsigned_abs();
     let has_replicas = shared.replication.replicas.is_any();
@@ -83,7 +83,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     }
     let now_ms = unix_ms();
     let until_ms = now_ms.saturating_add(timeout_s.saturating_mul(1000));
-    // A failover or a client may rely on a stream that does not grow while writes are paused.
+    // A failover or a client may rely on the fact that the stream does not grow while writes are paused.
     let mut may_request = shared.conditions.pause_in_force(now_ms).is_none();
     {
         let _still = core.quiesce_others_despite_scripts();
@@ -106,7 +106,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
         return Ok(Begun::Waits);
     }
     match end_planned(core, how) {
-        // A slow script is running now: the timers complete the shutdown.
+        // A slow script is running. The timers complete the shutdown later.
         Err(CommandError::SlotBusy) => Ok(Begun::Waits),
         ended => ended.map(|()| Begun::Ends),
     }
@@ -119,7 +119,7 @@ pub fn advance_shutdown(core: &Core) {
     let Some(waiting) = shared.process.shutdown.waiting() else {
         if let Some(how) = shared.process.shutdown.scheduled() {
             match begin(core, how) {
-                // Tried again at one of the next turns.
+                // One of the next calls tries again.
                 Err(CommandError::SlotBusy) => {}
                 Ok(Begun::Waits) => {}
                 // The log has the reason if the server continues.
@@ -134,7 +134,7 @@ pub fn advance_shutdown(core: &Core) {
     let cluster = shared.cluster.state();
     let may_end = match cluster.map_or(Departure::None, |cluster| cluster.switches.departure()) {
         Departure::InProgress => false,
-        // Another node has all the data. This one is its replica, and executes no more of its stream.
+        // Another node has all the data. This node is its replica and executes no more of its stream.
         Departure::HandedOver => true,
         Departure::None | Departure::Failed => has_caught_up_for_good(core, true),
     };
@@ -152,7 +152,7 @@ pub fn call_off(core: &Core) -> bool {
     if !shared.process.shutdown.is_planned() {
         return false;
     }
-    // After this, each SHUTDOWN has either begun to wait or has not been executed.
+    // While the workers are quiesced, each SHUTDOWN has either begun to wait or has not been executed.
     let _still = core.quiesce_others_despite_scripts();
     if !shared.process.shutdown.call_off() {
         return false;
@@ -191,8 +191,8 @@ fn is_in_the_way(shared: &Shared, how: ShutdownMode) -> bool {
     shared.conditions.is_busy() && !shared.conditions.is_loading() && saves(&shared.config(), how)
 }
 
-/// Like [`has_caught_up`], including the last effects of a slow script that has ended in the meantime. When no slow
-/// script is running, nothing more is written; a script that still runs is cut off.
+/// Like [`has_caught_up`], but includes the last effects of a slow script that ended after the first check. If no slow
+/// script is running, nothing more is written. A script that is still running is cut off.
 fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
     if !has_caught_up(core, requests) {
         return false;
@@ -201,23 +201,22 @@ fn has_caught_up_for_good(core: &Core, requests: bool) -> bool {
     quiesced.is_err() || has_caught_up(core, requests)
 }
 
-/// Reports whether all replicas have acknowledged the data that the server had when writes were
-/// held back. With `requests`, replicas are requested to acknowledge again if more was appended
-/// since. O(replicas).
+/// Reports whether all replicas have acknowledged the data that the server had when writes began to be held back. If
+/// data was appended since and `requests` is set, requests acknowledgements again. O(replicas).
 fn has_caught_up(core: &Core, requests: bool) -> bool {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
     let end = shared.keyspace.journal().end();
     let Some(waiting) = shared.process.shutdown.waiting() else { return false };
     if end != waiting.end {
-        // A slow script has written, or replicas were sent a PING.
+        // A slow script has written data, or replicas were sent a PING.
         shared.process.shutdown.move_target(end);
         if requests {
             request_acks(core);
         }
         return false;
     }
-    // A replica that wanted only a part of the dataset keeps no copy.
+    // A replica that requested only a part of the dataset is not a copy, so it does not count.
     let lacks = |replica: &ReplicaHandle| replica.filter.is_none() && !has(replica, waiting.target);
     shared.replication.replicas.count(lacks) == 0
 }
@@ -227,12 +226,12 @@ fn has(replica: &ReplicaHandle, place: Ticket) -> bool {
     replica.has_acked && replica.acked_place.is_some_and(|acked| acked >= place)
 }
 
-/// Requests an immediate acknowledgement from replicas; replicas of a replica send one once a second. The
+/// Requests an immediate acknowledgement from the replicas. Replicas of a replica acknowledge only once a second. The
 /// request itself need not be acknowledged.
 fn request_acks(core: &Core) {
     let shared = core.shared;
     if shared.replication.replicas.following() > 0 {
-        // A slow script may append to the stream at any moment, so the position comes from the journal.
+        // A slow script may append to the stream at any time, so the journal determines the position.
         let request = shared.keyspace.journal().append_request(GETACK_REQUEST);
         shared.process.shutdown.note_request(request);
         shared.dispatch_changes(core.id);
@@ -271,8 +270,8 @@ fn report_replicas(core: &Core) {
     }
 }
 
-/// Shuts the server down, after a snapshot if one is to be saved: O(all data) then. Does nothing if the
-/// shutdown was cancelled while this worker waited for the others.
+/// Shuts the server down, after a snapshot if one is to be saved. Does nothing if the shutdown was cancelled while this
+/// worker waited for the others. O(all data) with a snapshot.
 ///
 /// # Errors
 /// As for [`begin`], or the shutdown was cancelled.
@@ -287,12 +286,12 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         shared.persistence.snapshots.give_up();
         shared.replication.snapshots.give_up("the server is shutting down");
     }
-    // While the dataset is being loaded, the file has all of it.
+    // While the dataset is being loaded, the files already contain all of it.
     if !shared.conditions.is_loading() && writes_files(shared, how) {
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
-                // Data that is in no snapshot either would be lost.
+                // Data that is not in a snapshot either would be lost.
                 log.warning(format_args!("Writing initial AOF, can't exit."));
                 return Err(cannot_end(shared));
             }
@@ -301,8 +300,8 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         rewrite::stop(shared, "the server is shutting down");
         let saves = saves(&core.config, how);
         let quiesced = match core.quiesce_others() {
-            // A slow script is running, and its partial changes are in no file: an immediate exit
-            // was requested. Writes of other clients are logged before they are acknowledged.
+            // A slow script is running, but no snapshot was requested, so its partial changes are not saved. Writes of
+            // other clients are logged before they are acknowledged.
             Err(CommandError::SlotBusy) if !saves => None,
             other => other?,
         };

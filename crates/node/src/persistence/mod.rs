@@ -1,4 +1,4 @@
-//! The dataset in files.
+//! Persistence: the dataset in files.
 //!
 //! ```text
 //! BGSAVE, save points ──► bgsave ──► a thread of its own ──► replace ──► disk
@@ -12,11 +12,11 @@
 //! | `bgsave` | snapshots that are taken while commands run |
 //! | `snapshot` | the dataset as an RDB file |
 //! | `aof` | the append-only file, and replies that wait for it |
-//! | `loading` | the dataset from files |
+//! | `loading` | loading the dataset from files |
 //! | `replace` | replaces a file atomically |
-//! | `disk` | the file system calls, so that tests can make them fail |
+//! | `disk` | the file system calls, which tests can make fail |
 //! | `simulated` | for tests: a disk that fails and loses power |
-//! | `ending` | the snapshot before the process ends |
+//! | `ending` | the shutdown of the server |
 //! | `state` | the state of persistence, for INFO and LASTSAVE |
 
 pub mod aof;

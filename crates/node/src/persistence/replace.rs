@@ -1,10 +1,10 @@
-//! Replaces a file atomically: as a whole, or not at all.
+//! Replaces a file atomically: completely or not at all.
 //!
 //! ```text
 //! create temporary ── write ── sync ── rename over the old one ── sync the directory
 //! ```
-//! The old file stays until the new one is complete and on the disk. After any failure or exit of the process, there is
-//! one complete file of the name. A temporary file is removed after a failure.
+//! The old file stays until the new file is complete and on the disk. After any failure or process exit, there is one
+//! complete file with this name. The temporary file is removed after a failure.
 
 use super::disk::Disk;
 use brisk_config::os_reason;
@@ -12,21 +12,21 @@ use std::io::{self, Write};
 use std::path::Path;
 use thiserror::Error;
 
-/// Bytes that are written before a sync, if the file is synced in steps.
+/// The number of bytes between two syncs, if the file is synced in steps.
 const STEP_BYTES: usize = 4 << 20;
 
-/// The file to replace, and how.
+/// The file to replace, and how to replace it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'t> {
     /// The directory of both files.
     pub(crate) dir: &'t Path,
     pub(crate) name: &'t Path,
     pub(crate) temporary: &'t Path,
-    /// Sync it in steps, so that the final sync does not have to write everything at once.
+    /// Syncs the file in steps, so that the final sync does not have to write everything.
     pub(crate) by_steps: bool,
 }
 
-/// Why a file was not replaced, with the texts that people search logs for.
+/// Why a file was not replaced. The texts are those that people search logs for.
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error(
@@ -42,7 +42,7 @@ pub enum Failure {
     Rename { temporary: String, name: String, dir: String, reason: String },
 }
 
-/// Replaces a file by the output of `write`. O(output).
+/// Replaces a file with the output of `write`. O(output).
 pub(crate) fn replace<D: Disk>(
     disk: &D,
     target: Target<'_>,
@@ -70,18 +70,18 @@ pub(crate) fn replace<D: Disk>(
                 reason: os_reason(&error),
             }
         })?;
-        // The directory holds the new name, so it must be synced.
+        // The directory contains the new name, so it must be synced.
         disk.sync_dir(target.dir).map_err(failed("fsyncFileDir"))
     })();
     if replaced.is_err() {
-        // After the rename there is no temporary file. If one cannot be removed, nothing else can
-        // be done.
+        // After the rename, there is no temporary file. If the temporary file cannot be removed, nothing else can be
+        // done.
         let _ = disk.remove(&temporary);
     }
     replaced
 }
 
-/// A file that is synced each time this many bytes were written.
+/// A file that is synced each time a certain number of bytes were written.
 pub(crate) struct Stepwise<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
@@ -113,7 +113,7 @@ mod tests {
     const OLD: &[u8] = b"old";
     const NEW: &[u8] = b"new and longer";
 
-    /// A disk with the old file.
+    /// A disk that contains the old file.
     fn disk(seed: u64) -> Simulated {
         let disk = Simulated::new(seed);
         disk.put_dir(Path::new("dir"));
@@ -127,7 +127,7 @@ mod tests {
         replace(disk, target, |file| file.write_all(contents))
     }
 
-    /// The file, and true if there is a temporary one.
+    /// The contents of the file, and true if there is a temporary file.
     fn left(disk: &Simulated) -> (Vec<u8>, bool) {
         let file = disk.contents(Path::new("dir/file")).unwrap();
         (file, disk.contents(Path::new("dir/temp")).is_some())
@@ -157,7 +157,7 @@ mod tests {
             disk.fail_at(call);
             let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");
-            // After the rename the new file exists, but is not durable across a power failure.
+            // After the rename, the new file exists, but it may not survive a power failure.
             let expected = if call < 4 { OLD } else { NEW };
             assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
             disk.repair();

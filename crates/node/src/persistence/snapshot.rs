@@ -1,4 +1,4 @@
-//! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. `loading::rdb` loads it.
+//! Point-in-time snapshots of the whole dataset as RDB files: `dbfilename` in `dir`. `loading::rdb` loads them.
 
 use super::disk::{Disk, System, nameless};
 use super::replace::{Failure, Target, replace};
@@ -21,23 +21,22 @@ use std::time::{Duration, Instant};
 /// How often a pause for `rdb-key-save-delay` checks whether the snapshot is still wanted.
 const DELAY_SLICE: Duration = Duration::from_millis(1);
 
-/// The names of incomplete snapshots: of one taken while all workers are quiesced, and of one taken
-/// during commands.
+/// The file names of incomplete snapshots: a snapshot that is taken while all workers are quiesced, and one that is
+/// taken while commands run.
 fn temporary_names() -> [String; 2] {
     let pid = std::process::id();
     [format!("temp-{pid}.rdb"), format!("temp-bg-{pid}.rdb")]
 }
 
-/// Removes incomplete snapshots, for a process that exits at once.
+/// Removes incomplete snapshots before the process exits immediately.
 pub fn discard_unfinished(config: &Config) {
     for name in temporary_names() {
-        // Usually there is none.
+        // Usually the file does not exist.
         let _ = System.remove(&config.process.dir.as_path().join(name));
     }
 }
 
-/// Writes the dataset to its file and logs the result. Only while all other workers are quiesced.
-/// O(all data).
+/// Writes the dataset to its file and logs the result. Called only while all other workers are quiesced. O(all data).
 pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
     // A snapshot in progress is older and would replace this one.
@@ -47,7 +46,7 @@ pub fn save(core: &Core) -> Result<(), Failure> {
         Ok(()) => {
             shared.persistence.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
-            // No worker changes data during this time.
+            // No worker changes data during the save.
             shared.persistence.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
             shared.update_disk_error();
         }
@@ -64,8 +63,8 @@ fn save_on<D: Disk>(disk: &D, core: &Core) -> Result<(), Failure> {
     })
 }
 
-/// Pauses for `keys` keys as `rdb-key-save-delay` required when the snapshot began, or until
-/// `is_over`. For tests that need snapshots to take long.
+/// Pauses for the `rdb-key-save-delay` of `keys` keys, as it was set when the snapshot began, but only until `is_over`.
+/// For tests that need slow snapshots.
 pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
     let us = config.persistence.rdb_key_save_delay.max(0).cast_unsigned();
     if us == 0 {
@@ -82,7 +81,7 @@ pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Writes the cut to the file, on a thread of its own. `wrote` is called after every few keys.
+/// Writes the cut to the file, on a separate thread. `wrote` is called after every few keys.
 pub(super) fn write_cut<D: Disk>(
     disk: &D,
     config: &Config,
@@ -98,8 +97,7 @@ pub(super) fn write_cut<D: Disk>(
     })
 }
 
-/// Writes the cut to a file without a name, for replicas: the file is gone when the process ends,
-/// however it ends.
+/// Writes the cut to an unnamed file, for replicas. The file disappears when the process ends, even if it crashes.
 pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<File, Failure> {
     let name = format!("temp-repl-{}.rdb", std::process::id());
     let dir = config.process.dir.as_path();
@@ -145,8 +143,7 @@ fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
     }
 }
 
-/// Writes the dataset; `wrote` is called after each key. Only while all other workers are quiesced.
-/// O(all data).
+/// Writes the dataset and calls `wrote` after each key. Called only while all other workers are quiesced. O(all data).
 fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result<W> {
     let keyspace = &core.shared.keyspace;
     let mut out = Head::now(core, snapshot::version(keyspace, &core.env)).begin(sink);
@@ -154,7 +151,7 @@ fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result
     out.finish()
 }
 
-/// The header of a file: taken at one moment, for a file that is written later.
+/// The header of a file. It is created when the snapshot begins, and the file is written later.
 pub(crate) struct Head {
     version: u32,
     is_compressed: bool,
@@ -163,8 +160,8 @@ pub(crate) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
-    /// The history and the offset of the moment, and the database that the stream had selected;
-    /// `None` if there is no replica.
+    /// The history and the offset at that time, and the database that the stream had selected. `None` if there is no
+    /// replication backlog.
     lineage: Option<(String, u64, DbNumber)>,
 }
 
@@ -176,8 +173,7 @@ impl Head {
             let (id, offset) = replication.position(&shared.keyspace);
             let db = match shared.conditions.is_replica() {
                 true => replication.upstream.stream_db(),
-                // A replica that continues from here is sent the database if the stream has not
-                // selected one.
+                // If the stream has not selected a database, a replica that continues from here is sent a SELECT.
                 false => shared.keyspace.journal().database().unwrap_or_default().into(),
             };
             (id, offset, db)
@@ -196,11 +192,11 @@ impl Head {
 
     /// The header of the base of an append-only file.
     pub(super) fn of_base(self) -> Head {
-        // The rest of the file continues from its end; no replica does.
+        // Only the rest of the append-only file continues from the base; replicas do not.
         Head { is_base: true, lineage: None, ..self }
     }
 
-    /// The head of a file without keys, and without libraries of functions unless `functions` is set.
+    /// The header of a file without keys, and without function libraries unless `functions` is set.
     pub(crate) fn without_keys(self, functions: bool) -> Head {
         let libraries = if functions { self.libraries } else { Arc::default() };
         Head { libraries, ..self }
@@ -244,7 +240,7 @@ pub(super) const RECEIVED: &str = "the dataset of the primary";
 pub struct Unreadable {
     pub failure: LoadFailure,
     pub(super) path: PathBuf,
-    /// Bytes read before it failed.
+    /// Number of bytes that were read before loading failed.
     pub position: u64,
     /// The length of the file; `None` if unknown.
     pub(super) bytes: Option<u64>,
@@ -262,7 +258,7 @@ impl Unreadable {
     }
 }
 
-/// Checks that the file is complete; returns the sources of its libraries of functions. O(file).
+/// Checks that the file is complete. Returns the sources of its function libraries. O(file).
 pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
     let databases = core.shared.keyspace.database_count();
     let source = Source::open(&core.config)?;
@@ -274,7 +270,7 @@ pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
         .map_err(|failure| source.unreadable(failure, reader.position()))
 }
 
-/// A file to read, and the name for errors at a position in it.
+/// A file to read, with its name for error messages.
 pub(super) struct Source {
     pub(super) file: File,
     pub(super) bytes: u64,
@@ -309,7 +305,7 @@ impl Source {
         Ok(Source { file, bytes, path })
     }
 
-    /// A file without a name.
+    /// Uses an unnamed file.
     pub(super) fn nameless(file: File) -> Result<Source, Unreadable> {
         let path = PathBuf::from(RECEIVED);
         let len = System.len(&file);

@@ -1,4 +1,4 @@
-//! The state of the snapshots that were saved and loaded.
+//! The state of snapshots that are being taken, were saved or were loaded.
 
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::{Cut, Tally};
@@ -15,60 +15,60 @@ use std::time::{Duration, Instant};
 pub enum Ended {
     Saved,
     Failed,
-    /// It was cancelled, which does not count as a failure.
+    /// The snapshot was cancelled, which does not count as a failure.
     GivenUp,
 }
 
-/// The snapshot that is being taken during commands.
+/// The snapshot that is being taken while commands run.
 pub struct Running {
     pub cut: Arc<Cut>,
     pub began: Instant,
     pub thread: JoinHandle<()>,
 }
 
-/// The data that INFO shows of the snapshot that is being taken.
+/// The data that INFO shows about the snapshot that is being taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Underway {
     pub seconds: u64,
     pub keys: u64,
     pub keys_written: u64,
-    /// Bytes of memory that it takes in addition to the dataset.
+    /// Bytes of memory that the snapshot takes in addition to the dataset.
     pub bytes: u64,
 }
 
-/// Written while all workers but one are quiesced, or by the thread that writes a snapshot; read at
-/// any time.
+/// The state of snapshots. Modified while all workers except one are quiesced, or by the thread that writes a snapshot.
+/// Read at any time.
 pub struct Snapshots {
     running: Mutex<Option<Running>>,
-    /// For threads that check it in every round.
+    /// True while `running` has a value, for threads that check it in every round.
     is_running: AtomicBool,
-    /// The running snapshot is cancelled: it ends without a file.
+    /// True if the running snapshot is cancelled, so that it ends without a file.
     is_unwanted: AtomicBool,
     is_scheduled: AtomicBool,
-    /// The next or the running snapshot was requested by no client and no save point.
+    /// True if neither a client nor a save point requested the next snapshot.
     next_yields: AtomicBool,
     yields: AtomicBool,
-    /// The number of flushes of all data when the last save began, or when a save was scheduled
-    /// because of a flush.
+    /// The number of flushes of all data at the time when the last save began or a save was scheduled because of a
+    /// flush.
     flushes_seen: AtomicU64,
-    /// The last one during commands failed.
+    /// True if the last snapshot that was taken while commands ran has failed.
     has_failed: AtomicBool,
     last_try_s: AtomicU64,
-    /// How long the last one took in seconds; -1 before the first.
+    /// How long the last snapshot took, in seconds; -1 before the first.
     last_seconds: AtomicI64,
-    /// How long the workers were quiesced for the last one.
+    /// How long the workers were quiesced for the last snapshot.
     last_cut_us: AtomicU64,
-    /// The largest measured memory usage of the last one.
+    /// The largest measured memory usage of the last snapshot.
     last_peak_bytes: AtomicU64,
 
     /// Unix time of the last completed save.
     last_save_s: AtomicU64,
-    /// The number of changes that it contains.
+    /// The number of changes that the last completed save contains.
     changes_saved: AtomicU64,
-    /// Keys of the last loaded file, and the number of its keys that had expired.
+    /// The number of keys in the last loaded file, and the number of its keys that had expired.
     loaded: AtomicU64,
     expired: AtomicU64,
-    /// The file that is being loaded.
+    /// The files that are being loaded.
     pub loading: Loading,
 }
 
@@ -77,15 +77,15 @@ pub struct Snapshots {
 pub struct Loading {
     began_s: AtomicU64,
     total_bytes: AtomicU64,
-    /// Bytes whose keys were loaded.
+    /// Bytes of the files whose keys were loaded.
     loaded_bytes: AtomicU64,
-    /// Memory usage of the server that wrote it, in bytes; 0 if the file does not state it.
+    /// Memory usage of the server that wrote the file, in bytes; 0 if the file does not contain it.
     used_memory: AtomicU64,
     /// Keys counted for `key-load-delay`.
     keys_delayed: AtomicU64,
     /// Keys without elements that were left out.
     empty_keys: AtomicU64,
-    /// Tallies of loading threads, reused by later ones: the number of loaded files has no bound.
+    /// Tallies of loading threads, which later threads reuse, because the number of loaded files is not bounded.
     tallies: Mutex<Vec<Arc<Tally>>>,
 }
 
@@ -108,17 +108,17 @@ impl Loading {
         self.used_memory.store(bytes, Ordering::Relaxed);
     }
 
-    /// The number of a key, from 1.
+    /// Counts a key. Returns its number, from 1.
     pub(super) fn next_key(&self) -> u64 {
         self.keys_delayed.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The number of a key without elements, from 1.
+    /// Counts a key without elements. Returns its number, from 1.
     pub(super) fn next_empty_key(&self) -> u64 {
         self.empty_keys.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Takes a tally for a loading thread, which returns it.
+    /// Takes a tally for a loading thread. The thread gives it back.
     pub(super) fn take_tally(&self, keyspace: &Keyspace) -> Arc<Tally> {
         let kept = self.tallies.lock().even_poisoned().pop();
         kept.unwrap_or_else(|| keyspace.tally())
@@ -143,14 +143,14 @@ impl Loading {
         self.loaded_bytes.load(Ordering::Relaxed)
     }
 
-    /// Memory usage of the writer in bytes; 0 if the file does not state it.
+    /// Memory usage of the server that wrote the file, in bytes; 0 if the file does not contain it.
     pub fn used_memory(&self) -> u64 {
         self.used_memory.load(Ordering::Relaxed)
     }
 }
 
 impl Snapshots {
-    /// The state of a server that starts at `now_s`, which counts as a save.
+    /// The state of a server that starts at `now_s`. The start counts as a save.
     pub fn new(now_s: u64) -> Snapshots {
         Snapshots {
             running: Mutex::default(),
@@ -180,14 +180,14 @@ impl Snapshots {
         self.changes_saved.store(changes, Ordering::Relaxed);
     }
 
-    /// Notes that a snapshot is being taken during commands; all workers were quiesced for
-    /// `cut_us`. `start` starts the thread that writes it.
+    /// Notes that a snapshot is being taken while commands run. All workers were quiesced for `cut_us`. `start` starts
+    /// the thread that writes the snapshot.
     pub fn begin(
         &self,
         cut_us: u64,
         start: impl FnOnce() -> io::Result<Running>,
     ) -> io::Result<()> {
-        // The thread may end at once; it can only note that after this lock is released.
+        // The thread may end immediately, but it can note its end only after this lock is released.
         let mut place = self.running.lock().even_poisoned();
         *place = Some(start()?);
         self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
@@ -201,8 +201,8 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Notes its end. It took up to `peak_bytes` in addition to the dataset; the file contains the
-    /// dataset up to change number `changes`.
+    /// Notes the end of the snapshot. It took up to `peak_bytes` of memory in addition to the dataset. The file
+    /// contains the dataset up to change number `changes`.
     pub fn note_ended(&self, how: Ended, changes: u64, took: Duration, peak_bytes: u64) {
         let mut running = self.running.lock().even_poisoned();
         *running = None;
@@ -219,7 +219,7 @@ impl Snapshots {
         self.is_running.store(false, Ordering::SeqCst);
     }
 
-    /// Cancels the running snapshot and waits for its end.
+    /// Cancels the running snapshot and waits until it has ended.
     pub fn give_up(&self) {
         let running = self.running.lock().even_poisoned().take();
         if let Some(running) = running {
@@ -238,13 +238,12 @@ impl Snapshots {
         }
     }
 
-    /// Reports whether all data were flushed since the last call. Called when a save begins, and by
-    /// the timers.
+    /// Reports whether all data has been flushed since the last call. Called when a save begins, and by the timers.
     pub fn note_flushes(&self, flushes: u64) -> bool {
         self.flushes_seen.swap(flushes, Ordering::Relaxed) != flushes
     }
 
-    /// Schedules a snapshot that the timers start when possible.
+    /// Schedules a snapshot, which the timers start as soon as possible.
     pub fn schedule(&self) {
         self.next_yields.store(false, Ordering::Relaxed);
         self.is_scheduled.store(true, Ordering::SeqCst);
@@ -257,7 +256,7 @@ impl Snapshots {
         }
     }
 
-    /// A client requests a save: cancels a running snapshot that no client requested.
+    /// Called when a client requests a save. Cancels a running snapshot that was scheduled because of a flush.
     pub fn make_way(&self) {
         self.next_yields.store(false, Ordering::Relaxed);
         if self.is_running() && self.yields.load(Ordering::Relaxed) {
@@ -269,7 +268,7 @@ impl Snapshots {
         self.is_scheduled.load(Ordering::SeqCst)
     }
 
-    /// Reports whether a snapshot is being taken during commands.
+    /// Reports whether a snapshot is being taken while commands run.
     #[inline]
     pub fn is_running(&self) -> bool {
         self.is_running.load(Ordering::Relaxed)
@@ -280,32 +279,32 @@ impl Snapshots {
         self.is_unwanted.load(Ordering::SeqCst)
     }
 
-    /// Reports whether the last one during commands has not failed.
+    /// Reports whether the last snapshot that was taken while commands ran has not failed.
     pub fn is_ok(&self) -> bool {
         !self.has_failed.load(Ordering::SeqCst)
     }
 
-    /// When the last one began or ended, in Unix seconds.
+    /// When the last snapshot began or ended, in Unix seconds.
     pub fn last_try_s(&self) -> u64 {
         self.last_try_s.load(Ordering::Relaxed)
     }
 
-    /// How many seconds the last one took; -1 before the first.
+    /// How many seconds the last snapshot took; -1 before the first.
     pub fn last_seconds(&self) -> i64 {
         self.last_seconds.load(Ordering::Relaxed)
     }
 
-    /// How long the workers were quiesced for the last one, in microseconds.
+    /// How long the workers were quiesced for the last snapshot, in microseconds.
     pub fn last_cut_us(&self) -> u64 {
         self.last_cut_us.load(Ordering::Relaxed)
     }
 
-    /// The largest measured memory of the last one in addition to the dataset, in bytes.
+    /// The largest measured memory usage of the last snapshot in addition to the dataset, in bytes.
     pub fn last_peak_bytes(&self) -> u64 {
         self.last_peak_bytes.load(Ordering::Relaxed)
     }
 
-    /// The state of the one that is being taken.
+    /// The state of the snapshot that is being taken.
     pub fn underway(&self) -> Option<Underway> {
         if !self.is_running() {
             return None;
@@ -333,8 +332,7 @@ impl Snapshots {
         self.last_save_s.load(Ordering::Relaxed)
     }
 
-    /// How many of `changes` are not on the disk. `changes` may have been read before a save that
-    /// has ended since.
+    /// How many of `changes` are not on the disk. `changes` may have been read before a save that ended since then.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))
     }

@@ -5,14 +5,14 @@ use brisk_config::notify::NotifyClasses;
 use brisk_engine::Env;
 use brisk_engine::effect::{EventClass, Hooks};
 
-/// Sets which events the commands of a worker publish.
+/// Sets the events that the commands of a worker publish.
 pub(crate) fn take_config(env: &mut Env, config: &Config) {
     let classes = event_classes(config.observe.notify);
     env.settings.events = classes;
     env.hooks.set(Hooks::NOTIFY, !classes.is_empty());
 }
 
-/// The engine's classes for the letters of the directive; empty if no event is to be published.
+/// The engine's classes for the letters of the directive. Empty if no event is to be published.
 fn event_classes(letters: NotifyClasses) -> EventClass {
     const PAIRS: &[(NotifyClasses, EventClass)] = &[
         (NotifyClasses::KEYSPACE, EventClass::KEYSPACE),

@@ -1,7 +1,7 @@
-//! Messages for the sessions of one worker: published ones, and those of client-side caching.
+//! Messages for the sessions of one worker: published messages and messages of client-side caching.
 //!
-//! Any worker adds messages; the worker that owns the inbox takes them. Each message has a number.
-//! A subscription stores the number of the next message, so that it receives no older one.
+//! Any worker can add messages. The worker that owns the inbox takes them. Each message has a number. A subscription
+//! stores the number of the next message, so that it does not receive older messages.
 
 use super::Publication;
 use crate::tracking::Notice;
@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Number of deliveries at which all workers hold commands back until the inbox is emptied: some
-/// ten milliseconds of work. A message counts once for each subscriber on this worker. The messages
-/// of one command may exceed the limit.
+/// Number of deliveries at which all workers hold commands back until the inbox is emptied. They take some ten
+/// milliseconds. A message counts once for each subscriber on this worker. The messages of one command may exceed the
+/// limit.
 const DELIVERIES_MAX: usize = 64 * 1024;
-/// The same limit in bytes of messages.
+/// The corresponding limit in bytes of messages.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A message for a worker to deliver.
@@ -40,16 +40,16 @@ struct Queue {
     bytes: usize,
     /// Number of messages ever added.
     total: u64,
-    /// True if it exceeds a limit.
+    /// True if the inbox exceeds a limit.
     full: bool,
 }
 
-/// One worker's messages; on cache lines of its own, since the worker checks it after each command.
+/// One worker's messages. The inbox has its own cache lines, because the worker checks it after each command.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Inbox {
     queue: Mutex<Queue>,
-    /// True if it is not empty.
+    /// True if the inbox is not empty.
     filled: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ pub struct Inbox {
 pub enum InboxState {
     Nothing,
     Some,
-    /// The message made it exceed a limit.
+    /// With the message, the inbox exceeds a limit.
     TooMuch,
 }
 
@@ -94,8 +94,8 @@ impl Inbox {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Exchanges the messages with `empty`. Returns the number of the first, and true if the inbox
-    /// exceeded a limit.
+    /// Swaps the messages with `empty`. Returns the number of the first message, and true if the inbox exceeded a
+    /// limit.
     pub fn take(&self, empty: &mut VecDeque<Mail>) -> (u64, bool) {
         debug_assert!(empty.is_empty(), "its messages would be delivered again");
         let mut queue = self.lock();

@@ -1,4 +1,4 @@
-//! Publish and subscribe, across all workers.
+//! Pub/Sub across all workers.
 //!
 //! ```text
 //! PUBLISH ─ SubscriptionRegistry: which workers have subscribers? ─┬─ Inbox of worker 0 ─ its Topics ─ outputs
@@ -10,15 +10,14 @@
 //! | `registry` | the number of subscriptions by name and worker; publishing |
 //! | `publication` | a message in wire format |
 //! | `inbox` | messages for the subscribers of a worker |
-//! | `subscribe` | a session subscribes and unsubscribes |
+//! | `subscribe` | subscribes and unsubscribes sessions |
 //! | `topics` | the subscribers on one worker |
 //! | `events` | selects the keyspace events to publish |
-//! | `publish` | a worker sends messages and events |
+//! | `publish` | sends messages and events from a worker |
 //!
-//! A message is in every inbox before the reply to its PUBLISH, and each worker takes its inbox in
-//! order, including its own messages. Therefore messages arrive in the order of publication,
-//! whichever client published them, and all subscribers of a channel receive its messages in the
-//! same order.
+//! A message is in every inbox before the reply to its PUBLISH is sent. Each worker takes the messages of its inbox,
+//! including its own, in order. Therefore messages arrive in the order of publication, regardless of the publisher, and
+//! all subscribers of a channel receive its messages in the same order.
 
 mod events;
 mod inbox;
@@ -39,7 +38,7 @@ pub use self::topics::{Subscriptions, TopicSubscriber, Topics};
 pub enum Space {
     Channel,
     Pattern,
-    /// Channels of SPUBLISH and SSUBSCRIBE: a namespace of their own.
+    /// Channels of SPUBLISH and SSUBSCRIBE, which have their own namespace.
     ShardChannel,
 }
 

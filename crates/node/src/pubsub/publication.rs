@@ -1,4 +1,4 @@
-//! A published message: encoded once, for all subscribers and both protocols.
+//! A published message, which is encoded once for all subscribers and both protocols.
 
 use super::Space;
 use brisk_reactor::OutputBytes;
@@ -30,7 +30,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Encodes a message. O(its length).
+    /// Encodes a message. O(message length).
     pub fn new(
         space: Space,
         channel: &[u8],
@@ -55,7 +55,7 @@ impl Publication {
         &self.wire[self.channel.clone()]
     }
 
-    /// Its number of bytes on the wire.
+    /// The number of bytes of the message on the wire.
     pub fn wire_bytes(&self) -> usize {
         self.wire.len()
     }

@@ -33,7 +33,7 @@ pub fn publish_events(core: &mut Core) {
     }
 }
 
-/// Sends a message to all subscribers of a channel; returns the number of subscriptions.
+/// Sends a message to all subscribers of a channel. Returns the number of subscriptions.
 pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) -> usize {
     let published = core.shared.pubsub.publish(space, channel, payload);
     // The worker takes its own inbox right after its command.
@@ -72,5 +72,5 @@ pub fn has_events(core: &Core) -> bool {
     }
 }
 
-/// A buffer for more events is freed.
+/// A buffer that has room for more events than this is freed.
 const EVENTS_KEPT_MAX: usize = 1024;

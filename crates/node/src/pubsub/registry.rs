@@ -1,9 +1,9 @@
-//! The number of subscriptions by name and worker: all that a publisher needs.
+//! The number of subscriptions by name and worker, which is all that a publisher needs.
 //!
-//! **Order.** A message is added to the inboxes while its channel's shard is locked, and a
-//! subscription is counted under the same lock. Therefore messages and subscriptions of a channel
-//! have one order, and PUBLISH counts exactly the subscribers that will receive the message, unless
-//! they unsubscribe before that. Locks are taken in the order patterns, shard, inbox.
+//! **Order.** A message is added to the inboxes while its channel's shard is locked, and a subscription is counted
+//! under the same lock. Therefore messages and subscriptions of a channel have a total order, and PUBLISH counts
+//! exactly the subscribers that will receive the message, unless they unsubscribe first. Locks are taken in this order:
+//! patterns, shard, inbox.
 
 use super::inbox::InboxState;
 use super::{Inbox, Mail, Publication, Space};
@@ -32,24 +32,23 @@ pub struct SubscriptionRegistry {
     /// Number of different names by [`Space`].
     sizes: [AtomicUsize; 3],
     inboxes: Box<[Inbox]>,
-    /// Number of inboxes that exceed a limit. It is briefly negative when an inbox is emptied
-    /// before it was counted.
+    /// Number of inboxes that exceed a limit. Briefly negative if an inbox is emptied before it was counted.
     full: Mutex<isize>,
 }
 
 /// The result of publishing a message.
 #[derive(Debug, Default)]
 pub struct Published {
-    /// Subscriptions that it was sent to.
+    /// The number of subscriptions that receive the message.
     pub receivers: usize,
-    /// Workers that must be woken for it.
+    /// Workers that must be woken.
     pub woken: SmallVec<[usize; 8]>,
-    /// Inboxes that exceed a limit because of it.
+    /// The number of inboxes that exceed a limit because of the message.
     pub filled: usize,
 }
 
 impl SubscriptionRegistry {
-    /// For `workers` workers.
+    /// Creates a registry for `workers` workers.
     pub fn new(workers: usize) -> SubscriptionRegistry {
         let shards = || (0..SHARDS).map(|_| Mutex::default()).collect();
         SubscriptionRegistry {
@@ -72,8 +71,7 @@ impl SubscriptionRegistry {
         self.sizes[space.index()].load(Ordering::SeqCst)
     }
 
-    /// Counts a subscription of a session of `worker`; returns the number of the first message for
-    /// it.
+    /// Counts a subscription of a session of `worker`. Returns the number of the first message for this subscription.
     pub fn add(&self, space: Space, name: &Arc<[u8]>, worker: usize) -> u64 {
         self.with_names(space, name, |names| {
             let counts = names.entry(Arc::clone(name)).or_insert_with(|| {
@@ -97,7 +95,7 @@ impl SubscriptionRegistry {
         });
     }
 
-    /// Sends a message to all subscribers of the channel. O(patterns + workers + its length).
+    /// Sends a message to all subscribers of the channel. O(patterns + workers + message length).
     pub fn publish(&self, space: Space, channel: &[u8], payload: &[u8]) -> Published {
         let mut published = Published::default();
         let patterned = space == Space::Channel && self.size(Space::Pattern) > 0;
@@ -147,8 +145,7 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Counts full inboxes; calls `change` when the first becomes full, and when none is full any
-    /// more.
+    /// Counts full inboxes. Calls `change` when the first inbox becomes full and when no inbox is full any more.
     pub fn note_full(&self, filled: usize, emptied: usize, change: impl FnOnce(bool)) {
         let mut full = self.full.lock().even_poisoned();
         let before = *full > 0;
@@ -159,7 +156,7 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// The names that have subscribers and match `pattern`, in no order. O(names).
+    /// The names that have subscribers and match `pattern`, in no particular order. O(names).
     pub fn names(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let fits = |name: &&Arc<[u8]>| {
             pattern.is_none_or(|pattern| glob::matches(pattern, name, Case::Matters))

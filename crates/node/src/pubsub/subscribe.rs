@@ -1,4 +1,4 @@
-//! A session subscribes to channels and patterns, and unsubscribes.
+//! Subscribes sessions to channels and patterns, and unsubscribes them.
 
 use crate::core::Core;
 use crate::core::session::Session;
@@ -6,7 +6,7 @@ use crate::pubsub::{Space, TopicSubscriber};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Subscribes a session; false if it was subscribed.
+/// Subscribes a session. Returns false if it was already subscribed.
 pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
     let token = session.token;
     if core.topics.listens(token, space, name) {
@@ -22,7 +22,7 @@ pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u
     true
 }
 
-/// Unsubscribes a session; false if it was not subscribed.
+/// Unsubscribes a session. Returns false if it was not subscribed.
 pub fn unsubscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
     let own = session.push.subscriptions_mut();
     let removed = core.topics.remove(session.token, own, space, name);
@@ -43,7 +43,7 @@ pub fn unsubscribe_one(core: &mut Core, session: &mut Session, space: Space) -> 
     Some(name)
 }
 
-/// Ends all subscriptions of a session. O(their number).
+/// Ends all subscriptions of a session. O(number of its subscriptions).
 pub fn unsubscribe_all(core: &mut Core, session: &mut Session) {
     if session.push.listens() {
         for space in Space::ALL {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct TopicSubscriber {
     pub token: Token,
-    /// The number of the first message for it.
+    /// The number of the first message for this subscriber.
     pub since: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct TopicSubscriber {
 #[derive(Debug)]
 pub struct Topic {
     pub name: Arc<[u8]>,
-    /// The header of messages, for a pattern.
+    /// The header of messages, if the topic is a pattern.
     pub head: Box<[u8]>,
     pub members: Vec<TopicSubscriber>,
 }
@@ -38,7 +38,7 @@ struct Edge {
     among_topics: u32,
 }
 
-/// The subscriptions of a session, by [`Space`]; maintained by [`Topics`].
+/// The subscriptions of a session, by [`Space`]. Maintained by [`Topics`].
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     topics: [Vec<u32>; 3],
@@ -60,12 +60,12 @@ pub struct Topics {
     by_name: [HashMap<Arc<[u8]>, u32>; 3],
     topics: Vec<Option<Topic>>,
     free: Vec<u32>,
-    /// By the index in the session's token, and topic.
+    /// The subscriptions, by the index in the session's token and the topic.
     edges: HashMap<(u32, u32), Edge>,
 }
 
 impl Topics {
-    /// The topic of this name, if it has subscribers.
+    /// The topic with this name, if it has subscribers.
     pub fn find(&self, space: Space, name: &[u8]) -> Option<&Topic> {
         let id = *self.by_name[space.index()].get(name)?;
         self.topics[id as usize].as_ref()
@@ -76,7 +76,7 @@ impl Topics {
         self.by_name[space.index()].keys()
     }
 
-    /// Reports whether the session with this token subscribes to it.
+    /// Reports whether the session with this token subscribes to `name`.
     pub fn listens(&self, token: Token, space: Space, name: &[u8]) -> bool {
         let id = self.by_name[space.index()].get(name);
         id.is_some_and(|id| self.edges.contains_key(&(index_of(token), *id)))
@@ -126,8 +126,8 @@ impl Topics {
         id
     }
 
-    /// Removes a subscription. If it existed, returns its name and its number among the session's
-    /// subscriptions, which the last one has now.
+    /// Removes a subscription. If it existed, returns its name and its number among the session's subscriptions. The
+    /// session's last subscription then has that number.
     pub fn remove(
         &mut self,
         token: Token,
@@ -139,8 +139,7 @@ impl Topics {
         self.cut(token, own, space, id)
     }
 
-    /// Removes the session's last subscription of this kind; returns its name and number, if there
-    /// was one.
+    /// Removes the session's last subscription of this kind. Returns its name and number, if there was one.
     pub fn pop(
         &mut self,
         token: Token,

@@ -1,12 +1,12 @@
-//! Sessions wait until changes are acknowledged by replicas or durable on the disk: by WAIT and WAITAOF, or with
-//! all replies (CLIENT DURABILITY).
+//! Waiting until replicas have acknowledged changes or changes are durable on the disk. Sessions wait in WAIT and
+//! WAITAOF, or before each reply (CLIENT DURABILITY).
 
 use super::Replication;
 use crate::persistence::aof::state::{Aof, Level};
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
 
-/// The request that makes a replica acknowledge its offset at once.
+/// The request that makes a replica acknowledge its offset immediately.
 pub const GETACK_REQUEST: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
 /// The most replicas that replies of a client can wait for.
@@ -14,12 +14,12 @@ pub const REPLICAS_MAX: usize = 16;
 
 const NO_FILE: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
-/// The condition under which a session is shown changes.
+/// The durability that changes must have before a session is shown them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Durability {
-    /// The level on this server. `None` for the level of the settings.
+    /// The level on this server. `None` means the level of the settings.
     pub level: Option<Level>,
-    /// In addition, acknowledgements of other servers.
+    /// Acknowledgements of other servers that are required in addition.
     pub replicas: Option<Acknowledged>,
 }
 
@@ -28,9 +28,9 @@ pub struct Durability {
 pub struct Acknowledged {
     /// The number of replicas, from 1 to [`REPLICAS_MAX`].
     pub count: usize,
-    /// If no reply has left for this time, the client gets an error and is disconnected. `None`: never.
+    /// If no reply has been sent for this long, the client gets an error and is disconnected. `None` means no limit.
     pub timeout_ms: Option<u64>,
-    /// The epoch of acknowledgements when the client requested it. In another epoch nothing is promised.
+    /// The epoch of acknowledgements when the client made its request. In any other epoch, the promise does not hold.
     pub ack_epoch: u64,
 }
 
@@ -38,12 +38,12 @@ pub struct Acknowledged {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestedDurability {
     now: Durability,
-    /// The previous request. It applies to earlier replies that have not left.
+    /// The previous request. It applies to earlier replies that have not been sent yet.
     before: Option<Durability>,
 }
 
 impl RequestedDurability {
-    /// Requests another durability. `usual` is the level of the settings.
+    /// Changes the requested durability. `usual` is the level of the settings.
     pub fn change(&mut self, wanted: Durability, usual: Level) {
         if self.now != Durability::default() || self.before.is_some() {
             let level = Some(self.level(usual));
@@ -52,7 +52,7 @@ impl RequestedDurability {
         self.now = wanted;
     }
 
-    /// Notes that all earlier replies have left.
+    /// Notes that all earlier replies have been sent.
     #[inline]
     pub fn forget_before(&mut self) {
         self.before = None;
@@ -83,7 +83,7 @@ fn strictest(now: Option<Acknowledged>, before: Option<Acknowledged>) -> Option<
     Some(Acknowledged {
         count: one.count.max(other.count),
         timeout_ms: one.timeout_ms,
-        // The earlier epoch: if it has ended, its promise cannot be kept.
+        // Use the earlier epoch: if it has ended, its promise cannot be kept.
         ack_epoch: one.ack_epoch.min(other.ack_epoch),
     })
 }
@@ -99,15 +99,15 @@ pub enum AckCondition {
     Comparison(u64),
 }
 
-/// The wait of a session.
+/// A session that waits, and its condition.
 #[derive(Debug, Clone, Copy)]
 pub struct AckWait {
-    /// The position of the stream that it was shown.
+    /// The position in the stream of the latest change that the session was shown.
     pub shown: Ticket,
     pub wanted: AckCondition,
 }
 
-/// The current state of a wait.
+/// The acknowledgements that a waiting session has so far.
 struct Reached {
     local: bool,
     replicas: u64,
@@ -117,7 +117,7 @@ impl AckWait {
     /// True if the condition is met. O(replicas).
     ///
     /// # Errors
-    /// The condition cannot be met, since there is no append-only file.
+    /// The condition cannot be met because there is no append-only file.
     pub fn is_over(&self, replication: &Replication, aof: &Aof) -> Result<bool, CommandError> {
         let reached = || self.reached(replication, aof);
         match self.wanted {
@@ -133,12 +133,12 @@ impl AckWait {
         }
     }
 
-    /// True if it waits for this server's disk.
+    /// True if the session waits for this server's disk.
     pub fn wants_disk(&self) -> bool {
         matches!(self.wanted, AckCondition::Disks { local: true, .. })
     }
 
-    /// True if it waits for replicas.
+    /// True if the session waits for replicas.
     pub fn wants_replicas(&self) -> bool {
         match self.wanted {
             AckCondition::Replicas(wanted) | AckCondition::Disks { replicas: wanted, .. } => {
@@ -148,7 +148,7 @@ impl AckWait {
         }
     }
 
-    /// Replies with the current state, whether the condition is met or not. O(replicas).
+    /// Replies with the current state, whether or not the condition is met. O(replicas).
     pub fn answer(&self, replication: &Replication, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
         if let AckCondition::Comparison(_) = self.wanted {
             return replication.comparison.answer(reply);
@@ -163,7 +163,7 @@ impl AckWait {
 
     fn reached(&self, replication: &Replication, aof: &Aof) -> Reached {
         let shown = replication.history.offset(self.shown);
-        // Offsets wrap around together with the difference between them and tickets.
+        // Offsets are compared by their wrapping difference.
         let has = |offset: u64| shown.wrapping_sub(offset).cast_signed() <= 0;
         let replicas = &replication.replicas;
         match self.wanted {
@@ -212,7 +212,7 @@ mod tests {
         let (client, progress) = (record(1, 0), Arc::<ReplicaProgress>::default());
         progress.set_stage(ReplicaStage::Online);
         replication.replicas.attach(ReplicaHandle::new(Arc::clone(&client), progress, 0));
-        // Written before there was a stream: its dataset may still be on its way.
+        // The change was written before the stream began. The replica's snapshot may not have arrived yet.
         let wait = AckWait { shown: Ticket(0), wanted: AckCondition::Replicas(1) };
         assert!(!wait.is_over(&replication, &aof).expect("it needs no file"));
         replication.acknowledge(&client, (0, Some(Ticket(0))), None, 1);

@@ -1,5 +1,5 @@
-//! The latest part of the stream, held once for all replicas: those that follow, those whose snapshot is being
-//! sent, and those that return.
+//! The latest part of the stream, held once for all replicas: replicas that follow the stream, replicas whose snapshot
+//! is being sent, and replicas that reconnect.
 //!
 //! ```text
 //!   first                                                                    end
@@ -7,15 +7,16 @@
 //!    ^ slowest replica        ^ another                    |<-- wanted_bytes -->|
 //! ```
 //!
-//! A replica is a position in the backlog. The slowest replica decides how much is held, and the others cost no
-//! more memory. Output refers to a block and does not copy it. Only the last block grows, while no output refers
-//! to it.
+//! A replica is a position in the backlog. The slowest replica determines how much is held, and the other replicas need
+//! no additional memory. Output refers to a block and does not copy it. Only the last block grows, and only while no
+//! output refers to it.
 //!
 //! Invariants (`check` verifies each)
-//!  1. Blocks are not empty, follow one another without a gap, and the last ends at `end`.
+//!  1. Blocks are not empty and follow one another without gaps. The last block ends at `end`.
 //!  2. `bytes` is the sum of their lengths.
-//!  3. A block with [`Block::ends_unit`] ends where a transaction ends. Bytes are handed out up to there, unless
-//!     the append-only file has fewer. So no other output of a replica comes between two halves of a command.
+//!  3. A block with [`Block::ends_unit`] ends where a transaction ends. Bytes are handed out up to the end of such a
+//!     block, unless the append-only file has fewer. This ensures that no other output for a replica comes between two
+//!     halves of a command.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,8 +26,8 @@ use std::sync::Arc;
 const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// The largest size of a block. A block is held whole even if only a part of it is needed.
 pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// The most blocks that are dropped at once, in addition to the number that was added. After
-/// `repl-backlog-size` was lowered there may be many.
+/// The most blocks that are dropped in one call, in addition to the number that was added. After `repl-backlog-size` is
+/// lowered, many blocks may have to be dropped.
 const DROPPED_BLOCKS_MAX: usize = 256;
 
 /// A part of the stream.
@@ -34,7 +35,7 @@ const DROPPED_BLOCKS_MAX: usize = 256;
 struct Block {
     from: u64,
     bytes: Arc<Vec<u8>>,
-    /// No command continues in the next block.
+    /// True if no command continues in the next block.
     ends_unit: bool,
 }
 
@@ -100,7 +101,7 @@ impl Backlog {
         {
             let (len, room) = (own.len() + added.len(), own.capacity());
             if len > room {
-                // As a vector grows, but not beyond the largest size of the block. Otherwise a third of the
+                // Grow by doubling, like `Vec`, but not beyond the largest size of the block. Otherwise a third of the
                 // memory for small changes would be unused.
                 own.reserve_exact((2 * room).clamp(len, TAIL_BYTES_MAX) - own.len());
             }
@@ -132,8 +133,9 @@ impl Backlog {
         }
     }
 
-    /// Blocks at the front with about `most` bytes, which are whole transactions together, if the rest still has
-    /// `wanted` bytes. The last block is left out, since it grows. O(blocks).
+    /// Returns blocks from the front that together are whole transactions and have about `most` bytes. Returns fewer
+    /// blocks if the remaining blocks would have less than `wanted` bytes. The last block is left out because it grows.
+    /// O(blocks).
     pub(super) fn front(&self, most: usize, wanted: u64) -> Vec<(Arc<Vec<u8>>, bool)> {
         let (mut found, mut bytes, mut whole) = (Vec::new(), 0, 0);
         for block in self.blocks.range(..self.blocks.len().saturating_sub(1)) {
@@ -160,8 +162,8 @@ impl Backlog {
         }
     }
 
-    /// Adds the bytes from `from` on and before `until`, up to the first end of a transaction after `most` bytes.
-    /// Returns the position after them, or `None` if the bytes are not held any more. O(log blocks + pieces).
+    /// Adds the bytes between `from` and `until`, up to the first end of a transaction after `most` bytes. Returns the
+    /// position after the added bytes, or `None` if the bytes are no longer held. O(log blocks + pieces).
     pub(super) fn take(
         &self,
         from: u64,
@@ -179,7 +181,7 @@ impl Backlog {
             if end <= at {
                 break;
             }
-            // Within a block, so they fit.
+            // Both are offsets within a block, so they fit into `usize`.
             let range = (at - block.from) as usize..(end - block.from) as usize;
             taken += range.len();
             into.push(StreamPiece { bytes: Arc::clone(&block.bytes), range });
@@ -208,7 +210,7 @@ mod tests {
             assert_eq!(self.bytes, self.end - self.first());
         }
 
-        /// The bytes that are taken, in one piece, and the position after them.
+        /// Takes bytes and returns them in one piece, with the position after them.
         fn taken(&self, from: u64, until: u64, most: usize) -> Option<(Vec<u8>, u64)> {
             let mut pieces = Vec::new();
             let end = self.take(from, until, most, &mut pieces)?;
@@ -290,7 +292,7 @@ mod tests {
         backlog.trim(50_000, 7 + 40_000, 0);
         assert_eq!((backlog.first(), backlog.bytes()), (40_007, 160_000));
         backlog.trim(50_000, u64::MAX, 0);
-        // As many whole blocks as the wanted bytes require.
+        // The backlog keeps as many whole blocks as the wanted bytes require.
         assert_eq!(backlog.bytes(), 60_000);
         backlog.check();
         assert!(backlog.taken(140_006, u64::MAX, 1).is_none() && backlog.reaches(140_007));

@@ -1,4 +1,4 @@
-//! The operating system as the thread of an upstream uses it: threads, waiting and connections. A simulation
+//! The operating system functions that the upstream thread uses: threads, waiting and connections. A simulation
 //! provides its own [`Environment`] and decides when things happen.
 
 use brisk_reactor::monotonic_ns;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// A moment of the monotonic clock, which a simulation sets.
+/// A time on the monotonic clock, which a simulation sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
@@ -37,20 +37,20 @@ pub trait Environment: Send + Sync {
     /// Starts a thread.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// The system cannot create a thread.
     fn spawn(&self, name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-    /// Pauses the current thread, for about this time.
+    /// Pauses the current thread for about this long.
     fn sleep(&self, time: Duration);
 
-    /// Waits until `condition` returns true, but no longer than `timeout`. Returns its last result.
-    /// `condition` itself waits for as long as its argument says.
+    /// Waits until `condition` returns true, but no longer than `timeout`. Returns its last result. `condition` itself
+    /// waits for up to the time in its argument.
     fn wait(&self, timeout: Duration, condition: &mut dyn FnMut(Duration) -> bool) -> bool;
 
-    /// Connects to an address. If `source` is an address of this machine, the connection comes from there.
+    /// Connects to an address. If `source` is an address of this machine, it is the source address of the connection.
     ///
     /// # Errors
-    /// The connection fails, or takes longer than `timeout`.
+    /// Connecting fails or takes longer than `timeout`.
     fn connect(
         &self,
         to: SocketAddr,
@@ -61,19 +61,19 @@ pub trait Environment: Send + Sync {
 
 /// A connection that one thread reads and any thread may write to.
 pub trait Socket: AsFd + Send + Sync {
-    /// Reads bytes, waiting for the first of them up to the timeout.
+    /// Reads bytes. Waits for the first of them up to the timeout.
     ///
     /// # Errors
     /// As in [`Read::read`].
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes some of the bytes, waiting for room up to the timeout.
+    /// Writes some of the bytes. Waits for room up to the timeout.
     ///
     /// # Errors
     /// As in [`Write::write`].
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Sets the time that a read and a write wait.
+    /// Sets the maximum time for which a read or a write waits.
     ///
     /// # Errors
     /// The socket does not accept it.
@@ -91,10 +91,10 @@ pub trait Socket: AsFd + Send + Sync {
     /// The connection is closed.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
-    /// Ends both directions.
+    /// Shuts down both directions.
     ///
     /// # Errors
-    /// The connection is closed already.
+    /// The connection is already closed.
     fn shutdown(&self) -> io::Result<()>;
 
     /// Writes all bytes.
@@ -114,7 +114,7 @@ pub trait Socket: AsFd + Send + Sync {
     }
 }
 
-/// Waits for a message of a channel in this environment.
+/// Waits for a message on a channel in this environment.
 ///
 /// # Errors
 /// As in [`Receiver::recv_timeout`].
@@ -131,7 +131,7 @@ pub fn receive<T>(
     received
 }
 
-/// The environment outside of a simulation.
+/// The environment outside of simulations.
 pub struct SystemEnvironment;
 
 impl Environment for SystemEnvironment {

@@ -1,4 +1,4 @@
-//! FAILOVER: a primary hands over to a replica that has everything. This is its state; `handover` acts on it.
+//! FAILOVER: a primary hands over to a replica that has everything. This module has the state; `handover` acts on it.
 //!
 //! ```text
 //!  FAILOVER ── writes wait ── a replica has acknowledged all ── PSYNC … FAILOVER, as its replica ── done
@@ -9,13 +9,13 @@
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
 
-/// The phase of a failover, in the terms of INFO.
+/// The phase of a failover, with the names that INFO uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailoverPhase {
     None,
-    /// No replica has everything yet.
+    /// No suitable replica has everything yet.
     WaitsForSync,
-    /// The replica was requested to take over.
+    /// The replica has been requested to take over.
     InProgress,
 }
 

@@ -1,5 +1,5 @@
-//! Sessions start and stop following the stream. The backlog is freed after a long time without
-//! replicas. Snapshots for new replicas begin in `synchronise`.
+//! Makes sessions start and stop following the stream, and frees the backlog after a long time without replicas.
+//! Snapshots for new replicas begin in `synchronise`.
 
 use super::acks::RequestedDurability;
 use super::history::new_id;
@@ -15,7 +15,7 @@ use brisk_engine::{CommandError, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Makes a session a replica that waits for a snapshot. Until it has the snapshot, it is sent nothing else.
+/// Makes a session a replica that waits for a snapshot. The replica is sent nothing else before the snapshot.
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
     let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
@@ -23,8 +23,8 @@ pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool
     core.shared.replication.replicas.attach(replica);
 }
 
-/// Makes a session a replica that has everything up to a position in the stream. Returns the number of bytes
-/// that it lacks, or `None` if the stream does not keep all of them. The stream follows the reply.
+/// Makes a session a replica that has everything up to a position in the stream. Returns the number of bytes that the
+/// replica lacks, or `None` if the stream no longer has all of them. The stream follows the reply.
 pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> Option<u64> {
     let shared = core.shared;
     // Changes in the journal are a part of the history as well.
@@ -47,7 +47,8 @@ fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> Replic
     let progress = Arc::new(ReplicaProgress::default());
     let peer = session.record.addr.tcp().map(|address| address.ip());
     let now_ms = core.env.now().0;
-    // The stream waits for the append-only file only. Otherwise it would wait for itself.
+    // Reset CLIENT DURABILITY: the stream waits only for the append-only file. If it waited for replicas, it would wait
+    // for itself.
     *session.replication.durability_mut() = RequestedDurability::default();
     let replica = session.replication.announce_replica();
     replica.begin(Arc::clone(&progress), acknowledges);
@@ -62,10 +63,10 @@ fn make_handle(core: &Core, session: &mut Session, acknowledges: bool) -> Replic
     }
 }
 
-/// Keeps the stream before the first replica, so that a client can wait for one.
+/// Starts to keep the stream before the first replica exists, so that a client can wait for a replica.
 ///
 /// # Errors
-/// [`brisk_engine::CommandError::SlotBusy`] while a slow script runs. Within a transaction it is not possible.
+/// [`brisk_engine::CommandError::SlotBusy`] while a slow script runs. The function also fails within a transaction.
 pub fn begin_stream(core: &Core) -> Result<()> {
     let shared = core.shared;
     let replication = &shared.replication;
@@ -96,7 +97,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     progress.leave();
     progress.set_stage(ReplicaStage::Online);
     session.record.set(flag::SYNCHRONISES, false);
-    // Its silence is measured from here.
+    // The time since its last message is measured from now.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.replicas.note_online(&session.record, now_ms);
@@ -115,8 +116,8 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     core.shared.update_few_replicas(&core.config.replication);
 }
 
-/// Closes the connections of all replicas, since they no longer have this server's history. The connections
-/// are closed when their workers receive the message.
+/// Closes the connections of all replicas, because they no longer have this server's history. The connections are
+/// closed when their workers receive the message.
 pub fn disconnect_all(shared: &Shared) {
     for replica in shared.replication.replicas.list() {
         shared.mailboxes.close(&replica.client);
@@ -145,7 +146,7 @@ pub fn disarm_propagation(core: &mut Core) {
     if !is_forgotten() && !is_idle() {
         return;
     }
-    // While a slow script runs, it is postponed.
+    // If a slow script is running, a later call frees the backlog.
     let Ok(quiesced) = core.quiesce_others() else { return };
     if is_forgotten() {
         shared.dispatch_changes(core.id);

@@ -23,8 +23,7 @@ pub fn begin(core: &Core, attempt: FailoverAttempt) {
     shared.conditions.hold_writes(Hold::Failover);
 }
 
-/// Hands over if a replica has everything by now, or if the timeout has passed. Called by the timers of one
-/// worker.
+/// Hands over if a replica has everything by now or the timeout has passed. Called by the timers of one worker.
 pub fn check(core: &mut Core) {
     let shared = core.shared;
     if shared.replication.failover.phase() != FailoverPhase::WaitsForSync {

@@ -1,9 +1,9 @@
-//! The history of the dataset that the stream belongs to. It decides which replicas may resume.
+//! The history of the dataset to which the stream belongs. It determines which replicas may resume.
 //!
-//! A history has an id of 40 hexadecimal digits. A position in it is an *offset*, a number of bytes of its
-//! stream. A replica uses the offsets of its primary, so its offset is valid with every server that follows the
-//! same primary. Within the server positions are tickets, which only grow, even if the history changes. The
-//! difference between offset and ticket changes with the history.
+//! A history has an id of 40 hexadecimal digits. A position in it is an *offset*, a number of bytes of its stream. A
+//! replica uses the offsets of its primary, so its offset is valid with every server that follows the same primary.
+//! Within the server positions are tickets, which only grow, even if the history changes. The difference between
+//! offsets and tickets changes when the history changes.
 
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::random::Random;
@@ -35,7 +35,7 @@ impl Offset {
         self.0
     }
 
-    /// The offset after `bytes` more bytes, which this server has counted itself.
+    /// The offset after `bytes` more bytes. This server has counted them itself, so the result may exceed `MAX`.
     #[must_use]
     pub fn after(self, bytes: u64) -> Offset {
         Offset(self.0.saturating_add(bytes).min(i64::MAX.cast_unsigned()))
@@ -52,7 +52,7 @@ pub struct History {
     shift: AtomicI64,
 }
 
-/// The ids for which this server lets replicas resume.
+/// The ids with which replicas can resume on this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicationIds {
     pub id: String,
@@ -60,7 +60,7 @@ pub struct ReplicationIds {
     pub former: Option<FormerHistory>,
 }
 
-/// A history with which the current one shares its beginning.
+/// An earlier history whose beginning the current history shares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerHistory {
     pub id: String,
@@ -105,8 +105,8 @@ impl History {
         u64::try_from(place).ok().map(Ticket)
     }
 
-    /// True if a server with the first `offset` bytes of the history `id` has the dataset that this server had
-    /// there.
+    /// True if a server with the first `offset` bytes of the history `id` has the dataset that this server had at that
+    /// offset.
     pub fn shares(&self, id: &[u8], offset: u64) -> bool {
         let ids = self.ids.lock().even_poisoned();
         let is_former = |former: &FormerHistory| {
@@ -115,14 +115,14 @@ impl History {
         ids.id.as_bytes().eq_ignore_ascii_case(id) || ids.former.as_ref().is_some_and(is_former)
     }
 
-    /// Begins a history with a new id, since the stream was dropped. No replica can resume. All other workers
-    /// are quiesced.
+    /// Begins a history with a new id after the stream was dropped. No replica can resume. All other workers are
+    /// quiesced.
     pub fn begin_anew(&self, id: String) {
         *self.ids.lock().even_poisoned() = ReplicationIds { id, former: None };
     }
 
-    /// Changes the id at the offset `end`: this server is a primary now, or its primary has become one. All other
-    /// workers are quiesced.
+    /// Changes the id at the offset `end`, because this server has become a primary or its primary has just become one.
+    /// All other workers are quiesced.
     pub fn rename(&self, id: String, end: u64) {
         let mut ids = self.ids.lock().even_poisoned();
         let former = std::mem::replace(&mut ids.id, id);

@@ -1,16 +1,17 @@
-//! The times at which parts of the stream were appended, so that the lag of a replica is known in seconds.
+//! The times at which parts of the stream were appended, from which the lag of a replica in seconds is computed.
 //!
-//! A mark is a position and the time at which the byte there was appended. A byte between two marks was appended
-//! at the time of the first, or later by less than their distance: [`APART_MS`], and more if the oldest is old.
+//! A mark is a position and the time at which the byte at this position was appended. A byte between two marks was
+//! appended at the time of the first mark, or later by less than the distance of the marks. The distance is
+//! [`APART_MS`]; if the oldest mark is old, the distance is larger.
 
 use std::collections::VecDeque;
 
 /// The smallest distance in time between two marks.
 const APART_MS: u64 = 100;
-/// The largest number of marks. When it is exceeded, every second mark is dropped and the distance doubles: for a
-/// lag of hours, tenths of a second do not matter.
+/// The largest number of marks. When it is exceeded, every second mark is dropped and the distance doubles. For a lag
+/// of hours, tenths of a second do not matter.
 const MARKS_MAX: usize = 1024;
-/// With fewer marks than this, the distance is the smallest again.
+/// If there are fewer marks than this, the distance is reset to the smallest.
 const MARKS_FEW: usize = 16;
 
 /// Marks in the order of positions.
@@ -18,7 +19,7 @@ const MARKS_FEW: usize = 16;
 pub(super) struct Marks {
     /// Positions and times in Unix ms.
     marks: VecDeque<(u64, u64)>,
-    /// The distance of the next marks.
+    /// The current distance between marks.
     apart_ms: u64,
 }
 
@@ -31,7 +32,7 @@ impl Default for Marks {
 impl Marks {
     /// Notes that the bytes from this position on are new. Amortized O(1).
     pub(super) fn note(&mut self, from: u64, now_ms: u64) {
-        // A clock that was set back adds a mark as well.
+        // If the clock was set back, a mark is added as well.
         if self.marks.back().is_some_and(|(_, last_ms)| now_ms.abs_diff(*last_ms) < self.apart_ms) {
             return;
         }
@@ -56,8 +57,8 @@ impl Marks {
         }
     }
 
-    /// The time at which the byte at a position was appended, in Unix ms. For a byte before all marks, the time of
-    /// the first. O(log marks).
+    /// The time at which the byte at a position was appended, in Unix ms. For a byte before all marks, this is the time
+    /// of the first mark. O(log marks).
     pub(super) fn appended_ms(&self, place: u64) -> Option<u64> {
         let behind = self.marks.partition_point(|(from, _)| *from <= place);
         self.marks.get(behind.saturating_sub(1)).map(|(_, ms)| *ms)
@@ -94,8 +95,7 @@ mod tests {
             assert!(marks.marks.len() <= MARKS_MAX);
         }
         assert_eq!(marks.appended_ms(0), Some(0));
-        // The distance covers the whole time with half of the maximum number of marks, doubled at
-        // the end.
+        // Half of the maximum number of marks covers the whole time, and the distance may just have doubled.
         let gap_max = 100_000 * 1_000 / (MARKS_MAX as u64 / 4);
         for place in [1_000_u64, 500_005, 999_000] {
             let (made, exact) = (marks.appended_ms(place).unwrap_or(0), place / 10 * 1_000);

@@ -1,7 +1,7 @@
-//! Transfers values to another server by the Redis protocol: the sockets of MIGRATE.
+//! Transfers values to another server over the Redis protocol: the connections of MIGRATE.
 //!
-//! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the replies.
-//! These calls block, so they run on a thread that no client waits for (see `brisk_engine::long`).
+//! Each request has a connection of its own: AUTH and SELECT, a RESTORE for each key, then the replies. These calls
+//! block, so they run on a thread that no client waits for (see `brisk_engine::long`).
 
 use brisk_engine::transfer::{TransferError, TransferKey, TransferResult, TransferTarget};
 use brisk_reactor::unix_ms;
@@ -10,10 +10,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// Maximum length of a reply; an error is one line, with some arguments of the request at most.
+/// Maximum length of a reply. An error is one line, which contains at most some arguments of the request.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Upper bound of the time of a step, even if the request allows more: a year.
+/// Upper bound for the duration of a step, even if the request allows more: one year.
 const STEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Transfers values to another server: see [`brisk_engine::transfer::TransferFn`].
@@ -89,7 +89,7 @@ fn connect(to: &TransferTarget) -> Result<Timed, TransferError> {
     Err(failure)
 }
 
-/// A socket on which each step may take the given time, however many calls it needs.
+/// A socket on which each step may take up to `timeout` in total, regardless of how many calls it makes.
 struct Timed {
     socket: TcpStream,
     timeout: Duration,
@@ -132,8 +132,7 @@ impl Write for Timed {
     }
 }
 
-/// The arguments that create a key on the other server, and the key; `None` if the key has expired
-/// by now.
+/// The arguments that create a key on the other server, and the key. `None` if the key has expired by now.
 fn restore(parcel: TransferKey) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     let TransferKey { key, deadline, payload, replace } = parcel;
     let now = unix_ms();
@@ -157,7 +156,7 @@ fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), TransferError> {
     socket.write_all(&request).map_err(|_| TransferError::Writing)
 }
 
-/// Reads a reply: the text of an error, `None` for any other reply of one line.
+/// Reads a reply. Returns the text of an error, or `None` for any other one-line reply.
 fn answer(answers: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, TransferError> {
     answers.get_mut().begin();
     let mut line = Vec::new();

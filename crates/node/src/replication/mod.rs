@@ -2,7 +2,7 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `history` | the ids of the stream, and its offsets |
+//! | `history` | the replication ids and offsets of the stream |
 //! | `stream` | the changes of all workers in one order, kept for replicas |
 //! | `replicas` | the replicas of this server, and their acknowledgements |
 //! | `snapshots` | the snapshot for replicas that is being written |
@@ -10,14 +10,14 @@
 //! | `marks` | the times at which parts of the stream were appended |
 //! | `spill`, `spilling` | the oldest part of the stream, in a file |
 //! | `replica` | the state of a session that is a replica |
-//! | `transfer`, `pipe` | a snapshot for replicas; one that is sent while it is written |
+//! | `transfer`, `pipe` | a snapshot for replicas; a snapshot that is sent while it is being written |
 //! | `acks` | WAIT, WAITAOF and CLIENT DURABILITY |
-//! | `follow` | sessions start and stop following |
+//! | `follow` | makes sessions start and stop following the stream |
 //! | `synchronise` | begins and writes snapshots for replicas |
-//! | `environment` | the operating system, as the thread of an upstream uses it |
+//! | `environment` | the operating system functions that the upstream thread uses |
 //! | `role` | changes between primary and replica |
 //! | `upstream` | the primary that this server follows: the thread, and the stream that the first worker executes |
-//! | `failover`, `handover` | FAILOVER: its state; its actions |
+//! | `failover`, `handover` | FAILOVER: its state, and its actions |
 //! | `comparison` | comparisons with replicas: their messages and results |
 //! | `compare` | comparisons with replicas: their actions |
 //! | `migration` | MIGRATE's connections to other servers |
@@ -78,7 +78,7 @@ pub struct Replication {
     pub replicas: Replicas,
     /// Snapshots for replicas.
     pub snapshots: ReplicaSnapshots,
-    /// The ids of the stream, and its offsets.
+    /// The replication ids and offsets of the stream.
     pub history: History,
     /// The primary that this server follows.
     pub upstream: Arc<Upstream>,
@@ -87,17 +87,17 @@ pub struct Replication {
     pub comparison: Comparison,
     /// Results of the comparison on this replica so far.
     pub observed: Mutex<Observed>,
-    /// The environment of a simulation.
+    /// The environment of a simulation. Unset outside of one.
     environment: OnceLock<Box<dyn Environment>>,
 }
 
-/// True if the settings require replicas with a small lag.
+/// True if the settings require a minimum number of replicas with a small lag.
 pub fn needs_good(settings: &Settings) -> bool {
     settings.min_replicas_to_write > 0 && settings.min_replicas_max_lag_s > 0
 }
 
 impl Replication {
-    /// No replicas, for this number of workers.
+    /// The state without replicas, for this number of workers.
     pub fn new(workers: usize, id: String) -> Replication {
         Replication {
             stream: ReplicationStream::default(),
@@ -140,7 +140,7 @@ impl Replication {
         self.history.offset(journal.end())
     }
 
-    /// Notes the bytes that wait to be sent to a replica. They count for no limit of the dataset.
+    /// Notes the number of bytes that wait to be sent to a replica. These bytes do not count toward `maxmemory`.
     pub fn note_held(&self, replica: &mut ReplicaSession, bytes: u64) {
         let before = std::mem::replace(&mut replica.held, bytes);
         if bytes != before {
@@ -148,9 +148,9 @@ impl Replication {
         }
     }
 
-    /// The bytes of a replica's output that the limits of clients count. `unsent` bytes are in its output, and
-    /// `held` bytes of replies wait. The part of the stream that it was not sent counts, wherever that part is
-    /// stored. The size of the snapshot does not count.
+    /// The bytes of a replica's output that count toward `client-output-buffer-limit`. `unsent` bytes are in its
+    /// output, and `held` bytes of replies wait. The part of the stream that the replica has not been sent counts,
+    /// wherever that part is stored. The size of the snapshot does not count.
     pub fn counted_output(&self, replica: &mut ReplicaSession, unsent: u64, held: u64) -> u64 {
         replica.note_unsent(unsent);
         let unsent = unsent - replica.stream_unsent();
@@ -159,7 +159,7 @@ impl Replication {
         unsent - replica.snapshot.unsent() + lag + held
     }
 
-    /// The offset of the history; 0 if no other server ever followed it.
+    /// The current offset of the history; 0 if no replica ever followed this server.
     pub fn offset(&self, journal: &Journal) -> u64 {
         if self.stream.had_backlog() { self.history.offset(journal.end()) } else { 0 }
     }
@@ -180,13 +180,13 @@ impl Replication {
         self.replicas.count(is_good)
     }
 
-    /// Drops the results of a comparison that will not end, and its thread.
+    /// Drops the results of a comparison that will not be completed, and stops its thread.
     pub fn forget_observed(&self) {
         *self.observed.lock().even_poisoned() = Observed::default();
     }
 
-    /// Keeps the stream from this position on and drops all earlier bytes: a worker disconnects its
-    /// replicas that have not taken all of those. The position is the end of the journal after
+    /// Keeps the stream from this position on and drops all earlier bytes. Workers disconnect replicas that have not
+    /// taken all of the dropped bytes. The position is the end of the journal after
     /// [`crate::core::shared::Shared::dispatch_changes`]. All other workers are quiesced.
     pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
         let list = self.replicas.lock();
@@ -210,8 +210,8 @@ impl Replication {
         self.replicas.announce(&list, wake);
     }
 
-    /// Adds a replica that has everything before this position. Returns the number of bytes that it lacks, or
-    /// `None` if the stream does not keep all of them. The replica is not added then.
+    /// Adds a replica that has everything before this position. Returns the number of bytes that the replica lacks. If
+    /// the stream no longer has all of them, returns `None` and does not add the replica.
     fn resume(&self, mut replica: ReplicaHandle, place: Ticket) -> Option<u64> {
         let mut list = self.replicas.lock();
         let lacking = self.stream.resume(&replica.progress, place)?;
@@ -221,8 +221,8 @@ impl Replication {
         Some(lacking)
     }
 
-    /// Attaches the replicas that wait for the contents of this snapshot. They follow the stream
-    /// from here on. The journal is dispatched, and all other workers are quiesced.
+    /// Attaches the replicas that wait for the contents of this snapshot. They follow the stream from its current end.
+    /// The caller has dispatched the journal, and all other workers are quiesced.
     fn join(
         &self,
         (transfer, filter): (&Arc<SnapshotTransfer>, Option<ReplicaFilter>),
@@ -261,15 +261,15 @@ impl Replication {
         self.replicas.acknowledge(client, (offset, place), durable, (end, now_ms));
     }
 
-    /// Drops the part of the stream that replicas have received in the meantime.
+    /// Drops the part of the stream that all replicas have received by now.
     pub fn trim_stream(&self) {
         if self.stream.excess() > 0 || self.stream.spilled_bytes() > 0 {
             self.stream.trim(&self.replicas.lock());
         }
     }
 
-    /// Bytes of memory in use because replicas have not received them. From the stream, only bytes
-    /// beyond `repl-backlog-size` count. O(1).
+    /// Bytes of memory that are held because replicas have not received them. Bytes of the stream count only beyond
+    /// `repl-backlog-size`. O(1).
     pub fn buffered(&self) -> u64 {
         self.replicas.held_bytes() + self.stream.excess()
     }

@@ -1,17 +1,17 @@
-//! A snapshot that is sent to replicas while it is written: blocks that all replicas share.
+//! A snapshot that is sent to replicas while it is being written: blocks that all replicas share.
 //!
 //! ```text
 //!   brisk-sync ──► block ─ block ─ block ─ block
 //!                  ^ slowest replica       ^ another
 //! ```
 //!
-//! At most [`HELD_BYTES_MAX`] bytes are held. Then the writer waits until the slowest replica has taken a block.
-//! The worker of a replica that takes none for long closes it, so that the others continue.
+//! At most [`HELD_BYTES_MAX`] bytes are held. Then the writer waits until the slowest replica has taken a block. If a
+//! replica takes no block for a long time, its worker disconnects it so that the other replicas can continue.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `bytes` is the sum of the blocks' lengths.
 //!  2. No reader is before the first block or after the last.
-//!  3. When there are readers, one of them has not taken the first block.
+//!  3. If there are readers, at least one of them has not taken the first block.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// The most bytes that are written and not taken by all readers, plus one block.
+/// The maximum number of bytes that are written but not yet taken by all readers. One block may come on top.
 pub const HELD_BYTES_MAX: usize = 8 << 20;
 /// The size of a block. The last block is smaller.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -30,18 +30,18 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug, PartialEq, Eq)]
 pub enum PipeRead {
     Block(Arc<Vec<u8>>),
-    /// More will be written. The reader's worker is woken then.
+    /// More will be written. The reader's worker is woken when the next block is available.
     NotYet,
     /// The reader has taken all blocks.
     End,
 }
 
-/// A snapshot that several replicas read while it is written.
+/// A snapshot that several replicas read while it is being written.
 pub struct SnapshotPipe {
-    /// The mark that follows the snapshot.
+    /// The end mark that follows the snapshot.
     mark: String,
     state: Mutex<State>,
-    /// All readers have taken a block, or a reader has left.
+    /// Notified when all readers have taken a block, or a reader has left.
     changed: Condvar,
 }
 
@@ -64,7 +64,7 @@ struct Reader {
     worker: usize,
     /// The number of the next block that it takes.
     next: u64,
-    /// It found no block.
+    /// True if the reader found no block and must be woken.
     waits: bool,
 }
 
@@ -90,7 +90,7 @@ impl State {
 }
 
 impl SnapshotPipe {
-    /// A pipe without readers. The snapshot must not contain the mark.
+    /// A pipe without readers. The snapshot must not contain `mark`.
     pub fn new(mark: String) -> SnapshotPipe {
         SnapshotPipe { mark, state: Mutex::default(), changed: Condvar::new() }
     }
@@ -123,7 +123,7 @@ impl SnapshotPipe {
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.number == number) else {
             return PipeRead::End;
         };
-        // Within the list, so it fits.
+        // The difference is an index into the list, so it fits into `usize`.
         let Some(block) = state.blocks.get((reader.next - state.first) as usize) else {
             reader.waits = !state.is_whole;
             return if state.is_whole { PipeRead::End } else { PipeRead::NotYet };
@@ -140,7 +140,7 @@ impl SnapshotPipe {
         self.state.lock().even_poisoned().bytes as u64
     }
 
-    /// Adds a block when there is room for it. Returns the workers of readers that waited for one.
+    /// Adds a block, after waiting for room if necessary. Returns the workers of readers that were waiting for a block.
     fn put(&self, block: Vec<u8>, is_over: &dyn Fn() -> bool) -> io::Result<Vec<usize>> {
         let mut state = self.state.lock().even_poisoned();
         while state.bytes >= HELD_BYTES_MAX {
@@ -153,7 +153,7 @@ impl SnapshotPipe {
         }
         state.bytes += block.len();
         state.blocks.push_back(Arc::new(block));
-        // There may be no reader any more.
+        // If there is no reader left, this drops the block.
         state.drop_taken();
         Ok(state.take_waiting())
     }
@@ -170,7 +170,7 @@ impl SnapshotPipe {
 pub(super) struct PipeWriter<'p> {
     pipe: &'p SnapshotPipe,
     buffer: Vec<u8>,
-    /// Returns true if no reader is left.
+    /// Returns true if the snapshot is no longer needed.
     is_over: &'p dyn Fn() -> bool,
     /// Notifies a worker of a block for its replicas.
     wake: &'p dyn Fn(usize),

@@ -1,4 +1,4 @@
-//! The state of a session that is a replica: for its own worker, and for all others.
+//! The state of a session that is a replica: the part for its own worker, and the part for all threads.
 
 use super::pipe::PipeRead;
 use super::transfer::SnapshotTransfer;
@@ -8,8 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The options that a session has announced by REPLCONF, and its progress as a replica. For its own
-/// worker.
+/// The options that a session has announced with REPLCONF, and its progress as a replica. Used only by its own worker.
 #[derive(Default)]
 pub struct ReplicaSession {
     options: ReplicaOptions,
@@ -17,47 +16,48 @@ pub struct ReplicaSession {
     progress: Option<Arc<ReplicaProgress>>,
     /// True if the replica attached with PSYNC. It then acknowledges its offset about once a second.
     acknowledges: bool,
-    /// Its output contains the reply after which the stream follows. It gets no other reply.
+    /// True if the output contains the reply after which the stream follows. The replica gets no other reply.
     has_reply: bool,
-    /// How much of its snapshot it was sent.
+    /// How much of its snapshot the replica was sent.
     pub snapshot: SnapshotSending,
-    /// Bytes of the stream in its output, after those of the snapshot. The backlog holds them.
+    /// Bytes of the stream in its output, after the bytes of the snapshot. The backlog holds them.
     stream_unsent: u64,
-    /// Bytes that are held for it in addition to the stream, as counted in the sum of all replicas.
+    /// Bytes that are held for the replica in addition to the stream. The sum over all replicas includes this number.
     pub(super) held: u64,
 }
 
-/// The options of a replica, which it has announced by REPLCONF.
+/// The options that a replica has announced with REPLCONF.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReplicaOptions {
     pub port: u16,
     pub ip: Option<IpAddr>,
-    /// `capa psync2`: it wants the id of the history with which it continues.
+    /// `capa psync2`: the replica wants the id of the history with which it continues.
     pub wants_id: bool,
     /// `capa eof`.
     pub takes_unknown_length: bool,
-    /// It supports comparisons.
+    /// True if the replica supports comparisons.
     pub compares: bool,
-    /// The parts of the dataset that it requested.
+    /// The parts of the dataset that the replica requested. `None` if it requested everything.
     pub filter: Option<ReplicaFilter>,
 }
 
 /// How much of its snapshot a replica was sent.
 #[derive(Default)]
 pub struct SnapshotSending {
-    /// It has received the position at which the snapshot ends.
+    /// True if the replica has received the position at which the snapshot ends.
     has_position: bool,
     /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
     sent: Option<u64>,
-    /// Bytes of the snapshot in its output. No limit counts them.
+    /// Bytes of the snapshot in its output. They count toward no limit.
     unsent: u64,
-    /// For a snapshot that is sent while it is written: the bytes that the kernel had taken, and since when it
-    /// has taken no more, in Unix ms.
+    /// For a snapshot that is sent while it is being written: the number of bytes that the kernel has taken, and the
+    /// time in Unix ms at which this number last changed.
     taken: (u64, u64),
 }
 
 impl SnapshotSending {
-    /// Notes that it receives the position at which the snapshot ends. False if it has received that before.
+    /// Notes that the replica receives the position at which the snapshot ends. Returns false if it has received the
+    /// position before.
     pub fn begin_position(&mut self) -> bool {
         !std::mem::replace(&mut self.has_position, true)
     }
@@ -73,7 +73,7 @@ impl SnapshotSending {
         self.sent
     }
 
-    /// Counts bytes that were added to its output.
+    /// Counts bytes of the snapshot that were added to its output.
     pub fn count_sent(&mut self, bytes: usize) {
         self.sent = Some(self.sent.unwrap_or(0) + bytes as u64);
         self.unsent += bytes as u64;
@@ -84,13 +84,13 @@ impl SnapshotSending {
         self.unsent
     }
 
-    /// Notes that at most `unsent` bytes of its output belong to the snapshot.
+    /// Notes that at most `unsent` bytes of the replica's output belong to the snapshot.
     pub fn bound_unsent(&mut self, unsent: u64) {
         self.unsent = self.unsent.min(unsent);
     }
 
-    /// Returns for how long the kernel has taken nothing, in ms, although output was available. `unsent` is the
-    /// number of bytes of its output. `None` before the first byte.
+    /// Returns how long, in ms, the kernel has taken nothing although output was available. `unsent` is the number of
+    /// bytes in the output. Returns `None` before the first byte of the snapshot.
     pub fn stuck_ms(&mut self, unsent: u64, now_ms: u64) -> Option<u64> {
         let taken = self.sent? - self.unsent.min(unsent);
         if unsent == 0 || self.taken.0 != taken {
@@ -100,7 +100,7 @@ impl SnapshotSending {
     }
 }
 
-/// The parts of the dataset that a replica wants (`REPLCONF rdb-filter-only`). Keys are not among them.
+/// The parts of the dataset that a replica wants (`REPLCONF rdb-filter-only`). They never include keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplicaFilter {
     /// The libraries of functions.
@@ -114,7 +114,7 @@ impl ReplicaFilter {
 }
 
 impl ReplicaSession {
-    /// The options that it has announced.
+    /// The options that the session has announced.
     pub fn options(&self) -> &ReplicaOptions {
         &self.options
     }
@@ -124,13 +124,13 @@ impl ReplicaSession {
         &mut self.options
     }
 
-    /// Makes it a replica.
+    /// Makes the session a replica.
     pub(super) fn begin(&mut self, progress: Arc<ReplicaProgress>, acknowledges: bool) {
         self.progress = Some(progress);
         self.acknowledges = acknowledges;
     }
 
-    /// Ends its part as a replica. Returns its progress.
+    /// The session is no longer a replica. Returns its progress.
     pub(super) fn end(&mut self) -> Option<Arc<ReplicaProgress>> {
         self.progress.take()
     }
@@ -141,7 +141,7 @@ impl ReplicaSession {
         self.progress.as_ref()
     }
 
-    /// True if it requested the stream.
+    /// True if the session has requested the stream.
     pub fn follows(&self) -> bool {
         self.progress.is_some()
     }
@@ -156,7 +156,7 @@ impl ReplicaSession {
         self.has_reply = has_reply;
     }
 
-    /// Reports once whether the current reply is the one after which the stream follows.
+    /// Returns whether the current reply is the one after which the stream follows, and clears the flag.
     pub fn take_has_reply(&mut self) -> bool {
         std::mem::take(&mut self.has_reply)
     }
@@ -172,7 +172,7 @@ impl ReplicaSession {
         self.stream_unsent += bytes;
     }
 
-    /// Notes the bytes of its output that the kernel has not taken.
+    /// Notes the number of bytes of its output that the kernel has not taken.
     pub fn note_unsent(&mut self, unsent: u64) {
         self.stream_unsent = self.stream_unsent.min(unsent);
         self.snapshot.bound_unsent(unsent - self.stream_unsent);
@@ -183,7 +183,7 @@ impl ReplicaSession {
         }
     }
 
-    /// True if it counts as lost after a long silence.
+    /// True if the replica counts as lost after it has sent nothing for a long time.
     pub fn must_acknowledge(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| {
             let is_online = progress.stage() == ReplicaStage::Online;
@@ -196,11 +196,11 @@ impl ReplicaSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReplicaStage {
-    /// Its snapshot has not begun, or is not complete.
+    /// Its snapshot has not begun or is not complete.
     Waits,
     /// Its snapshot is being sent.
     GetsSnapshot,
-    /// It has the snapshot, or needs none, and receives the stream.
+    /// The replica has the snapshot, or needs none, and receives the stream.
     Online,
 }
 
@@ -215,19 +215,20 @@ impl ReplicaStage {
     }
 }
 
-/// The progress of a replica, for its worker, the stream, and the thread that writes snapshots.
+/// The progress of a replica, shared by its worker, the stream, and the thread that writes snapshots.
 pub struct ReplicaProgress {
     stage: AtomicU8,
-    /// The position up to which its output was handed the stream; [`NOT_YET`] before its snapshot has begun.
+    /// The position up to which the stream was added to its output; [`NOT_YET`] before its snapshot has begun.
     handed: AtomicU64,
-    /// The position up to which the kernel has taken the stream, or [`NOT_YET`]. Later bytes are kept.
+    /// The position up to which the kernel has taken the stream, or [`NOT_YET`]. The backlog or the file keeps later
+    /// bytes.
     sent: AtomicU64,
-    /// The stream follows only after it has acknowledged its snapshot, which ended with a mark.
+    /// True if the stream must not follow before the replica has acknowledged its snapshot, which ended with a mark.
     awaits_ack: AtomicBool,
-    /// It has not caught up since its full synchronization began, or since it resumed in the spill file. Its
-    /// missing bytes count for no limit as long as they may spill to a file.
+    /// True if the replica has not caught up since its full synchronization began, or since it resumed in the spill
+    /// file. Its missing bytes count toward no limit as long as they may spill to a file.
     catches_up: AtomicBool,
-    /// Its snapshot, and its number among the replicas of that.
+    /// Its snapshot, and its number among the replicas of this snapshot.
     transfer: Mutex<Option<(Arc<SnapshotTransfer>, u64)>>,
 }
 
@@ -247,30 +248,30 @@ impl Default for ReplicaProgress {
 }
 
 impl ReplicaProgress {
-    /// True if it has a position in the stream: its snapshot has begun, or it needs none.
+    /// True if the replica has a position in the stream: its snapshot has begun, or it needs none.
     #[inline]
     pub fn has_place(&self) -> bool {
         self.handed().is_some()
     }
 
-    /// The position up to which its output was handed the stream, if it has one.
+    /// The position up to which the stream was added to its output, if the replica has a position.
     #[inline]
     pub fn handed(&self) -> Option<u64> {
         Some(self.handed.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
     }
 
-    /// The position up to which it was sent the stream, as far as its worker knows.
+    /// The position up to which the replica was sent the stream, as far as its worker knows.
     #[inline]
     pub fn sent(&self) -> Option<u64> {
         Some(self.sent.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
     }
 
-    /// Sets the position up to which its output has the stream. Called only by its worker.
+    /// Sets the position up to which the stream was added to its output. Called only by its worker.
     pub(super) fn hand(&self, place: u64) {
         self.handed.store(place, Ordering::Relaxed);
     }
 
-    /// Sets its first position. It has all earlier changes, or receives them in its snapshot.
+    /// Sets the replica's first position. It has all earlier changes, or receives them in its snapshot.
     pub(super) fn begin_at(&self, place: u64) {
         self.sent.store(place, Ordering::Relaxed);
         self.handed.store(place, Ordering::Relaxed);
@@ -288,12 +289,12 @@ impl ReplicaProgress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Its snapshot, from the beginning until it was sent.
+    /// Its snapshot, from the beginning until the snapshot was sent.
     pub fn transfer(&self) -> Option<Arc<SnapshotTransfer>> {
         self.transfer.lock().even_poisoned().as_ref().map(|(transfer, _)| Arc::clone(transfer))
     }
 
-    /// The next block of a snapshot that is sent while it is written.
+    /// The next block of a snapshot that is sent while it is being written.
     pub fn next_block(&self) -> PipeRead {
         let transfer = self.transfer.lock().even_poisoned();
         transfer.as_ref().map_or(PipeRead::End, |(transfer, number)| transfer.next(*number))
@@ -305,7 +306,7 @@ impl ReplicaProgress {
         self.awaits_ack.load(Ordering::Relaxed)
     }
 
-    /// True if it has not caught up with the part of the stream that is or may be in the spill file.
+    /// True if the replica has not caught up with the part of the stream that is or may be in the spill file.
     pub(super) fn catches_up(&self) -> bool {
         self.catches_up.load(Ordering::Relaxed)
     }
@@ -318,7 +319,7 @@ impl ReplicaProgress {
         self.awaits_ack.swap(on, Ordering::Relaxed)
     }
 
-    /// Begins to follow with this snapshot, on this worker. All workers are quiesced.
+    /// Joins the replica, which is on this worker, to this snapshot. All workers are quiesced.
     pub(super) fn join(&self, transfer: &Arc<SnapshotTransfer>, worker: usize) {
         let number = transfer.join(worker);
         *self.transfer.lock().even_poisoned() = Some((Arc::clone(transfer), number));
@@ -326,7 +327,7 @@ impl ReplicaProgress {
         self.begin_at(transfer.from);
     }
 
-    /// Ends its part in the snapshot: it has the snapshot, or has disconnected.
+    /// Detaches the replica from its snapshot: it has received the snapshot or has disconnected.
     pub(super) fn leave(&self) {
         if let Some((transfer, number)) = self.transfer.lock().even_poisoned().take() {
             transfer.leave(number);
@@ -360,7 +361,7 @@ impl Followers {
         self.0.get(number).map(|follower| (follower.token, follower.progress.stage()))
     }
 
-    /// The replicas that do not have their snapshot.
+    /// The replicas that do not have their snapshot yet.
     pub fn waiting(&self) -> Vec<Token> {
         let waits = |one: &&Follower| one.progress.stage() != ReplicaStage::Online;
         self.0.iter().filter(waits).map(|one| one.token).collect()

@@ -1,6 +1,6 @@
 //! The replicas of this server: the sessions that follow its stream, and their acknowledgements.
 //!
-//! A thread that needs the lock of the list and that of the stream takes that of the list first.
+//! A thread that needs both the lock of the list and the lock of the stream takes the lock of the list first.
 
 use super::acks::REPLICAS_MAX;
 use super::replica::{ReplicaFilter, ReplicaProgress, ReplicaStage};
@@ -11,33 +11,33 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A session that follows the stream, or waits for its snapshot.
+/// A session that follows the stream or waits for its snapshot.
 #[derive(Clone)]
 pub struct ReplicaHandle {
     pub client: Arc<ClientRecord>,
     pub progress: Arc<ReplicaProgress>,
     pub ip: Option<IpAddr>,
-    /// The port that it has announced, or 0.
+    /// The port that the replica has announced, or 0.
     pub port: u16,
-    /// When it requested the stream, in Unix ms.
+    /// When the replica requested the stream, in Unix ms.
     pub since_ms: u64,
-    /// It accepts a snapshot of unknown length. With `repl-diskless-sync` it waits for other replicas that share
-    /// its snapshot, and receives the snapshot while it is written.
+    /// True if the replica accepts a snapshot of unknown length. With `repl-diskless-sync` such a replica waits for
+    /// others that share its snapshot, and receives the snapshot while it is being written.
     pub takes_unknown_length: bool,
-    /// It supports comparisons.
+    /// True if the replica supports comparisons.
     pub compares: bool,
-    /// It wants only these parts of the dataset, and no keys.
+    /// If set, the replica wants only these parts of the dataset, and no keys.
     pub filter: Option<ReplicaFilter>,
     /// The last acknowledged offset; 0 before the first.
     pub acked: u64,
-    /// When its last message arrived, in Unix ms. The time counts from the end of its snapshot.
+    /// When its last message arrived, in Unix ms. Initially the time at which its snapshot ended.
     pub acked_ms: u64,
-    /// The acknowledged offset as a position of the stream, or the position at which it resumed. `None` before
-    /// the first acknowledgement, and if the offset is older than the start of this server.
+    /// The acknowledged offset as a position in the stream, or the position at which the replica resumed. `None` before
+    /// the first acknowledgement, and if the offset predates the start of this server.
     pub acked_place: Option<Ticket>,
-    /// It has acknowledged an offset. Before, `acked` has no meaning, not even if it is 0.
+    /// True if the replica has acknowledged an offset. Until then, `acked` has no meaning, not even if it is 0.
     pub has_acked: bool,
-    /// The offset up to which its own append-only file is durable.
+    /// The offset up to which the replica's own append-only file is durable.
     pub acked_durable: Option<u64>,
 }
 
@@ -65,12 +65,12 @@ impl ReplicaHandle {
         }
     }
 
-    /// The name of the replica in reports: its address.
+    /// The address of the replica, by which reports name it.
     pub fn name(&self) -> String {
         name_of(self.ip, self.port, &self.client)
     }
 
-    /// True if both are connections of one server, by the address that it has announced.
+    /// True if both are connections of the same server, according to the address that it has announced.
     fn is_same_as(&self, other: &ReplicaHandle) -> bool {
         self.port > 0 && (self.ip, self.port) == (other.ip, other.port)
     }
@@ -80,18 +80,18 @@ impl ReplicaHandle {
         now_ms.saturating_sub(self.acked_ms) / 1000
     }
 
-    /// True if it waits for a snapshot with these parts.
+    /// True if the replica waits for a snapshot with these parts.
     pub fn waits_for(&self, filter: Option<ReplicaFilter>) -> bool {
         !self.progress.has_place() && self.filter == filter
     }
 
-    /// True if it receives the stream.
+    /// True if the replica receives the stream.
     pub fn is_online(&self) -> bool {
         self.progress.stage() == ReplicaStage::Online
     }
 }
 
-/// The name of a replica: the address that it has announced, or that of its connection.
+/// The name of a replica: the address that it has announced, or the address of its connection.
 pub fn name_of(ip: Option<IpAddr>, port: u16, client: &ClientRecord) -> String {
     match ip.filter(|_| port > 0) {
         Some(ip) => format!("{ip}:{port}"),
@@ -102,24 +102,25 @@ pub fn name_of(ip: Option<IpAddr>, port: u16, client: &ClientRecord) -> String {
 /// All replicas, and numbers about them that threads read without the mutex.
 pub struct Replicas {
     list: Mutex<Vec<ReplicaHandle>>,
-    /// Ready flags, one for each worker: its replicas have something to take, or need to be checked.
+    /// Ready flags, one for each worker. A flag is set if replicas of the worker have something to take or need to be
+    /// checked.
     ready: Box<[AtomicBool]>,
-    /// Replicas with a position in the stream.
+    /// The number of replicas with a position in the stream.
     following: AtomicUsize,
-    /// Replicas whose snapshot has not begun.
+    /// The number of replicas whose snapshot has not begun.
     waiting: AtomicUsize,
-    /// When the last replica left, or the backlog began without one, in Unix ms.
+    /// When the last replica left, or when the backlog began without a replica, in Unix ms.
     alone_since_ms: AtomicU64,
     /// Bytes that workers hold for replicas in addition to the stream.
     held: AtomicI64,
-    /// The positions that at least one, two … replicas have acknowledged; 0 if there are fewer replicas.
+    /// The positions that at least one, two, … replicas have acknowledged; 0 if there are fewer replicas.
     acknowledged: [AtomicU64; REPLICAS_MAX],
-    /// Grows when acknowledgements no longer cover what clients were shown before.
+    /// Incremented when later acknowledgements no longer cover the changes that clients were shown before.
     ack_epoch: AtomicU64,
 }
 
 impl Replicas {
-    /// No replicas, for this number of workers.
+    /// An empty list, for this number of workers.
     pub fn new(workers: usize) -> Replicas {
         Replicas {
             list: Mutex::default(),
@@ -167,8 +168,8 @@ impl Replicas {
         self.held.load(Ordering::Relaxed).max(0).cast_unsigned()
     }
 
-    /// Ends the epoch of acknowledgements: those that follow do not cover what clients were shown before, since
-    /// the stream is no longer kept or is another server's. All other workers are quiesced.
+    /// Ends the epoch of acknowledgements. Later acknowledgements do not cover the changes that clients were shown
+    /// before, because the stream is no longer kept or is another server's. All other workers are quiesced.
     pub fn end_ack_epoch(&self) {
         self.ack_epoch.fetch_add(1, Ordering::SeqCst);
     }
@@ -209,7 +210,7 @@ impl Replicas {
         self.update_counts(&list);
     }
 
-    /// The list, for changes of which [`Replicas::update_counts`] must be notified.
+    /// Locks the list. The caller must call [`Replicas::update_counts`] if it changes the list.
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<ReplicaHandle>> {
         self.list.lock().even_poisoned()
     }
@@ -223,8 +224,8 @@ impl Replicas {
 
     /// O(replicas²).
     fn update_acknowledged(&self, list: &[ReplicaHandle]) {
-        // A replica may have reconnected while its previous connection still seems to be open: it
-        // is only one copy. Its latest connection counts.
+        // A replica may have reconnected while its previous connection still seems to be open. Both connections are
+        // only one copy of the data, so only the latest connection counts.
         let is_latest = |(at, one): &(usize, &ReplicaHandle)| {
             !list[at + 1..].iter().any(|other| one.is_same_as(other))
         };
@@ -237,7 +238,7 @@ impl Replicas {
         }
     }
 
-    /// Notes that a replica has its snapshot.
+    /// Notes that a replica has received its snapshot.
     pub(super) fn note_online(&self, client: &ClientRecord, now_ms: u64) {
         if let Some(replica) = find(&mut self.lock(), client) {
             replica.acked_ms = now_ms;
@@ -258,7 +259,7 @@ impl Replicas {
             (replica.acked, replica.acked_ms) = (offset, now_ms);
             replica.has_acked = true;
             replica.acked_durable = durable.or(replica.acked_durable);
-            // Offsets before this server's start have no position. Offsets beyond the stream are not credible.
+            // Offsets before this server's start have no position. Offsets beyond the stream cannot be correct.
             replica.acked_place = place.filter(|place| *place <= end);
             if replica.progress.set_awaits_ack(false) {
                 self.set_ready(client.worker);
@@ -281,7 +282,8 @@ impl Replicas {
         self.ready[worker].store(true, Ordering::Release);
     }
 
-    /// Sets the ready flags of all workers with replicas, and calls `wake` for each that was not set. O(replicas).
+    /// Sets the ready flags of all workers with replicas, and calls `wake` for each worker whose flag was not set.
+    /// O(replicas).
     pub(super) fn announce(&self, list: &[ReplicaHandle], mut wake: impl FnMut(usize)) {
         for replica in list.iter().filter(|replica| replica.progress.has_place()) {
             let worker = replica.client.worker;
@@ -297,7 +299,7 @@ impl Replicas {
         self.ready[worker].load(Ordering::Relaxed)
     }
 
-    /// Clears the ready flag of a worker, which checks its replicas now.
+    /// Clears the ready flag of a worker, which then checks its replicas.
     pub fn clear_ready(&self, worker: usize) {
         self.ready[worker].swap(false, Ordering::AcqRel);
     }
@@ -307,7 +309,7 @@ fn find<'l>(list: &'l mut [ReplicaHandle], client: &ClientRecord) -> Option<&'l 
     list.iter_mut().find(|replica| replica.client.id == client.id)
 }
 
-/// True if a replica has not caught up since its full synchronization began, or since it resumed in the file.
+/// True if any replica has not caught up since its full synchronization began, or since it resumed in the file.
 pub(super) fn has_catching_up(list: &[ReplicaHandle]) -> bool {
     list.iter().any(|replica| replica.progress.catches_up())
 }

@@ -14,8 +14,8 @@ use brisk_engine::snapshot::ExpiredKeys;
 use brisk_reactor::unix_ms;
 use std::sync::Arc;
 
-/// Makes this server a replica of `primary`. Its dataset stays until the primary sends another one. If both
-/// have the same history, the stream continues at this server's offset.
+/// Makes this server a replica of `primary`. It keeps its dataset until the primary sends another one. If both have the
+/// same history, the stream continues at this server's offset.
 pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
@@ -26,7 +26,7 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     // Changes that replicas have acknowledged may now be lost, including changes for which clients are waiting (WAIT,
     // CLIENT DURABILITY).
     replication.replicas.end_ack_epoch();
-    // The replicas of this server stay. They are disconnected if it gets another dataset or history id.
+    // The replicas of this server stay connected, unless it gets another dataset or history id.
     if !was_replica {
         unblock_all(shared);
     }
@@ -38,8 +38,8 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     core.refresh_config();
 }
 
-/// Makes this server a primary with its current dataset. Replicas of the same former primary can continue
-/// with it.
+/// Makes this server a primary with its current dataset. Replicas of the same former primary can continue with this
+/// server.
 pub fn become_primary(core: &mut Core) {
     let shared = core.shared;
     shared.dispatch_changes(core.id);
@@ -56,7 +56,7 @@ pub fn become_primary(core: &mut Core) {
         offset + 1
     ));
     replication.history.rename(id, offset);
-    // Replicas receive the new id when they connect again.
+    // Replicas receive the new id when they reconnect.
     follow::disconnect_all(shared);
     set_primary(shared, None);
     core.refresh_config();
@@ -68,8 +68,8 @@ fn set_primary(shared: &Shared, primary: Option<PrimaryAddress>) {
     shared.publish_config((*store.current()).clone());
 }
 
-/// Unblocks clients that wait for keys, since only the primary changes the dataset now. The callers of SHUTDOWN
-/// wait for the end of the server.
+/// Unblocks clients that wait for keys, because only the primary changes the dataset from now on. Clients that called
+/// SHUTDOWN continue to wait for the shutdown.
 fn unblock_all(shared: &Shared) {
     for client in shared.clients.list().iter().filter(|client| !client.has(flag::AWAITS_END)) {
         let ends = client.waiter().as_ref().is_some_and(|waiter| waiter.end());
@@ -81,8 +81,9 @@ fn unblock_all(shared: &Shared) {
     }
 }
 
-/// Adopts the history of a dataset that was loaded when the server started. A replica can continue from its offset, and
-/// so can the replicas of a primary. Those receive the keys that were left out: `gone`.
+/// Adopts the history of a dataset that was loaded when the server started. If this server is a replica, it can
+/// continue from its offset. If it is a primary, its replicas can. They receive deletions of the keys in `gone`, which
+/// had expired and were not loaded.
 pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();
@@ -109,7 +110,7 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
 /// Begins the stream with deletions of the keys that had expired when the dataset was loaded. If they exceed
 /// the backlog, no replica can continue from an earlier offset.
 fn propagate_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
-    /// Keys that are appended to the journal before it is dispatched.
+    /// The number of keys that are appended to the journal before it is dispatched.
     const KEYS_AT_ONCE: usize = 1000;
     let (shared, replication) = (core.shared, &core.shared.replication);
     if gone.bytes > shared.config().replication.repl_backlog_size {
@@ -128,7 +129,7 @@ fn propagate_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
 /// Starts to follow the primary of the settings after the server's own dataset is loaded.
 pub fn begin(shared: &'static Shared) {
     let upstream = Arc::clone(&shared.replication.upstream);
-    // Before the address: if that changes in between, the generation is over.
+    // Read before the address. If the address changes in between, the generation is outdated.
     let generation = upstream.generation();
     if let Some(primary) = shared.config().replication.replicaof.clone() {
         start(shared, upstream, primary, generation);

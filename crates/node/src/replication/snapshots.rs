@@ -6,13 +6,13 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The state of snapshots for replicas. One is written at a time.
+/// The state of snapshots for replicas. Only one is written at a time.
 #[derive(Default)]
 pub struct ReplicaSnapshots {
     present: Mutex<Option<Arc<SnapshotTransfer>>>,
     /// True while `present` has a value, for threads that check it often.
     is_writing: AtomicBool,
-    /// The last snapshot that was sent while it was written took too much memory.
+    /// True if the last snapshot that was sent while it was being written took too much memory.
     needs_file: AtomicBool,
 }
 
@@ -23,7 +23,7 @@ impl ReplicaSnapshots {
         self.is_writing.load(Ordering::Relaxed)
     }
 
-    /// The progress of that snapshot.
+    /// The progress of the snapshot that is being written, if any.
     pub fn underway(&self) -> Option<Underway> {
         if !self.is_writing() {
             return None;
@@ -31,7 +31,7 @@ impl ReplicaSnapshots {
         self.present.lock().even_poisoned().as_ref().map(|transfer| transfer.underway())
     }
 
-    /// Ends that snapshot and closes its replicas.
+    /// Aborts the snapshot that is being written and disconnects its replicas.
     pub fn give_up(&self, reason: &str) {
         if let Some(cut) = self.present.lock().even_poisoned().as_ref().and_then(|now| now.cut()) {
             cut.give_up(reason);
@@ -44,7 +44,7 @@ impl ReplicaSnapshots {
         self.is_writing.store(true, Ordering::SeqCst);
     }
 
-    /// Notes the end of a snapshot. Another one may have begun after the end of its cut.
+    /// Notes the end of a snapshot. Another snapshot may have begun since the cut of this one ended.
     pub(super) fn end(&self, transfer: &SnapshotTransfer) {
         let mut present = self.present.lock().even_poisoned();
         if present.take_if(|present| std::ptr::eq(&raw const **present, transfer)).is_some() {
@@ -52,8 +52,8 @@ impl ReplicaSnapshots {
         }
     }
 
-    /// Notes that a snapshot that was sent while it was written took too much memory. The next one goes through
-    /// a file.
+    /// Notes that a snapshot that was sent while it was being written took too much memory. The next snapshot is
+    /// written to a file first.
     pub(super) fn require_file(&self) {
         self.needs_file.store(true, Ordering::Relaxed);
     }

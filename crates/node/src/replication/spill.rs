@@ -1,18 +1,18 @@
-//! The oldest part of the stream in a file, for replicas whose full synchronization is in progress.
+//! Keeps the oldest part of the stream in a file, for replicas whose full synchronization is in progress.
 //!
 //! ```text
 //!   |---------- in the file ----------|-- block --|-- block --|-- block --|-- block --|
 //!   ^ from        ^ a replica         ^ end: the backlog begins                  end of the stream
 //! ```
 //!
-//! A snapshot may take long to send, and all changes in the meantime must follow it. Without the file they would
-//! fill the memory, or exceed `client-output-buffer-limit`, and the replica would begin again each time. From the
-//! cut until a replica has caught up, its missing bytes do not count for that limit, as long as there is room
-//! for the file. Then they count as for any replica.
+//! Sending a snapshot may take long, and all changes that are made during that time must follow it. Without the file,
+//! these changes would fill the memory or exceed `client-output-buffer-limit`, and the replica would have to start over
+//! each time. From the cut until a replica has caught up, its missing bytes do not count toward that limit as long as
+//! there is room for the file. Afterwards, its missing bytes count as for any other replica.
 //!
-//! A thread (`brisk-spill`, see `spilling`) runs while there are replicas of this kind. Whenever memory has too
-//! many blocks, it moves some from the front of the backlog to the end of the file. The workers of the replicas
-//! read them back. Replicas that return can resume in the file. The file has no name, and is gone when no
+//! A thread (`brisk-spill`, see `spilling`) runs while there are replicas that have not caught up. If there are too
+//! many blocks in memory, it moves some from the front of the backlog to the end of the file. The workers of the
+//! replicas read them back. Replicas that reconnect can resume in the file. The file has no name and disappears when no
 //! replica needs it any more.
 
 use super::backlog::StreamPiece;
@@ -21,9 +21,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes of blocks that are moved at once, plus one transaction.
+/// Bytes of blocks that are moved in one step. Up to one transaction comes on top.
 pub(super) const MOVED_BYTES: usize = 4 << 20;
-/// The smallest distance between noted ends of transactions: about the bytes that a replica is handed at once.
+/// The smallest distance between the transaction ends that are noted. About the number of bytes that a replica is given
+/// at a time.
 const ENDS_APART: u64 = 128 << 10;
 
 /// The file.
@@ -60,7 +61,7 @@ impl Move {
         self.blocks.iter().map(|(bytes, _)| bytes.as_slice())
     }
 
-    /// The position at which they begin.
+    /// The position at which the blocks begin.
     pub(super) fn from(&self) -> u64 {
         self.from
     }
@@ -94,18 +95,18 @@ impl Spilled {
         self.end - self.from
     }
 
-    /// The bytes from `from` on and before `until`, up to an end of a transaction after about `most` bytes, and
-    /// the position after them. `None` if the file begins later. O(log ends).
+    /// The bytes between `from` and `until`, up to the end of a transaction after about `most` bytes, and the position
+    /// after them. `None` if the file begins after `from`. O(log ends).
     pub(super) fn part(&self, from: u64, until: u64, most: usize) -> Option<(Part, u64)> {
         let at = from.checked_sub(self.from)?;
         let next = self.ends.partition_point(|end| *end < from.saturating_add(most as u64));
         let end = self.ends.get(next).copied().unwrap_or(self.end).min(until).max(from);
-        // The part fits into memory, since it was there before.
+        // The part fits into memory, because it was in memory before.
         let len = (end - from) as usize;
         Some((Part { file: Arc::clone(&self.file), at, len }, end))
     }
 
-    /// A move of blocks that begin at `from` to the end of the file.
+    /// Prepares to move blocks, which begin at `from`, to the end of the file.
     pub(super) fn begin_move(
         spilled: Option<&Spilled>,
         from: u64,
@@ -130,10 +131,10 @@ impl Spilled {
     }
 }
 
-/// Bytes in memory beyond `repl-backlog-size` at which the stream spills to the file: half of the lowest limit
-/// of replicas, so that a replica that has caught up is within its limits.
+/// Bytes in memory beyond `repl-backlog-size` at which the stream spills to the file. This is half of the lower
+/// `client-output-buffer-limit` of replicas, so that a replica that has caught up is within its limits.
 pub fn memory_bytes_max(hard_bytes: u64, soft_bytes: u64) -> u64 {
-    /// Without limits.
+    /// The value if there is no limit.
     const USUAL: u64 = 64 << 20;
     let limits = [hard_bytes / 2, soft_bytes / 2].into_iter().filter(|bytes| *bytes > 0);
     limits.min().unwrap_or(USUAL)

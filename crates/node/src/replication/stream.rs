@@ -6,16 +6,16 @@
 //!                                                                 └─ worker 1 ─ its replicas
 //! ```
 //!
-//! The stream is held once, in the `backlog`, which exists since the first replica. A replica is a position in
-//! the stream. Its worker takes as much from there as its connection has room for.
+//! The stream is held once, in the `backlog`, which begins with the first replica. A replica is a position in the
+//! stream. Its worker takes as many bytes from this position as the connection has room for.
 //!
-//! When this server becomes a replica, or the replica of another server, the backlog belongs to another history.
-//! While all workers are quiesced, [`super::Replication::begin_backlog`] begins a new one at the position from
-//! which the stream is the new primary's. The replicas are disconnected before (`follow::disconnect_all`). A
-//! replica keeps a backlog even without replicas of its own, so that it can be promoted.
+//! When this server becomes a replica, or the replica of another server, the backlog belongs to another history. While
+//! all workers are quiesced, [`super::Replication::begin_backlog`] begins a new backlog at the position where the new
+//! primary's stream begins. The replicas have been disconnected before (`follow::disconnect_all`). A replica keeps a
+//! backlog even without replicas of its own, so that it can be promoted.
 //!
-//! Functions that depend on the positions of replicas get the list of replicas, so a thread that needs both
-//! locks takes that of the list first.
+//! Functions that depend on the positions of replicas get the list of replicas as an argument. So a thread that needs
+//! both locks takes the lock of the list first.
 
 use super::backlog::{BLOCK_BYTES_MAX, Backlog, StreamPiece};
 use super::marks::Marks;
@@ -32,9 +32,9 @@ use std::thread::Thread;
 /// The stream, and numbers about it that threads read without the mutex.
 pub struct ReplicationStream {
     state: Mutex<StreamState>,
-    /// The stream is kept.
+    /// True if the stream is being kept.
     has_backlog: AtomicBool,
-    /// The stream was kept at some time.
+    /// True if the stream has ever been kept.
     had_backlog: AtomicBool,
     /// `repl-backlog-size`.
     wanted_bytes: AtomicU64,
@@ -47,26 +47,26 @@ pub struct ReplicationStream {
     spill: SpillNumbers,
 }
 
-/// Numbers about the file that holds the oldest part of the stream.
+/// Numbers about the file that contains the oldest part of the stream.
 struct SpillNumbers {
     /// Bytes in memory beyond `repl-backlog-size` at which the stream spills to the file.
     memory_bytes_max: AtomicU64,
     /// Bytes in the file.
     file_bytes: AtomicU64,
-    /// A thread moves blocks to the file.
+    /// True while a thread moves blocks to the file.
     is_running: AtomicBool,
-    /// Writing the file failed, and is not tried again for the current replicas.
+    /// True if writing the file failed. The file is not used again for the current replicas.
     has_failed: AtomicBool,
 }
 
 #[derive(Default)]
 struct StreamState {
     backlog: Backlog,
-    /// Times of the backlog, and of what replicas have not acknowledged.
+    /// Times of the bytes in the backlog, and of bytes that replicas have not acknowledged.
     marks: Marks,
-    /// The part before the backlog, for replicas that are being synchronized, and for those that resume in it.
+    /// The part before the backlog, for replicas that are being synchronized or resume in this part.
     spilled: Option<Spilled>,
-    /// The thread that moves blocks there.
+    /// The thread that moves blocks to `spilled`.
     spiller: Option<Thread>,
 }
 
@@ -78,7 +78,7 @@ impl StreamState {
     }
 }
 
-/// The part of the stream that is kept for replicas that return.
+/// The part of the stream that is kept for replicas that reconnect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// The position of the first byte.
@@ -112,17 +112,17 @@ impl ReplicationStream {
         self.state.lock().even_poisoned()
     }
 
-    /// The position in the stream that replicas use; 0 before the first replica.
+    /// The current position in the stream; 0 before the first replica.
     pub fn offset(&self, journal: &Journal) -> u64 {
         if self.had_backlog() { journal.end().0 } else { 0 }
     }
 
-    /// True if another server may know a position in the stream, since it was kept at some time.
+    /// True if the stream has ever been kept, so that another server may know a position in it.
     pub(super) fn had_backlog(&self) -> bool {
         self.had_backlog.load(Ordering::Relaxed)
     }
 
-    /// True if the stream is kept. Changes only while all workers are quiesced.
+    /// True if the stream is being kept. Changes only while all workers are quiesced.
     #[inline]
     pub fn has_backlog(&self) -> bool {
         self.has_backlog.load(Ordering::Relaxed)
@@ -133,29 +133,29 @@ impl ReplicationStream {
         Ticket(self.end.load(Ordering::Acquire))
     }
 
-    /// Bytes of the stream beyond `repl-backlog-size`, and bytes that are held because blocks are held whole. A
-    /// replica still needs them, or they are dropped soon. O(1).
+    /// Bytes of the stream beyond `repl-backlog-size`, including bytes that are held only because blocks are held
+    /// whole. A replica still needs these bytes, or they will be dropped soon. O(1).
     pub(super) fn excess(&self) -> u64 {
         let wanted = self.wanted_bytes.load(Ordering::Relaxed);
         let kept = self.kept_bytes.load(Ordering::Relaxed);
         self.memory().1.max(kept.saturating_sub(wanted + BLOCK_BYTES_MAX as u64))
     }
 
-    /// Bytes of the stream that are held in memory: up to `repl-backlog-size`, and beyond it for slow replicas.
-    /// O(1).
+    /// Bytes of the stream that are held in memory: those up to `repl-backlog-size`, and those beyond it for slow
+    /// replicas. O(1).
     pub fn memory(&self) -> (u64, u64) {
         let held = self.kept_bytes.load(Ordering::Relaxed);
         let beyond = self.lacking_bytes.load(Ordering::Relaxed).min(held);
         (held - beyond, beyond)
     }
 
-    /// Sets `repl-backlog-size`. The next part of the stream drops bytes beyond it.
+    /// Sets `repl-backlog-size`. Bytes beyond it are dropped when the next part of the stream is appended.
     pub fn set_backlog_bytes(&self, wanted: u64) {
         self.wanted_bytes.store(wanted, Ordering::Relaxed);
     }
 
-    /// Sets the bytes in memory beyond `repl-backlog-size` at which the stream spills to a file, for replicas
-    /// that are being synchronized.
+    /// Sets how many bytes beyond `repl-backlog-size` are kept in memory, for replicas that are being synchronized,
+    /// before the stream spills to a file.
     pub fn set_memory_bytes_max(&self, most: u64) {
         self.spill.memory_bytes_max.store(most, Ordering::Relaxed);
     }
@@ -198,8 +198,8 @@ impl ReplicationStream {
         self.publish(&state, replicas);
     }
 
-    /// Sets the position of a replica that resumes there, and returns the number of bytes that it lacks. `None`
-    /// if the stream does not keep all of them. The caller holds the lock of the list of replicas, so the bytes
+    /// Sets the position of a replica that resumes at `place`, and returns the number of bytes that the replica lacks.
+    /// `None` if the stream no longer has all of them. The caller holds the lock of the list of replicas, so the bytes
     /// stay until the replica is in the list.
     pub(super) fn resume(&self, progress: &ReplicaProgress, place: Ticket) -> Option<u64> {
         let state = self.lock();
@@ -208,7 +208,7 @@ impl ReplicationStream {
         }
         progress.begin_at(place.0);
         if place.0 < state.backlog.first() {
-            // The missing bytes are in the file, so they do not count for the replica's limit.
+            // Some missing bytes are in the file, so the missing bytes do not count toward the replica's limit.
             progress.set_catches_up(true);
         }
         Some(state.backlog.end() - place.0)
@@ -267,8 +267,8 @@ impl ReplicationStream {
         self.lacking_bytes.store(lacking, Ordering::Relaxed);
     }
 
-    /// Adds the next bytes for a replica, of those before `until`: up to the first end of a transaction after
-    /// `most` bytes. Returns their number, or `None` if the stream does not keep them any more.
+    /// Adds the next bytes for a replica, but none at or after `until`: up to the first end of a transaction after
+    /// `most` bytes. Returns the number of bytes, or `None` if the stream no longer has them.
     pub fn take(
         &self,
         progress: &ReplicaProgress,
@@ -292,13 +292,13 @@ impl ReplicationStream {
         Some(end - from)
     }
 
-    /// True if there are bytes after those that a replica was handed. O(1).
+    /// True if there are bytes that have not been added to the replica's output yet. O(1).
     pub fn has_more(&self, progress: &ReplicaProgress) -> bool {
         let has_more = |handed| handed < self.end.load(Ordering::Acquire);
         progress.handed().is_some_and(has_more) && !progress.awaits_ack()
     }
 
-    /// The number of bytes that a replica lacks, of those that it will receive. O(1).
+    /// The number of bytes of the stream that a replica has not been sent yet. O(1).
     pub fn behind(&self, progress: &ReplicaProgress) -> u64 {
         progress.sent().map_or(0, |sent| self.end.load(Ordering::Acquire).saturating_sub(sent))
     }
@@ -314,9 +314,9 @@ impl ReplicationStream {
         Some(now_ms.saturating_sub(state.marks.appended_ms(place)?))
     }
 
-    /// The number of bytes that a replica lacks, as `client-output-buffer-limit` counts them. For a replica that
-    /// is being synchronized the stream spills to a file if possible, so only bytes in memory beyond
-    /// `repl-backlog-size` count. Called by its worker. O(1).
+    /// The number of missing bytes of a replica that count toward `client-output-buffer-limit`. While a replica is
+    /// being synchronized, the stream spills to a file if possible. So only bytes in memory beyond `repl-backlog-size`
+    /// count. Called by the replica's worker. O(1).
     pub fn counted_behind(&self, progress: &ReplicaProgress) -> u64 {
         let behind = self.behind(progress);
         if !progress.catches_up() {
@@ -333,8 +333,8 @@ impl ReplicationStream {
         behind.min(kept.saturating_sub(self.wanted_bytes.load(Ordering::Relaxed)))
     }
 
-    /// Returns true if replicas are being synchronized and no thread moves blocks to the file yet. The caller
-    /// then has to do it.
+    /// Returns true if replicas are being synchronized and no thread moves blocks to the file yet. The caller then has
+    /// to start one.
     pub(super) fn begin_spilling(&self, replicas: impl FnOnce() -> bool) -> bool {
         !self.spill.has_failed.load(Ordering::Relaxed)
             && !self.spill.is_running.load(Ordering::Relaxed)
@@ -347,17 +347,17 @@ impl ReplicationStream {
         self.spill.is_running.store(false, Ordering::Release);
     }
 
-    /// Notes that writing the file failed. It is not tried again for the current replicas.
+    /// Notes that writing the file failed. The file is not used again for the current replicas.
     pub(super) fn give_up_spilling(&self) {
         self.spill.has_failed.store(true, Ordering::Relaxed);
     }
 
-    /// Allows the file again, for replicas whose synchronization begins.
+    /// Allows the file again when the synchronization of replicas begins.
     pub(super) fn allow_spilling(&self) {
         self.spill.has_failed.store(false, Ordering::Relaxed);
     }
 
-    /// The blocks that are to be moved next. `Some(None)` if memory holds no more than it should: the thread
+    /// The blocks that are to be moved next. `Some(None)` if memory does not contain too many blocks: the thread then
     /// parks. `None` if no replica is being synchronized. O(blocks moved + replicas).
     pub(super) fn next_move(&self, replicas: &[ReplicaHandle]) -> Option<Option<Move>> {
         let mut state = self.lock();
@@ -381,7 +381,7 @@ impl ReplicationStream {
         Some(next)
     }
 
-    /// Notes that blocks are in the file, unless they were dropped in the meantime.
+    /// Notes that blocks have been moved to the file. Does nothing if the backlog was dropped during the move.
     pub(super) fn end_move(&self, moved: &Move, file: Arc<File>, replicas: &[ReplicaHandle]) {
         let mut guard = self.lock();
         let state = &mut *guard;

@@ -9,15 +9,15 @@
 //!       the workers of the replicas send it, and then the stream
 //! ```
 //!
-//! The snapshot is written to a nameless file, which is sent when it is complete. With `repl-diskless-sync`, if
-//! all replicas accept a mark at the end, it is written to a pipe and sent at the same time. That needs no disk,
-//! but changes are kept in memory until the slowest replica has received the snapshot. If they take too much
-//! memory, the next snapshot goes through a file.
+//! The snapshot is written to an unnamed file, which is sent when it is complete. With `repl-diskless-sync`, if all
+//! replicas accept a mark at the end, the snapshot is written to a pipe and sent at the same time. This needs no disk,
+//! but changes are kept in memory until the slowest replica has received the snapshot. If the changes take too much
+//! memory, the next snapshot is written to a file first.
 //!
-//! A replica that wants no keys needs no cut, and gets a snapshot at once.
+//! A replica that wants no keys needs no cut, and gets a snapshot immediately.
 //!
-//! All replicas that wait share the next cut. There is one cut at a time. While another one is being written, for
-//! BGSAVE, the append-only file or other replicas, they wait for its end.
+//! All replicas that wait share the next cut. There is one cut at a time. While another cut is being written for
+//! BGSAVE, the append-only file or other replicas, they wait until it is complete.
 
 use super::history::new_id;
 use super::pipe::{PipeWriter, SnapshotPipe};
@@ -37,12 +37,12 @@ use brisk_engine::keyspace::Cut;
 use brisk_persist::rdb::VERSION;
 use std::sync::Arc;
 
-/// Maximum number of keys that are examined, while workers are quiesced, to choose the version of the
-/// file: about 1 ms by estimate. No key is examined if no field of a hash ever had a TTL.
+/// Maximum number of keys that are examined, while workers are quiesced, to choose the version of the file: about 1 ms
+/// by estimate. No key is examined if no hash field ever had a TTL.
 const KEYS_LOOKED_AT_MAX: usize = 10_000;
 
-/// Begins a snapshot for the replicas that wait for one, unless another one is being written or the settings
-/// delay it for more replicas.
+/// Begins a snapshot for the replicas that wait for one, unless another one is being written or the settings delay it
+/// so that more replicas can share it.
 ///
 /// # Errors
 /// [`brisk_engine::CommandError::SlotBusy`] while a slow script runs. The replicas continue to wait.
@@ -65,10 +65,10 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let config = Arc::clone(&core.config);
     let quiesced = core.quiesce_others()?;
     if replicas.count(|replica| replica.waits_for(None)) == 0 {
-        // They left while this worker waited for quiescence, or have been served.
+        // The replicas disconnected or were served while this worker waited for quiescence.
         return Ok(());
     }
-    // A replica may not support a later version.
+    // Use the lowest possible version: a replica may not support a later one.
     let version =
         brisk_engine::snapshot::version_within(&shared.keyspace, &core.env, KEYS_LOOKED_AT_MAX);
     let head = Head::now(core, version);
@@ -80,7 +80,7 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);
     let pipe = streams(shared, &core.config.replication).then(|| {
-        // An id is random enough, and has the length of a mark.
+        // An id is random enough and has the length of an end mark.
         SnapshotPipe::new(new_id(&mut core.env.random.borrow_mut()))
     });
     let target = if pipe.is_some() { "replicas sockets" } else { "disk" };
@@ -153,7 +153,7 @@ fn write_without_keys(shared: &Shared, head: &Head, transfer: &SnapshotTransfer)
     notify_workers(shared);
 }
 
-/// Returns true if the replicas that wait receive the snapshot while it is written. O(replicas).
+/// Returns true if the waiting replicas receive the snapshot while it is being written. O(replicas).
 fn streams(shared: &Shared, settings: &Settings) -> bool {
     let replication = &shared.replication;
     let wants_file = |one: &ReplicaHandle| one.waits_for(None) && !one.takes_unknown_length;
@@ -162,8 +162,8 @@ fn streams(shared: &Shared, settings: &Settings) -> bool {
         && !replication.snapshots.take_needs_file()
 }
 
-/// Returns true if a snapshot must begin: a replica does not wait for others or has waited long enough, or
-/// `repl-diskless-sync-max-replicas` wait. O(replicas).
+/// Returns true if a snapshot must begin: a replica does not wait for other replicas, a replica has waited long enough,
+/// or `repl-diskless-sync-max-replicas` replicas wait. O(replicas).
 fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
     let delay_ms = settings.repl_diskless_sync_delay_s.max(0).cast_unsigned().saturating_mul(1000);
     let enough = settings.repl_diskless_sync_max_replicas.max(0).cast_unsigned();
@@ -180,7 +180,7 @@ fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
 
 /// As [`begin_if_possible`], for the timers of one worker.
 pub fn begin_if_due(core: &Core) {
-    // If a slow script prevents it, one of the next calls succeeds.
+    // If a slow script prevents quiescence, one of the next calls succeeds.
     let _ = begin_if_possible(core);
 }
 
@@ -219,7 +219,7 @@ fn write(
     notify_workers(shared);
 }
 
-/// Writes the snapshot for replicas that receive it at the same time.
+/// Writes the snapshot to the pipe from which replicas receive it at the same time.
 fn write_to(
     pipe: &SnapshotPipe,
     shared: &Shared,

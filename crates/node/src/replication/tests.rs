@@ -52,7 +52,7 @@ impl World {
         self.keyspace.begin_cut(SlotSet::all(), options).expect("no other cut")
     }
 
-    /// Replicas that wait follow from here on.
+    /// The waiting replicas follow the stream from its current end.
     fn join(&self) -> Arc<SnapshotTransfer> {
         let transfer = Arc::new(SnapshotTransfer::new(self.cut(), self.journal.end().0, None));
         self.replication.join((&transfer, None), &self.journal, 1);
@@ -106,7 +106,7 @@ fn replicas_get_the_stream_from_their_snapshots_on() {
     // Nothing is written for a replica that has disconnected.
     first.leave();
     assert!(transfer.cut().unwrap().is_over());
-    // New bytes are kept for its return.
+    // New bytes are kept in case a replica reconnects.
     assert!(world.dispatch(b"three").is_empty());
     assert_eq!(replication.stream.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));
 }
@@ -127,7 +127,7 @@ fn a_replica_resumes_if_the_stream_keeps_its_position() {
     let progress = Arc::clone(&second.progress);
     assert_eq!(replication.resume(second, Ticket(8)), Some(4));
     assert_eq!(world.take(&progress, 100), Some(b"hind".to_vec()));
-    // This is another history: bytes that the replicas had not received are gone.
+    // With another history, bytes that the replicas had not received are gone.
     let late = Arc::clone(&replication.replicas.list()[0].progress);
     replication.begin_backlog(world.journal.end(), 2);
     assert_eq!(world.take(&late, 100), None);
@@ -165,9 +165,9 @@ fn a_replica_resumes_in_the_file_while_another_needs_it() {
     assert_eq!(replication.stream.kept(), Some(Kept { first: Ticket(0), bytes: 1_000_000 }));
     let second = replica(2, 1);
     let progress = Arc::clone(&second.progress);
-    // Within a transaction, as after a lost connection.
+    // The position is within a transaction, as it can be after a lost connection.
     assert_eq!(replication.resume(second, Ticket(123_456)), Some(1_000_000 - 123_456));
-    // Bytes in the file do not count for its limit.
+    // Bytes in the file do not count toward the replica's limit.
     assert!(replication.stream.counted_behind(&progress) < 200_000);
     let mut at = 123_456;
     while replication.stream.has_more(&progress) {
@@ -180,7 +180,7 @@ fn a_replica_resumes_in_the_file_while_another_needs_it() {
     progress.begin_at(at);
     replication.stream.counted_behind(&progress);
     assert!(!progress.catches_up() && slow.catches_up());
-    // When no replica needs the file any more, it is gone, and no replica can resume in it.
+    // When no replica needs the file any more, the file is dropped, and no replica can resume in it.
     slow.begin_at(at);
     replication.trim_stream();
     assert_eq!(replication.stream.spilled_bytes(), 0);
@@ -209,7 +209,7 @@ fn the_slowest_replica_decides_how_much_is_held() {
     slow[0].begin_at(990_000);
     replication.trim_stream();
     assert_eq!((replication.stream_bytes(), replication.buffered()), (50_000, 0));
-    // A lowered size takes effect with the next part.
+    // A lowered size takes effect when the next part is appended.
     replication.stream.set_backlog_bytes(16_384);
     slow.iter().for_each(|one| one.begin_at(1_000_000));
     world.dispatch(b"x");

@@ -1,6 +1,6 @@
-//! The dataset of one moment on its way to the replicas that requested it. A cut is written to a file,
-//! and then the file is sent; or the cut is written to a [`SnapshotPipe`], from which replicas receive it at the
-//! same time. Some replicas request a snapshot without keys, which needs no cut.
+//! The transfer of a snapshot to the replicas that requested it. Either a cut is written to a file, and then the file
+//! is sent. Or the cut is written to a [`SnapshotPipe`], from which replicas receive it at the same time. Some replicas
+//! request a snapshot without keys, which needs no cut.
 
 use super::pipe::{PipeRead, SnapshotPipe};
 use crate::persistence::state::Underway;
@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// A snapshot for replicas, which share it.
+/// A snapshot that several replicas share.
 pub struct SnapshotTransfer {
     /// The position of the cut in the stream. The snapshot contains earlier changes only.
     pub from: u64,
     /// `None` if no keys are sent.
     cut: Option<Arc<Cut>>,
     began: Instant,
-    /// The number of replicas that have not received all of it.
+    /// The number of replicas that have not received the whole snapshot.
     wanted: AtomicUsize,
-    /// The pipe to which it is written, unless it goes to a file.
+    /// The pipe to which the snapshot is written. `None` if it is written to a file.
     pipe: Option<SnapshotPipe>,
     outcome: OnceLock<TransferOutcome>,
 }
@@ -30,11 +30,11 @@ pub struct SnapshotTransfer {
 pub enum TransferOutcome {
     Failed,
     File(SnapshotFile),
-    /// The pipe contains all of it.
+    /// The whole snapshot has been written to the pipe.
     Streamed,
 }
 
-/// A complete file without a name. It is gone with its last reader.
+/// A complete, unnamed file. It is freed when its last reader drops it.
 pub struct SnapshotFile {
     file: File,
     bytes: u64,
@@ -51,7 +51,7 @@ impl SnapshotFile {
         self.bytes
     }
 
-    /// Reads `most` bytes from `at` on, or those up to the end.
+    /// Reads `most` bytes from `at` on, or fewer at the end of the file.
     ///
     /// # Errors
     /// The file cannot be read, or is shorter than before.
@@ -80,7 +80,7 @@ impl SnapshotTransfer {
         SnapshotTransfer { from, cut, began: Instant::now(), wanted, pipe, outcome }
     }
 
-    /// The pipe from which its replicas receive it while it is written.
+    /// The pipe from which the replicas receive the snapshot while it is being written.
     pub fn pipe(&self) -> Option<&SnapshotPipe> {
         self.pipe.as_ref()
     }

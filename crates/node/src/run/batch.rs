@@ -1,10 +1,9 @@
 //! A batch: up to 32 requests of one connection, parsed from its input before the first is
 //! executed.
 //!
-//! Because the requests are known ahead, cache lines for later requests are loaded while earlier
-//! ones are parsed or executed. Looking up a key touches three lines one after the other: slot,
-//! bucket and entry. Each key is taken through these three steps with [`LAG`] other keys between
-//! two of them, which gives the memory time to respond:
+//! Because the requests are known in advance, cache lines for later requests are loaded while earlier requests are
+//! parsed or executed. Looking up a key touches three cache lines, one after the other: slot, bucket and entry. [`LAG`]
+//! other keys are processed between two of these steps, so that the memory has time to respond:
 //!
 //! ```text
 //! parse:       key n      prefetches the slot's line
@@ -20,23 +19,24 @@ use brisk_resp::{Limits, ProtocolError, RequestDecoder, Span, Spans, Step};
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 
-/// Maximum number of requests parsed ahead. Measured: 16 are nearly as good, more gain nothing.
+/// Maximum number of requests that are parsed ahead. Measurements show that 16 are nearly as good, and that more than
+/// 32 gain nothing.
 pub const REQUESTS_MAX: usize = 32;
 /// Number of other keys between two prefetch steps of a key.
 const LAG: usize = 8;
-/// Maximum number of keys prefetched for one batch; more would evict each other from the cache.
+/// Maximum number of keys that are prefetched for one batch. More keys would evict each other from the cache.
 const PREFETCHED_KEYS_MAX: usize = 512;
 /// Maximum number of elements of one value that are prefetched together.
 const ELEMENTS_MAX: usize = 64;
-/// Fewer elements do not justify a lookup of their key.
+/// If there are fewer elements, it is not worth looking up their key.
 const ELEMENTS_MIN: usize = 4;
-/// Parsing ahead stops when this many arguments are parsed.
+/// Parsing ahead stops after this many arguments.
 const WORDS_MAX: usize = 4096;
 
 /// One request of the batch.
 #[derive(Clone, Copy)]
 pub struct Request {
-    /// `None`: an unknown command.
+    /// `None` for an unknown command.
     pub row: Option<&'static Row>,
     /// The range of the request in the data.
     pub start: usize,
@@ -49,22 +49,22 @@ pub struct Request {
 
 /// The reason why the batch ends.
 pub enum Stop {
-    /// It is full; there may be more in the data.
+    /// The batch is full. The data may contain more requests.
     Full,
-    /// The data ends, or ends within a request that lacks at least this many bytes.
+    /// The data ends, perhaps within a request, which then lacks at least this many bytes.
     NeedMore(usize),
     /// The following bytes are not a valid request.
     Broken(ProtocolError),
 }
 
-/// What parsing uses to look up and prefetch keys.
+/// The data that parsing needs to look up and prefetch keys.
 pub struct KeyLookup<'l> {
     pub table: &'static CommandTable,
     pub hasher: &'l KeyHasher,
-    /// The session's database when the batch begins; after a SELECT within it, prefetching has no
+    /// The session's database at the beginning of the batch. After a SELECT within the batch, prefetching has no
     /// effect.
     pub database: &'l Database,
-    /// Without one, nothing is prefetched.
+    /// If it is `None`, nothing is prefetched.
     pub participant: Option<&'l Participant>,
 }
 
@@ -73,8 +73,8 @@ pub struct Batch {
     requests: Vec<Request>,
     spans: Spans,
     prepared: Vec<PreparedKey>,
-    /// The position in the data of the only key of the last request. Pipelines often repeat a key;
-    /// then its hash and slot are known.
+    /// The position in the data of the only key of the last request. Pipelines often repeat a key, whose hash and slot
+    /// are then known.
     last_key: Range<usize>,
 }
 
@@ -100,8 +100,8 @@ impl Batch {
         &self.requests[at]
     }
 
-    /// Parses at most `max` requests from `data`, which begins at the decoder's position. Returns
-    /// how many bytes the requests take, and why parsing stopped.
+    /// Parses at most `max` requests from `data`, which begins at the decoder's position. Returns how many bytes the
+    /// requests have, and why parsing stopped.
     pub fn fill(
         &mut self,
         data: &[u8],
@@ -229,8 +229,8 @@ impl Batch {
         (at == 0 || self.prepared[at - 1].hash != key.hash).then_some(key)
     }
 
-    /// Completes the prefetch of the last keys. A single key is looked up at once; prefetching it
-    /// would only cost time.
+    /// Completes the prefetch of the last keys. A single key is not prefetched: it is looked up immediately, so
+    /// prefetching would only cost time.
     #[inline]
     fn settle(&self, database: &Database, participant: &Participant) {
         let keys = self.all_keys();
@@ -267,9 +267,8 @@ impl Batch {
         &self.prepared[..self.prepared.len().min(PREFETCHED_KEYS_MAX)]
     }
 
-    /// Prefetches the memory that looking up the elements named by request `at` will read, and by
-    /// the following requests if they name the same key. Returns the request up to which that is
-    /// done.
+    /// Prefetches the memory that looking up the elements named by request `at` will read. Does the same for the
+    /// following requests if they name the same key. Returns the request up to which this was done.
     #[inline]
     pub fn prefetch_elements(
         &self,
@@ -288,7 +287,7 @@ impl Batch {
         self.prefetch_elements_of(at..end, key, data, keyspace.database(db))
     }
 
-    /// The request and its key, if it names elements of the key's value.
+    /// The request and its key, if the request names elements of the key's value.
     #[inline]
     fn names_elements(&self, at: usize) -> Option<(&Request, &PreparedKey)> {
         let request = &self.requests[at];
@@ -366,8 +365,8 @@ impl Default for Batch {
     }
 }
 
-/// Reports whether a key repeats the one before it. Keys of one pattern differ at their ends, so
-/// one comparison detects most different keys.
+/// Reports whether a key repeats the previous key. Keys with the same pattern differ at their ends, so one comparison
+/// detects most different keys.
 #[inline]
 fn is_repeated(last: &[u8], key: &[u8]) -> bool {
     !last.is_empty() && last.last_chunk::<8>() == key.last_chunk::<8>() && last == key

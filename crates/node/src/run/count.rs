@@ -58,7 +58,7 @@ fn count_call(
     }
 }
 
-/// Notes that the command waits; it is counted when the wait is over.
+/// Notes that the command waits. The command is counted when the wait is over.
 #[cold]
 pub(crate) fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
     let ns = core.accounting.charge(core.clock);
@@ -69,7 +69,7 @@ pub(crate) fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
     }
 }
 
-/// Sets the session's last command to one that is counted later.
+/// Sets the session's last command. The command is counted later.
 pub(crate) fn note_last(core: &mut Core, session: &Session, row: &Row) {
     core.accounting.note_last(row);
     session.record.last_command.store(core.accounting.last_row(), Ordering::Relaxed);

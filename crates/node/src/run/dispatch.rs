@@ -1,4 +1,4 @@
-//! One request: looked up, checked, run, counted.
+//! Dispatches one request: looks it up, checks it, runs it and counts it.
 //!
 //! [`dispatch`] calls all steps in order. Each step is a function in another file.
 
@@ -25,17 +25,17 @@ use brisk_engine::{Args, CommandError, Outcome, ReplyBuffer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Next,
-    /// It was run and waits inside its command.
+    /// The request was run, and its command waits.
     Waiting,
-    /// It was run, and another thread computes the reply.
+    /// The request was run, and another thread computes the reply.
     Elsewhere,
-    /// The request was not run; run it again when this stall is over.
+    /// The request was not run. It is run again when this stall is over.
     Later(Stall),
-    /// It was not run: keys were evicted for it, and the session is sent their invalidations first.
+    /// The request was not run. Keys were evicted for it, and the session must be sent their invalidations first.
     InvalidationsFirst,
 }
 
-/// Runs one request of the batch; its reply goes to `replies`.
+/// Runs one request of the batch and writes its reply to `replies`.
 #[inline]
 pub fn dispatch(
     core: &mut Core,
@@ -127,7 +127,7 @@ pub fn dispatch(
     Flow::Next
 }
 
-/// The stall after which a command is run again, if its error requests that.
+/// If a command's error means that the command must be run again, returns the stall after which this happens.
 #[cold]
 fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option<Stall> {
     match error {
@@ -157,10 +157,10 @@ fn reject(
         core.stats().commands[row.id].rejected.add(1);
     }
     if let Some(row) = row.filter(|_| session.replication.is_replica()) {
-        // The log names it when a replica gets this reply.
+        // When a replica gets this reply, the log names the last command.
         count::note_last(core, session, row);
     }
-    // It may have been a retry that was rejected.
+    // The rejected request may have been a retry of a script.
     session.end_script_try(false);
     let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);
     repeated::note_failed(core, session, row, &error);

@@ -1,7 +1,6 @@
-//! The gate: the checks that a command passes before it runs, in the order that clients can
-//! observe.
+//! The command gate: the checks that a command must pass before it runs, in an order that clients can observe.
 //!
-//! No check is armed for most commands; then one comparison skips them all.
+//! For most commands no check is armed, and one comparison skips all checks.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -25,7 +24,7 @@ use brisk_engine::{Args, CommandError, Result};
 /// The result of a check.
 pub enum Verdict {
     Pass,
-    /// The command is not run; this error is the reply.
+    /// The command is not run. This error is the reply.
     Refuse(CommandError),
     /// The command is run later.
     Wait(Stall),
@@ -33,7 +32,7 @@ pub enum Verdict {
 
 /// The facts about the request that checks need.
 pub struct RequestFacts<'a> {
-    /// The effective flags of the command: for EXEC and scripts, those of the commands they run.
+    /// The effective flags of the command. For EXEC and scripts, these are the flags of the commands that they run.
     pub flags: Flags,
     pub keys: &'a [PreparedKey],
     pub words: &'a Args<'a>,
@@ -59,7 +58,7 @@ pub(crate) fn facts<'a>(
 
 type Check = fn(&mut Core, &Session, &Row, &RequestFacts<'_>) -> Verdict;
 
-/// The checks by name, first to last.
+/// The checks with their names, in order.
 pub const CHECKS: &[(&str, Check)] = &[
     ("protected", protected),
     ("authentication", authentication),
@@ -82,8 +81,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("route again", route_again),
 ];
 
-/// The checks for commands of the primary: their changes were made there, so no check rejects a
-/// command.
+/// The checks for commands from the primary. The primary has already executed them, so no check rejects a command.
 const CHECKS_OF_PRIMARY: &[Check] =
     &[memory_of_primary, disk_of_primary, busy_of_primary, pause, congestion, log_congestion];
 
@@ -98,9 +96,8 @@ pub fn is_armed(conditions: ConditionSet, session: &Session, row: &Row) -> bool 
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
-/// Reports whether a condition concerns a command. Two rules restrict only writes: clients of
-/// a replica may not write, and writes need enough replicas. They do not apply to commands of a
-/// replica's primary.
+/// Reports whether a condition concerns a command. Two rules restrict only writes: clients of a replica may not write,
+/// and writes need enough replicas. These rules do not apply to commands from a replica's primary.
 #[inline]
 fn concerns(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
     conditions.concern_reads()
@@ -112,7 +109,7 @@ fn concerns(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
 #[cold]
 pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if session.source.is_replay() {
-        // It was executed before and is repeated, regardless of the rules in force.
+        // The command was executed before and is repeated, regardless of the rules in force.
         return Verdict::Pass;
     }
     if session.source.is_primary() {
@@ -137,9 +134,9 @@ fn run_checks<'c>(
     Verdict::Pass
 }
 
-/// Reports whether the session uses the admin lane and the command does not touch keys. Then
-/// conditions that block access to keys do not apply to it. A command that may run during loading
-/// does not touch keys, and neither do commands about the connection itself.
+/// Reports whether the session uses the admin lane and the command does not touch keys. Conditions that block access to
+/// keys do not apply to such a command. A command that may run during loading does not touch keys, and neither do
+/// commands about the connection itself.
 pub fn is_operator_request(session: &Session, row: &Row) -> bool {
     let spec = row.spec;
     let reaches_further = Flags::MAY_REPLICATE.union(Flags::PROTECTED).union(Flags::RUNS_SCRIPT);
@@ -188,8 +185,8 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFact
     }
 }
 
-/// In Valkey, MULTI and WATCH within a transaction are errors that abort it, like other commands
-/// that may not be queued.
+/// Rejects commands that may not be queued in a transaction. With `dialect valkey`, this includes MULTI and WATCH,
+/// which then abort the transaction.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
@@ -214,8 +211,8 @@ fn route(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
     route::check(core, session, row, facts)
 }
 
-/// Has a command pass the gate again if another topology was installed during its checks: to evict keys, the worker
-/// waits for slots, and other workers may quiesce it while it waits.
+/// Makes a command pass the gate again if another topology was installed during its checks. This can happen because the
+/// worker waits for slots when it evicts keys, and other workers may quiesce it while it waits.
 fn route_again(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     match route::check_again_when_quiesced(core) {
         Ok(()) => Verdict::Pass,
@@ -223,9 +220,9 @@ fn route_again(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> V
     }
 }
 
-/// Redirects clients that requested it to the primary, for reads as well unless they sent READONLY.
-/// While a failover is in progress, the primary might redirect the client back, so the command
-/// waits until the failover ends.
+/// Redirects clients that have requested redirection to the primary. This includes reads, unless the client sent
+/// READONLY. While a failover is in progress, the primary might redirect the client back, so the command waits until
+/// the failover ends.
 fn redirect(core: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
     if !session.record.has(flag::REDIRECTS) || !shared.conditions.is_replica() {
@@ -245,21 +242,22 @@ fn redirect(core: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_
     Verdict::Refuse(CommandError::Redirect { host, port: primary.port })
 }
 
-/// Frees memory, and rejects commands that need more if none can be freed. This includes queueing
-/// any command, except in Valkey. Nothing is evicted during a pause: the data must not change.
+/// Frees memory, and rejects commands that need more memory if none can be freed. This includes queueing any command,
+/// except with `dialect valkey`. Nothing is evicted during a pause, because the data must not change.
 fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    // The meter of the last command ends here: `make_room` must include all memory.
+    // End the meter of the last reply, because `make_room` must count all memory.
     core.memory.end_reply();
     let fits = memory_limit::in_force(core) == 0 || memory_limit::make_room(core);
     if !facts.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT)) {
-        // The command's reply may have any size; other workers must not evict keys for it.
+        // The command's reply may have any size. Other workers must not evict keys because of it.
         core.memory.begin_reply();
     }
     if session.has_old_user() {
-        // It now waits for a slot: the permissions of its user are checked again afterwards.
+        // Its user was changed in the meantime. The command is run again in the next round, where its permissions are
+        // checked again.
         return Verdict::Wait(Stall::NextRound);
     }
     let grows_queue = session.in_transaction()
@@ -282,8 +280,8 @@ fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Ve
     bgsave::refusal(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
-/// The error for writes while there are fewer replicas than the settings require. The settings
-/// require none of a replica.
+/// The error for writes while there are fewer replicas than the settings require. A replica itself need not have
+/// replicas.
 pub(crate) fn refusal_for_replicas(core: &Core) -> Option<CommandError> {
     let conditions = core.shared.conditions.now();
     let lacks = conditions.has(Condition::FewReplicas) && !conditions.has(Condition::Replica);
@@ -297,7 +295,7 @@ fn replicas(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> 
     refusal_for_replicas(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
-/// Reports whether clients may not write because this server is a replica.
+/// Reports whether this server rejects writes by clients because it is a replica.
 pub(crate) fn is_read_only(core: &Core) -> bool {
     core.shared.conditions.is_replica() && core.config.replication.replica_read_only
 }
@@ -347,10 +345,9 @@ fn stale(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Ver
     }
 }
 
-/// Rejects commands that touch keys while the dataset is being loaded, and PING, which checks
-/// whether the server is usable. The commands within EXEC are not checked: they could not be
-/// queued. While another dataset is loaded and this one is served, only commands about saving and
-/// replication are rejected.
+/// While the dataset is being loaded, rejects commands that touch keys. Also rejects PING, which checks whether the
+/// server is usable. Commands within EXEC are not checked, because they could not have been queued. While another
+/// dataset is being loaded and the current one is served, rejects only commands about saving and replication.
 fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let shared = core.shared;
     let is_refused = match shared.conditions.is_loading() {
@@ -365,13 +362,13 @@ fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) ->
     Verdict::Refuse(refuse_while_loading(core))
 }
 
-/// The error for commands that cannot run while a dataset is loaded.
+/// The error for commands that cannot run while a dataset is being loaded.
 pub fn refuse_while_loading(core: &Core) -> CommandError {
     bgsave::refused_while_loading(core)
 }
 
-/// Repeats the check for loading after a command has waited for all other workers to quiesce: a replica may
-/// have started to load its primary's dataset since the gate.
+/// Repeats the check for loading after a command has waited for all other workers to quiesce, because a replica may
+/// have started to load its primary's dataset in the meantime.
 pub(crate) fn check_again_when_quiesced(core: &Core, session: &Session, row: &Row) -> Result<()> {
     let is_refused =
         core.shared.conditions.is_loading() && !row.has(Flags::LOADING) && !session.repeats();
@@ -401,7 +398,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
     refusal.map_or(Verdict::Pass, |text| Verdict::Refuse(CommandError::text(text)))
 }
 
-/// Writes wait while the disk cannot keep up with the append-only file.
+/// Makes writes wait while the disk cannot keep up with the append-only file.
 fn log_congestion(
     core: &mut Core,
     session: &Session,
@@ -427,7 +424,7 @@ fn log_congestion(
     if grows_log { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
-/// Any command that runs may publish, at least a keyspace event.
+/// Makes commands wait while inboxes are too full, because any command may publish at least a keyspace event.
 fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.is_congested() && !is_operator_request(session, row) {
         Verdict::Wait(Stall::NextRound)
@@ -436,7 +433,7 @@ fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
     }
 }
 
-/// Replicas, and sessions that run MONITOR, which Redis treats as replicas, may not access keys.
+/// Rejects access to keys by replicas and by sessions that run MONITOR, which Redis treats as replicas.
 fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let touches_keys = facts.flags.intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR | flag::REPLICA) {
@@ -446,7 +443,7 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -
     }
 }
 
-/// Replicas and sessions that run MONITOR are never paused.
+/// CLIENT PAUSE and the server's own holds. Replicas and sessions that run MONITOR are never paused.
 fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
@@ -462,13 +459,13 @@ fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
     if waits && !exempt { Verdict::Wait(Stall::Paused) } else { Verdict::Pass }
 }
 
-/// Frees memory, unless that is left to the primary; memory may still be short afterwards.
+/// Frees memory, unless eviction is left to the primary. Memory may still be short afterwards.
 fn memory_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     memory_limit::make_room(core);
     Verdict::Pass
 }
 
-/// Executes writes although they cannot be saved, or ends the process.
+/// Lets writes execute although they cannot be saved, or exits the process.
 fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if core.shared.conditions.has(Condition::DiskError)
         && facts.flags.contains(Flags::WRITE)
@@ -479,7 +476,8 @@ fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'
     Verdict::Pass
 }
 
-/// Nothing of the stream is executed while a slow script runs, regardless of the keys: the stream has one order.
+/// No command of the stream is executed while a slow script runs, regardless of its keys, because the commands must be
+/// executed in order.
 fn busy_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.shared.conditions.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }

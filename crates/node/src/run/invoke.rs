@@ -15,7 +15,7 @@ use brisk_engine::keyspace::ClientRef;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::{Args, DbIndex, Outcome, Reply, ReplyBuffer, Result};
 
-/// Runs a command that may run.
+/// Runs a command that has passed all checks.
 #[inline]
 pub(crate) fn invoke(
     core: &mut Core,
@@ -65,15 +65,15 @@ pub(crate) fn invoke(
             let run = core.shared.handlers[usize::from(at)];
             core.accounting.forget_redacted();
             if row.has(Flags::RUNS_SCRIPT) {
-                // Its commands report it as the client's last command.
+                // While the script's commands run, this command is reported as the client's last command.
                 count::note_last(core, session, row);
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db(), args);
-            // A command that shows nothing of the dataset is replied to even while nothing can be
-            // written: INFO, MULTI, and the CONFIG SET that fixes the problem. The commands of
-            // scripts and transactions note what they show, but EXEC also shows whether other
-            // clients have changed something.
+            // The reply of a command that shows nothing of the dataset does not wait, even while nothing can be
+            // written. Examples are INFO, MULTI, and the CONFIG SET that fixes the problem. The commands of scripts and
+            // transactions note the position that they show. In addition, EXEC itself shows whether other clients have
+            // changed watched keys.
             let shows_libraries =
                 row.spec.group == Group::Scripting && !row.has(Flags::RUNS_SCRIPT);
             let executes = row.spec.in_multi == InMulti::Executes;
@@ -87,8 +87,8 @@ pub(crate) fn invoke(
     Ok(outcome)
 }
 
-/// Stops all other workers for a request that could not lock its slots for a long time. EXEC,
-/// scripts and functions do so themselves, since they lock the slots of the commands they run.
+/// Stops all other workers for a request that could not lock its slots for a long time. EXEC, scripts and functions
+/// stop the workers themselves, because they lock the slots of the commands that they run.
 #[cold]
 fn quiesce_others_if_starved(
     core: &mut Core,
@@ -104,8 +104,8 @@ fn quiesce_others_if_starved(
     Ok(quiesced)
 }
 
-/// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All
-/// other workers are quiesced for it, so the order of tickets is the order of the changes.
+/// Propagates a command that changes something other than keys, for example FUNCTION LOAD. All other workers are
+/// quiesced while the command runs, so the order of tickets is the order of the changes.
 #[inline]
 pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<'_>) {
     if row.has(Flags::WRITE) {

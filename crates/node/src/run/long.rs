@@ -1,4 +1,4 @@
-//! Commands that other threads compute: handing the work over, and finishing the command.
+//! Commands that other threads compute: passes the work to the threads, and finishes the commands.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -13,7 +13,7 @@ use brisk_engine::finish::{FinishResult, finish, refuse};
 use brisk_engine::table::Row;
 use std::sync::Arc;
 
-/// Gives the work of the command that the session just ran to another thread.
+/// Passes the work of the command that the session just ran to another thread.
 pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) {
     let Some(long) = core.env.take_long() else { return };
     let ns = core.accounting.charge(core.clock);
@@ -34,13 +34,13 @@ fn send_long(core: &Core, job: Box<Job>) {
     }
 }
 
-/// Ends a command whose work is done. Returns its reply, unless the work has to be done again. The
-/// outcome is given back while the data must not change.
+/// Finishes a command whose work is done. Returns its reply, unless the work has to be done again. If the data must not
+/// change at the moment, returns the outcome as an error, for a later attempt.
 pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
     let Outcome { mut asker, computed } = outcome;
     let shared = core.shared;
     core.read_clocks();
-    // A primary that has become a replica meanwhile must not store the result.
+    // A primary that has become a replica in the meantime must not store the result.
     let is_refused =
         computed.writes() && gate::is_read_only(core) && !asker.record.has(flag::PRIMARY);
     let finished = if is_refused {

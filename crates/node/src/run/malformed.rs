@@ -1,4 +1,4 @@
-//! Requests that are no valid command: unknown names, wrong numbers of arguments, keys that are too long, and HTTP.
+//! Requests that are not valid commands: unknown names, wrong numbers of arguments, keys that are too long, and HTTP.
 
 use crate::core::Core;
 use crate::core::call::ECHO_BYTES_MAX;
@@ -19,7 +19,7 @@ pub(crate) fn find_error(
     misused(row, args).or_else(|| overlong(core, keys, args))
 }
 
-/// Checks the arity, and that the subcommand exists.
+/// Checks the arity and whether the subcommand exists.
 #[inline]
 fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     if names_no_subcommand(row, args) {
@@ -34,7 +34,7 @@ fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     }
 }
 
-/// Finds a key that is too long for any entry. With the usual limit of arguments there is none.
+/// Finds a key that is too long for any entry. With the default limit on the length of arguments, no key is too long.
 #[inline]
 fn overlong(core: &Core, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
     let most = core.config.clients.proto_max_bulk_len;
@@ -43,8 +43,8 @@ fn overlong(core: &Core, keys: &[PreparedKey], args: &Args<'_>) -> Option<Comman
         .then(|| CommandError::text(format!("ERR keys are limited to {KEY_LEN_MAX} bytes")))
 }
 
-/// Reports whether an argument after the name of a container command is not one of its subcommands.
-/// As for an unknown command, no row counts it.
+/// Reports whether an argument after the name of a container command is not one of its subcommands. Like an unknown
+/// command, such a request is counted for no command.
 #[inline]
 pub(crate) fn names_no_subcommand(row: &Row, args: &Args<'_>) -> bool {
     row.is_container() && args.argc() > 1
@@ -68,20 +68,19 @@ pub(crate) fn unknown_command(args: &Args<'_>) -> CommandError {
     CommandError::bytes(text)
 }
 
-/// The part of an argument that errors repeat: at most `most` bytes, and nothing from a NUL on.
+/// The part of an argument that error messages repeat: at most `most` bytes, up to the first NUL.
 fn cut(word: &[u8], most: usize) -> &[u8] {
     let word = &word[..word.len().min(most)];
     word.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Reports whether a command name is one that begins a line of an HTTP request and is no Redis
-/// command.
+/// Reports whether a command name looks like the beginning of a line in an HTTP request.
 pub(crate) fn is_foreign_protocol(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }
 
-/// Closes without a reply. A request that a browser was made to send must not be executed, nor
-/// reveal anything.
+/// Closes the connection without a reply. If an attacker makes a browser send a request, the request must neither be
+/// executed nor reveal anything.
 #[cold]
 pub(crate) fn refuse_foreign_protocol(core: &Core, session: &mut Session) {
     core.shared.log.warning(format_args!(

@@ -1,19 +1,19 @@
-//! From bytes to a command: the steps of a request before its handler runs, and permissions.
+//! Runs requests: the steps from bytes to the command's handler, and permissions.
 //!
 //! | part | purpose |
 //! |---|---|
 //! | `batch` | up to 32 requests, parsed from the input before the first is executed |
-//! | `dispatch` | one request: looked up, checked, run, counted |
-//! | `malformed` | requests that are no valid command |
-//! | `gate` | the checks before it runs, in the order that clients can observe |
+//! | `dispatch` | looks up, checks, runs and counts a request |
+//! | `malformed` | requests that are not valid commands |
+//! | `gate` | the command gate: the checks before a command runs, in an order that clients can observe |
 //! | `invoke` | calls the function of a command that has passed the gate |
-//! | `count` | statistics of commands that ran, and of errors |
+//! | `count` | statistics about commands that ran and about errors |
 //! | `permission` | whether a session may run a command |
 //! | `release` | releases everything that a session has registered when it ends |
-//! | `repeated` | commands of the primary, or of a file, that fail |
+//! | `repeated` | commands of the primary or of a file that fail |
 //! | `route` | cluster mode: which commands this node serves |
 //! | `trusted_session` | sessions for commands of a file or of the primary |
-//! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
+//! | `long`, `waiting` | commands that other threads compute; commands that were waiting for keys |
 
 pub mod batch;
 pub mod count;

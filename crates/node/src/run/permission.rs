@@ -1,8 +1,8 @@
-//! The user of a session, and whether it may run a command: all handlers rely on this module.
+//! Checks whether the user of a session may run a command. Handlers rely on these checks.
 //!
-//! The gate calls [`permit`] for commands of clients. EXEC calls it again for each queued command,
-//! and scripts call it for each command they run (`script::calls`). It logs what it rejects. A
-//! session whose user has all permissions is not checked: see [`Session::is_restricted`].
+//! The gate calls [`permit`] for commands of clients. EXEC calls it again for each queued command, and scripts call it
+//! for each command they run (`script::calls`). [`permit`] logs rejected commands. A session whose user has all
+//! permissions is not checked: see [`Session::is_restricted`].
 
 use crate::clients::accounts::{Account, Affected};
 use crate::clients::{ClientRecord, flag};
@@ -24,15 +24,14 @@ impl ClientRecord {
     }
 }
 
-/// Checks whether a session may run a command now; a rejection is noted for ACL LOG and INFO.
+/// Checks whether a session may run a command now. A rejection is noted for ACL LOG and INFO.
 ///
-/// `words` are the arguments of the command. O(keys x patterns of the session's user); O(1) if the
-/// user has all permissions. The note shows the client's last command. Therefore a caller that runs
-/// commands on behalf of a client's command, as EXEC does, first stores that one as the last.
+/// `words` are the arguments of the command. O(keys x patterns of the session's user); O(1) if the user has all
+/// permissions. The note shows the client's last command. Therefore a caller such as EXEC, which runs commands on
+/// behalf of a client's command, first stores the client's command as the last.
 ///
 /// # Errors
-/// The missing permission. [`Denied::text`] and [`Denied::text_in_exec`] are Redis's messages for
-/// it.
+/// The permission that is missing. [`Denied::text`] and [`Denied::text_in_exec`] are Redis's messages for it.
 pub fn permit(
     core: &mut Core,
     session: &Session,
@@ -96,7 +95,7 @@ pub(crate) fn permit_queued(
     })
 }
 
-/// Limits the lookups of a command that is about to run and looks up keys made from values, by the
+/// If a command that is about to run looks up keys whose names come from values, limits these lookups according to the
 /// permissions of its user. The caller calls [`forget_limits`] afterwards.
 pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     if row.looks_up_keys && session.is_restricted() {
@@ -132,7 +131,7 @@ pub fn note_denial(
     };
     figure.fetch_add(1, Ordering::Relaxed);
     let len_max = usize::try_from(core.config.security.acllog_max_len).unwrap_or(0);
-    // A command that EXEC or a script runs is not the command that the client sent.
+    // A command that EXEC or a script runs is not the one that the client sent.
     let sent = match context {
         Context::TopLevel => Some(row),
         Context::Multi => (!core.unit.is_running()).then_some(row),
@@ -144,8 +143,9 @@ pub fn note_denial(
     core.shared.accounts.journal().add(entry, len_max);
 }
 
-/// Called after this session changed users. Connections that lost their permission are closed, its
-/// own after the reply. Commands that wait and are no longer permitted get an error.
+/// Called after this session has changed users. Connections that have lost their permissions are closed. If the
+/// session's own connection is one of them, it is closed after the reply. Waiting commands that are no longer permitted
+/// get an error.
 pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) {
     for (account, record) in affected.clients {
         end_forbidden_wait(core, &account, &record);
@@ -173,14 +173,14 @@ fn end_forbidden_wait(core: &Core, account: &Account, record: &ClientRecord) {
     }
 }
 
-/// Closes another client's connection. From here on nothing more is executed for it, on whichever
-/// worker it is. False if another thread closed it before.
+/// Closes another client's connection, on any worker. From now on, no more commands are executed for it. Returns false
+/// if another thread has already closed it.
 pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     if record.killed.swap(true, Ordering::Relaxed) {
         return false;
     }
     if record.has(flag::PRIMARY) {
-        // A thread owns the connection and connects again.
+        // A thread owns this connection and will reconnect.
         let primary = &core.shared.replication.upstream;
         primary.disconnect(primary.generation());
         return true;

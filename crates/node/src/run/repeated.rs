@@ -1,5 +1,5 @@
-//! Commands that were executed before, by the primary or for an append-only file, and that now
-//! fail. A failure shows that this dataset differs from the one on which they were executed.
+//! Repeated commands that fail: commands that come from the primary or an append-only file and were executed before. A
+//! failure shows that this dataset differs from the one on which the command was executed.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -10,8 +10,7 @@ use brisk_engine::command::Flags;
 use brisk_engine::table::{Row, Run};
 use std::sync::atomic::Ordering;
 
-/// Logs a command that failed, if it should not have; ends the process if the settings require
-/// that.
+/// Logs a command that failed although it should not have. Exits the process if the settings require it.
 #[cold]
 pub(crate) fn note_failed(
     core: &Core,
@@ -23,8 +22,7 @@ pub(crate) fn note_failed(
     report_failed(core, session, row, error);
 }
 
-/// Like the function above, for one command of a transaction whose other commands may have been
-/// executed.
+/// Like `note_failed`, for one command of a transaction whose other commands may have been executed.
 #[cold]
 pub(crate) fn report_failed(
     core: &Core,
@@ -69,8 +67,8 @@ pub(crate) fn report_failed(
     }
 }
 
-/// Reports whether a command of a stream or file is skipped: it uses the selected database, which
-/// does not exist here. Running it in another database would change unrelated data.
+/// Reports whether a command of a stream or file is skipped because it uses the selected database, which does not exist
+/// here. Running it in another database would change unrelated data.
 #[inline]
 pub fn lacks_its_database(session: &Session, row: &Row) -> bool {
     session.source.lacks_db() && works_on_selected(row)
@@ -85,19 +83,20 @@ pub fn works_on_selected(row: &Row) -> bool {
     }
 }
 
-/// Counts a command that was skipped. The log has the SELECT before it.
+/// Counts a command that was skipped. The log already mentions the SELECT before it.
 #[cold]
 pub fn note_skipped(core: &Core) {
     core.shared.observe.metrics.unexpected_errors.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A replica that clients write to is expected to differ from its primary.
+/// Reports whether the command comes from the primary and this replica rejects writes by clients. A replica that
+/// accepts them is expected to differ from its primary.
 fn is_read_only_replica(core: &Core, session: &Session) -> bool {
     session.source.is_primary() && core.config.replication.replica_read_only
 }
 
-/// A command of the primary cannot be persisted: it is executed with a log line, or the process
-/// ends.
+/// Called if a command of the primary cannot be persisted. Either logs this, and the command is executed, or exits the
+/// process.
 #[cold]
 pub(crate) fn note_unwritten(core: &Core) {
     if !core.config.replication.replica_ignore_disk_write_errors {
@@ -112,7 +111,7 @@ pub(crate) fn note_unwritten(core: &Core) {
     }
 }
 
-/// Ends the process at once, as the settings require: nothing is saved.
+/// Exits the process immediately, as the settings require. Nothing is saved.
 fn end_process(core: &Core, why: &str) -> ! {
     core.shared.log.warning(format_args!("The server exits now: {why}"));
     std::process::abort();

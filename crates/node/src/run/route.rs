@@ -1,4 +1,4 @@
-//! Cluster mode: which commands this node serves, and where it redirects the others.
+//! Cluster mode: determines which commands this node serves, and where other commands are redirected.
 
 use crate::clients::flag;
 use crate::core::Core;
@@ -13,14 +13,14 @@ use brisk_engine::keyspace::SlotId;
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Result};
 
-/// Reports whether the gate must make a routing decision for these keys. Commands of the primary and of a file
-/// need none: a replica serves no slot, and executes them all.
+/// Reports whether the gate must make a routing decision for these keys. Commands from the primary or a file need none:
+/// they are all executed, although a replica serves no slots.
 #[inline]
 pub(crate) fn is_needed(core: &mut Core, session: &Session, keys: &[PreparedKey]) -> bool {
     core.cluster.must_route(keys) && !session.repeats()
 }
 
-/// Rejects a command on keys that this node does not serve. EXEC has the keys of all queued commands.
+/// Rejects a command on keys that this node does not serve. The keys of EXEC are the keys of all queued commands.
 pub(crate) fn check(
     core: &mut Core,
     session: &Session,
@@ -35,7 +35,7 @@ pub(crate) fn check(
     refusal(core, session, row, keys, facts.flags).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
-/// The error for a command on keys that this node does not serve; `flags` are those of all that the
+/// The error for a command on keys that this node does not serve. `flags` are the flags of all commands that the
 /// command runs.
 #[inline]
 pub(crate) fn refusal(
@@ -65,8 +65,8 @@ pub(crate) fn script_error(
     core.cluster.route(&request(session, row, route_keys(row, keys), row.spec.flags)).script_error()
 }
 
-/// The error for a blocked command whose keys this node no longer serves. As in Redis, a node that is
-/// down unblocks readers too: nothing can be written for them.
+/// The error for a blocked command whose keys this node no longer serves. As in Redis, a node that is down also
+/// unblocks readers, because nothing can be written for them.
 pub fn refusal_of_waiter(
     core: &mut Core,
     session: &Session,
@@ -80,11 +80,11 @@ pub fn refusal_of_waiter(
     not_served(core, session, &request)
 }
 
-/// Repeats the check after a command has waited for all other workers to quiesce: another topology may
-/// have been installed since the gate.
+/// Repeats the check after a command has waited for all other workers to quiesce, because another topology may have
+/// been installed in the meantime.
 ///
 /// # Errors
-/// [`CommandError::SlotBusy`] in that case: the command passes the gate again.
+/// [`CommandError::SlotBusy`] if another topology was installed. The command must then pass the gate again.
 #[inline]
 pub(crate) fn check_again_when_quiesced(core: &mut Core) -> Result<()> {
     if core.cluster.takes_newer() { Err(CommandError::SlotBusy) } else { Ok(()) }
@@ -94,7 +94,7 @@ fn request(session: &Session, row: &Row, keys: RouteKeys, flags: Flags) -> Route
     RouteRequest {
         keys,
         is_write: flags.contains(Flags::WRITE),
-        // The other commands of Pub/Sub have no keys.
+        // Other Pub/Sub commands have no keys.
         is_sharded_pubsub: row.spec.group == Group::PubSub,
         is_readonly_session: session.record.has(flag::READS_REPLICA),
     }
@@ -114,8 +114,8 @@ fn not_served(core: &mut Core, session: &Session, request: &RouteRequest) -> Opt
     Some(CommandError::NotServed(text.into()))
 }
 
-/// Reports whether the command's parser, which alone knows where the keys are, rejects the arguments. Redis finds
-/// no keys then, and the command uses none.
+/// Reports whether the command's parser, which alone knows where the keys are, rejects the arguments. In this case,
+/// Redis finds no keys, and the command uses none.
 fn is_rejected_by_parser(row: &Row, args: &Args<'_>) -> bool {
     match row.spec.keys {
         [only] => {
@@ -126,14 +126,14 @@ fn is_rejected_by_parser(row: &Row, args: &Args<'_>) -> bool {
     }
 }
 
-/// The keys of a command, as routing sees them. In ZUNIONSTORE and similar commands, Redis looks the sources up
-/// before the destination.
+/// The keys of a command, in the form that routing uses. In ZUNIONSTORE and similar commands, Redis looks up the
+/// sources before the destination.
 fn route_keys(row: &Row, keys: &[PreparedKey]) -> RouteKeys {
     let counts_sources =
         matches!(row.spec.keys, [_, sources] if matches!(sources.find, Find::KeyNum { .. }));
     match keys {
         [] => RouteKeys::None,
-        // The number of sources is wrong: Redis finds no keys then, and the command uses none.
+        // The number of sources is wrong. In this case, Redis finds no keys, and the command uses none.
         [_] if counts_sources => RouteKeys::None,
         [first, rest @ ..] if rest.iter().all(|key| key.slot == first.slot) => {
             RouteKeys::One(first.slot)

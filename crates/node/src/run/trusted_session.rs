@@ -1,4 +1,4 @@
-//! Sessions for commands that this server or its primary executed before. Their replies are not read.
+//! Sessions for commands that this server or its primary has already executed. Their replies are not read.
 
 use crate::clients::ClientRecord;
 use crate::clients::address::Address;
@@ -32,8 +32,8 @@ pub fn with_record(core: &Core, record: Arc<ClientRecord>) -> Session {
     session
 }
 
-/// Runs a suspended script of `session` to its end. Only scripts are suspended: no long command of this kind
-/// of session moves to another thread.
+/// Runs a suspended script of `session` to its end. Only scripts are suspended, because long commands of trusted
+/// sessions are not moved to another thread.
 #[cold]
 pub fn finish_script(core: &mut Core, session: &mut Session) {
     while core.scripts.is_parked() {

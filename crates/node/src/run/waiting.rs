@@ -1,4 +1,4 @@
-//! Commands that waited for keys: they run again when their keys are ready.
+//! Commands that wait for keys run again when their keys are ready.
 
 use crate::core::Core;
 use crate::core::mailbox::{Delivery, Message};
@@ -22,14 +22,14 @@ pub fn serve_waiters(core: &mut Core) {
         over.push((served, core.clock.ns(ticks.wrapping_sub(last))));
         last = ticks;
     });
-    // The next command is not charged for this.
+    // The next command is not charged for this time.
     core.accounting.charge_from(last);
     for (ServedWaiter { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
             count::count_error(core, error);
         }
-        // Counted before its client can observe it.
+        // Count the command before its client can observe the reply.
         book_wait(core, &waiter, error.is_some(), ns);
         let client = waiter.client;
         let token = Token::from_u64(client.token);
@@ -42,8 +42,8 @@ pub fn serve_waiters(core: &mut Core) {
     }
 }
 
-/// Counts a command whose wait is over; its completion took `ns`. Since Redis 7.2, it is counted
-/// then, not when it began to wait.
+/// Counts a command whose wait is over. Its completion took `ns`. Since Redis 7.2, a command is counted at this time,
+/// not when it begins to wait.
 pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
     let shared = core.shared;
     let Some(row) = shared.table.find_spec(waiter.command()) else { return };

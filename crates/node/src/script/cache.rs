@@ -1,7 +1,7 @@
 //! The scripts that EVALSHA finds.
 //!
-//! A script loaded by SCRIPT LOAD stays until SCRIPT FLUSH. Scripts that were only run by EVAL are
-//! kept up to a limited number. Each worker compiles a script when it first needs it.
+//! A script that SCRIPT LOAD has loaded stays until SCRIPT FLUSH. Only a limited number of scripts that were merely run
+//! by EVAL are kept. Each worker compiles a script when the worker first needs it.
 
 use brisk_engine::command::{Begin, Find, InMulti, KeySpec, Scope};
 use brisk_engine::table::CommandTable as Table;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Maximum number of scripts that are kept without SCRIPT LOAD.
 pub const EVALUATED_MAX: usize = 500;
 
-/// A script's name: the hexadecimal digits of the SHA1 of its text, in lower case.
+/// A script's digest: the SHA1 of its text as lowercase hexadecimal digits.
 pub type Digest = [u8; 40];
 
 /// A script.
@@ -25,30 +25,30 @@ pub struct Script {
     pub digest: Digest,
     pub source: Box<[u8]>,
     pub flags: ScriptFlags,
-    /// Length of the first line if it is not Lua; the code begins after it.
+    /// Length of the first line if it is a `#!` line. The code begins after it.
     pub header_len: usize,
-    /// The code shows that it uses only keys that it declares.
+    /// True if the code shows that the script uses only keys that it declares.
     pub confined: bool,
-    /// It has used keys that it did not declare: it starts while all other workers are quiesced.
+    /// True if the script has used keys that it did not declare. It then starts while all other workers are quiesced.
     pub uses_undeclared_keys: AtomicBool,
-    /// It has had an effect that others can see.
+    /// True if the script has had an effect that other clients can see.
     pub acts: AtomicBool,
-    /// It can be evicted to make room.
+    /// True if the script can be evicted to make room.
     evictable: AtomicBool,
-    /// It ran since the last check for eviction.
+    /// True if the script has run since the last check for eviction.
     used: AtomicBool,
-    /// It was flushed or evicted: a worker that still has it must not run it.
+    /// True if the script was flushed or evicted. A worker that still has it must not run it.
     gone: AtomicBool,
 }
 
 impl Script {
-    /// Reports whether it may still be run by its digest.
+    /// Reports whether the script can still be run by its digest.
     #[inline]
     pub fn is_known(&self) -> bool {
         !self.gone.load(Ordering::Relaxed)
     }
 
-    /// Notes that it is about to run.
+    /// Notes that the script is about to run.
     #[inline]
     pub fn note_use(&self) {
         if !self.used.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ pub struct Scripts {
 #[derive(Debug, Default)]
 struct Known {
     by_digest: HashMap<Digest, Arc<Script>>,
-    /// Scripts that may be evicted, and perhaps some that were loaded since.
+    /// Scripts that may be evicted. May include some that have been loaded with SCRIPT LOAD since.
     evictable: VecDeque<Arc<Script>>,
     bytes: u64,
 }
@@ -79,12 +79,12 @@ impl Scripts {
         self.known.lock().even_poisoned()
     }
 
-    /// The script of this digest.
+    /// The script with this digest.
     pub fn find(&self, digest: &Digest) -> Option<Arc<Script>> {
         self.lock().by_digest.get(digest).cloned()
     }
 
-    /// Parses a script from its text; it is not kept. `table` has the commands that it may call.
+    /// Parses a script from its text but does not keep it. `table` contains the commands that the script may call.
     ///
     /// # Errors
     /// The header is invalid.
@@ -110,8 +110,7 @@ impl Scripts {
         header::of_script(source).ok().map(|(flags, _)| flags)
     }
 
-    /// Keeps a script, if it is not kept already; until a flush if it is `loaded`. Returns the
-    /// script to use.
+    /// Keeps a script, unless it is already kept. If it is `loaded`, it stays until a flush. Returns the script to use.
     pub fn keep(&self, script: Arc<Script>, loaded: bool) -> Arc<Script> {
         let mut known = self.lock();
         let script = match known.by_digest.get(&script.digest) {
@@ -132,7 +131,7 @@ impl Scripts {
         script
     }
 
-    /// Evicts the script that has been unused for longest, as approximated by one bit per script.
+    /// Evicts the script that has been unused for the longest time, which one bit per script approximates.
     fn make_room(&self, known: &mut Known) {
         while known.evictable.len() > EVALUATED_MAX {
             let Some(script) = known.evictable.pop_front() else { return };
@@ -150,7 +149,7 @@ impl Scripts {
         }
     }
 
-    /// Removes all scripts; the workers drop their compiled code when they next check.
+    /// Removes all scripts. The workers drop their compiled code when they next check.
     pub fn flush(&self) -> Vec<Arc<Script>> {
         let known = std::mem::take(&mut *self.lock());
         self.generation.fetch_add(1, Ordering::Release);
@@ -159,12 +158,12 @@ impl Scripts {
         scripts
     }
 
-    /// Identifies the current set: it changes with each flush.
+    /// Identifies the current set of scripts. Changes with each flush.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Number of scripts, their bytes, and the number of evicted ones.
+    /// Number of scripts, their size in bytes, and the number of evicted scripts.
     pub fn metrics(&self) -> (u64, u64, u64) {
         let known = self.lock();
         (known.by_digest.len() as u64, known.bytes, self.evicted.load(Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! A command that a script calls.
+//! Runs a command that a script calls.
 
 use super::machine::texts;
 use super::runner::{KeysInUse, ScriptRunner};
@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 
 type Keys = SmallVec<[PreparedKey; 4]>;
 
-/// Maximum number of unpublished keyspace events of one script: a script may change keys for as
+/// Maximum number of unpublished keyspace events of one script, which is needed because a script may change keys for as
 /// long as it runs.
 const EVENTS_MAX: usize = 4096;
 
@@ -42,8 +42,8 @@ pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> 
     Some(row)
 }
 
-/// Reports whether the user of the session for which a script runs may run this command. Access
-/// control of a script's commands happens only here.
+/// Checks whether the user of the session for which a script runs may run this command. This is the only access control
+/// for a script's commands.
 pub(super) fn permit_script(session: &Session, row: &Row, words: &Words) -> Result<(), Denied> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
@@ -66,7 +66,7 @@ fn refuse_script(
     format!("ACL failure in script: {}", String::from_utf8_lossy(&text))
 }
 
-/// Runs a command for a script; its reply goes to `out`.
+/// Runs a command for a script and writes its reply to `out`.
 pub(super) fn call_from_script(
     core: &mut Core,
     session: &mut Session,
@@ -88,7 +88,7 @@ pub(super) fn call_from_script(
         runner.used_undeclared_keys.set(true);
         match lock_everything(core, runner, session.db(), &keys, row.spec.scope) {
             Widened::Yes => {
-                // Another topology may be in force since.
+                // Another topology may be in force by now.
                 if let Err(text) = route_from_script(core, session, runner, row, &keys) {
                     return refuse_call(core, Some(row), text);
                 }
@@ -133,8 +133,8 @@ fn refuse_call(core: &Core, row: Option<&'static Row>, text: String) -> Called {
     Called::Refused(text)
 }
 
-/// In cluster mode: checks that this node serves the keys of a command of a script. Scripts that
-/// begin with `#!` may use keys of one slot only, unless a flag allows more.
+/// In cluster mode, checks that this node serves the keys of a command that a script calls. Scripts that begin with
+/// `#!` may use keys of only one slot, unless a flag allows more.
 #[inline]
 fn route_from_script(
     core: &mut Core,
@@ -157,7 +157,7 @@ fn route_from_script(
     Err(text.strip_prefix("ERR ").unwrap_or(&text).to_owned())
 }
 
-/// The checks that a command of a script passes, in the order that clients can see.
+/// The checks that a command of a script must pass, in an order that clients can observe.
 fn admit_from_script(
     core: &mut Core,
     session: &Session,
@@ -174,7 +174,7 @@ fn admit_from_script(
     let refused = row.has(Flags::NOSCRIPT)
         && !row.has(Flags::BLOCKING)
         && !(core.is_valkey() && row.has(Flags::SCRIPTS_OF_VALKEY));
-    // Commands that run units or subscribe cannot run within a unit.
+    // Commands that run units (transactions or scripts) or subscribe cannot run within a unit.
     let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
     let all = core.shared.scripting.running.allows_all_commands();
     if refused && (never || !all) {
@@ -205,7 +205,8 @@ fn admit_from_script(
     Ok(())
 }
 
-/// The reason why no script may write, in Redis's order, which differs from that of the gate.
+/// The reason why no script may write. The checks are in Redis's order, which differs from the order of the command
+/// gate.
 fn refusal_to_write(core: &Core) -> Option<CommandError> {
     if gate::is_read_only(core) {
         return Some(CommandError::text(gate::READ_ONLY));
@@ -230,7 +231,7 @@ fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) 
     keys
 }
 
-/// Reports whether the unit may run a command on these keys.
+/// Reports whether the running unit may run a command on these keys.
 fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     match (&core.scripts.keys_in_use, core.unit.current()) {
         (Some(KeysInUse::Everything), _) => !is_held_by_others(core, db, keys, scope),
@@ -251,9 +252,8 @@ fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scop
     core.shared.scripting.running.others_hold(core.id, (scope == Scope::Keys).then_some(places))
 }
 
-/// Reports whether the script may have effects that others can see; after that it cannot be
-/// restarted. Effects are not allowed if the script could block another script later, see
-/// docs/design/scripts.md.
+/// Reports whether the script may have effects that other clients can see. After its first effect, it cannot be
+/// restarted. Effects are not allowed if the script could block another script later; see docs/design/scripts.md.
 #[inline]
 fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
     if !runner.acted.get() {
@@ -290,8 +290,8 @@ fn lock_everything(
             && shared.scripting.running.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
-    // Checks early whether the script's arguments are needed, so that they are usually not copied
-    // while all workers are quiesced.
+    // Check early whether a copy of the script's arguments is needed, so that they are usually not copied while all
+    // workers are quiesced.
     let refused = || shared.scripting.running.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.quiesce_others_mid_unit(core.id);
@@ -300,8 +300,8 @@ fn lock_everything(
     if core.scripts.keys_in_use.is_some() {
         shared.scripting.running.claim_all_keys(core.id);
     } else if refused() {
-        // Slow scripts cannot be quiesced: the gate keeps this script and them apart, and all other
-        // commands from this script.
+        // Slow scripts cannot be quiesced. Instead, the command gate keeps this script and the slow scripts away from
+        // each other's keys, and all other commands away from the keys of this script.
         runner.show_slow(shown.unwrap_or_else(|| runner.shown()), None);
     } else {
         core.unit.keep_quiesced(quiesced);
@@ -354,8 +354,8 @@ fn run_from_script(
     }
     match &result {
         Ok(()) if !replies.finish_within(MEMORY_BYTES_MAX) => {
-            // The command has run. A reply may show a large value many times, although it is in
-            // memory once.
+            // The command has run. Its reply may contain the same large value many times, although the value is in
+            // memory only once.
             let text = format!("ERR the reply is longer than {MEMORY_BYTES_MAX} bytes");
             brisk_resp::reply::encode::error(out, text.as_bytes());
         }
@@ -380,15 +380,15 @@ fn run_from_script(
     if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }
-    // They are arguments of this command, not of the script's.
+    // The hidden arguments belong to this command, not to the command that runs the script.
     core.accounting.forget_redacted();
 }
 
 /// The result of a request to touch undeclared keys.
 enum Widened {
     Yes,
-    /// Slow scripts block it now, and will end.
+    /// Slow scripts block the request until they end.
     NotYet,
-    /// It blocks other scripts, and has had no effect yet.
+    /// The script would block other scripts, and has had no effect yet.
     No,
 }

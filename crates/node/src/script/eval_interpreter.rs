@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Up to this number of compiled scripts, evicted ones are not searched for.
+/// If there are at most this many compiled scripts, the worker does not look for evicted scripts.
 const UNSWEPT_MAX: usize = 2 * cache::EVALUATED_MAX;
 
 /// The interpreter that runs the scripts of EVAL.
@@ -18,12 +18,12 @@ pub struct EvalInterpreter {
     shared: &'static Shared,
     scripts: HashMap<Digest, Rc<CompiledScript>, BuildHasherDefault<DigestHasher>>,
     sweep_at: usize,
-    /// The generation of the known scripts.
+    /// The generation of the set of scripts that was last seen.
     generation: u64,
 }
 
-/// Hashes digests by some of their digits: digests are hashes already. Only texts whose digests
-/// agree in these digits could make lookups slow.
+/// Uses some digits of a digest as its hash, because digests are already hashes. Only scripts whose digests agree in
+/// these digits could make lookups slow.
 #[derive(Default)]
 struct DigestHasher(u64);
 
@@ -52,8 +52,7 @@ impl EvalInterpreter {
         EvalInterpreter { machine, shared, scripts: HashMap::default(), sweep_at: 0, generation }
     }
 
-    /// Drops flushed scripts, and evicted ones if there are too many. Two loads if there is nothing
-    /// to drop.
+    /// Drops flushed scripts, and evicted scripts if there are too many. Costs two loads if there is nothing to drop.
     #[inline]
     pub(super) fn refresh(&mut self) {
         let now = self.shared.scripting.scripts.generation();
@@ -69,13 +68,13 @@ impl EvalInterpreter {
     fn sweep(&mut self, now: u64) {
         self.generation = now;
         self.scripts.retain(|_, entry| entry.script.is_known());
-        // Redis then starts a new interpreter, so users expect memory to be freed.
+        // Redis starts a new interpreter after a flush, so users expect memory to be freed.
         if let Ok(mut interpreter) = self.machine.interpreter.try_borrow_mut() {
             interpreter.collect();
         }
     }
 
-    /// The script of this digest, if there is one.
+    /// The script with this digest, if there is one.
     pub fn script(&mut self, digest: &Digest) -> Result<Option<Rc<CompiledScript>>> {
         if let Some(entry) = self.scripts.get(digest)
             && entry.script.is_known()
@@ -86,7 +85,7 @@ impl EvalInterpreter {
         script.map(|script| self.compile(script)).transpose()
     }
 
-    /// The script of this text, which is kept from now on, until a flush if it is `loaded`.
+    /// The script with this text, which is kept from now on. If it is `loaded`, it stays until a flush.
     pub fn script_from(&mut self, source: &[u8], loaded: bool) -> Result<Rc<CompiledScript>> {
         let digest = cache::digest_of(source);
         if let Some(entry) = self.script(&digest)? {
@@ -102,7 +101,7 @@ impl EvalInterpreter {
         if Arc::ptr_eq(&kept, &entry.script) {
             return Ok(entry);
         }
-        // Another worker may have been first.
+        // Another worker may have added the script first.
         let entry = Rc::new(CompiledScript { script: kept, code: Rc::clone(&entry.code) });
         self.scripts.insert(digest, Rc::clone(&entry));
         Ok(entry)

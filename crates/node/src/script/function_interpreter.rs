@@ -1,7 +1,7 @@
 //! A worker's function interpreter, and the libraries that it has loaded.
 //!
-//! Libraries share its memory. Only the functions of a library refer to its data, so the data is
-//! garbage when the functions are dropped.
+//! All libraries share the interpreter's memory. Only the functions of a library refer to its data, so the data is
+//! garbage once the functions are dropped.
 
 use super::libraries::Library;
 use super::machine::{Machine, error_with};
@@ -15,9 +15,9 @@ use std::rc::Rc;
 pub struct FunctionInterpreter {
     pub machine: Rc<Machine>,
     shared: &'static Shared,
-    /// By the libraries' numbers.
+    /// The functions of each library, by library id.
     libraries: HashMap<u64, Functions>,
-    /// The generation of the set of libraries.
+    /// The generation of the set of libraries that was last seen.
     generation: u64,
 }
 
@@ -30,7 +30,7 @@ impl FunctionInterpreter {
         FunctionInterpreter { machine, shared, libraries: HashMap::new(), generation }
     }
 
-    /// Drops deleted libraries; false if there are none left. One load if nothing has changed.
+    /// Drops deleted libraries. Returns false if no library is left. Costs one load if nothing has changed.
     #[inline]
     pub(super) fn refresh(&mut self) -> bool {
         let now = self.shared.scripting.libraries.generation();
@@ -40,7 +40,7 @@ impl FunctionInterpreter {
     #[cold]
     fn sweep(&mut self, now: u64) -> bool {
         if Rc::strong_count(&self.machine) > 1 {
-            // A function is suspended, perhaps of a deleted library. The caller checks again later.
+            // A function is suspended, and it may belong to a deleted library. The caller checks again later.
             return true;
         }
         self.generation = now;
@@ -65,7 +65,7 @@ impl FunctionInterpreter {
                 let functions = self.run_library(&library.code, library.header_len);
                 let functions = by_name(functions.map_err(|text| error_with(b"ERR ", &text))?);
                 let found = functions.get(name).cloned();
-                // It may have been deleted since the client's command found it.
+                // The library may have been deleted since the client's command found the function.
                 let set = self.shared.scripting.libraries.now();
                 if set.libraries.get(&library.name).is_some_and(|known| known.id == library.id) {
                     self.libraries.insert(library.id, functions);
@@ -80,7 +80,7 @@ impl FunctionInterpreter {
         })
     }
 
-    /// Runs the code of a library; returns the functions that it registers.
+    /// Runs the code of a library. Returns the functions that it registers.
     pub fn run_library(
         &self,
         code: &[u8],

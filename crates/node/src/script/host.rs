@@ -6,7 +6,7 @@ use brisk_observe::log::Level;
 use brisk_resp::Protocol;
 use brisk_script::{Called, Host, Pace, Words};
 
-/// How long the code of a library may run when it is loaded. Compiling it does not count.
+/// How long the code of a library may run while the library is loaded. Compiling it does not count.
 const LOAD_NS_MAX: u64 = 500_000_000;
 
 impl Host for ScriptRunner {

@@ -1,5 +1,4 @@
-//! The script or function that EVAL, EVALSHA, FCALL and their read-only forms run, by their
-//! arguments.
+//! Determines the script or function that EVAL, EVALSHA, FCALL and their read-only forms run, from their arguments.
 
 use super::cache::Scripts;
 use crate::core::Core;
@@ -7,7 +6,7 @@ use brisk_engine::Args;
 use brisk_engine::command::{Flags, Spec};
 use brisk_engine::table::Row;
 
-/// Index of the argument with the script, its digest or the function's name.
+/// Index of the argument that contains the script, its digest or the function's name.
 pub const WHAT_AT: usize = 1;
 
 /// The script or function that a command runs.

@@ -1,9 +1,8 @@
-//! The libraries of functions.
+//! The function libraries.
 //!
-//! All workers see one set of libraries, which is replaced as a whole. Therefore a library is
-//! visible with all its functions, or not at all. A worker runs a library's code in its own
-//! interpreter when it first needs one of its functions. The set of functions was determined when
-//! the library was loaded.
+//! All workers see one set of libraries, which is replaced as a whole. Therefore a library is visible with all its
+//! functions or not at all. A worker runs a library's code in its own interpreter when it first needs one of its
+//! functions. The functions of a library are determined when it is loaded.
 
 use arc_swap::ArcSwap;
 use brisk_script::header::ScriptFlags;
@@ -19,7 +18,7 @@ pub struct Library {
     pub id: u64,
     pub name: Vec<u8>,
     pub code: Box<[u8]>,
-    /// Length of the first line if it is not Lua; the code begins after it.
+    /// Length of the first line if it is a `#!` line. The code begins after it.
     pub header_len: usize,
     /// In the order in which they were registered.
     pub functions: Vec<Arc<Function>>,
@@ -31,13 +30,13 @@ pub struct Function {
     pub name: Vec<u8>,
     pub description: Option<Vec<u8>>,
     pub flags: ScriptFlags,
-    /// It has used keys that it did not declare: it starts while all other workers are quiesced.
+    /// True if the function has used keys that it did not declare. It then starts while all other workers are quiesced.
     pub uses_undeclared_keys: AtomicBool,
-    /// It has had an effect that others can see.
+    /// True if the function has had an effect that other clients can see.
     pub acts: AtomicBool,
 }
 
-/// All libraries at one moment.
+/// All libraries. A shared set is never changed: a change replaces the whole set.
 #[derive(Debug, Default)]
 pub struct Set {
     pub libraries: BTreeMap<Vec<u8>, Arc<Library>>,
@@ -45,7 +44,7 @@ pub struct Set {
     functions: HashMap<Vec<u8>, (Arc<Library>, Arc<Function>)>,
 }
 
-/// The handling of libraries that exist already.
+/// How RESTORE handles libraries that already exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     Append,
@@ -54,7 +53,7 @@ pub enum Policy {
 }
 
 impl Set {
-    /// The function of this name, ignoring case.
+    /// The function with this name, ignoring case.
     pub fn function(&self, name: &[u8]) -> Option<&(Arc<Library>, Arc<Function>)> {
         self.functions.get(name).or_else(|| self.functions.get(&name.to_ascii_lowercase()))
     }
@@ -85,7 +84,7 @@ impl Set {
         Some(library)
     }
 
-    /// Adds libraries, or returns the reason why that is not possible.
+    /// Adds libraries, or returns the reason why this is not possible.
     fn add(&mut self, new: &[Arc<Library>]) -> Result<(), Vec<u8>> {
         for library in new {
             for function in &library.functions {
@@ -108,14 +107,14 @@ impl Set {
 #[derive(Debug, Default)]
 pub struct Libraries {
     set: ArcSwap<Set>,
-    /// Held while the set is replaced.
+    /// Locked while the set is being replaced.
     changing: Mutex<()>,
     generation: AtomicU64,
     next_id: AtomicU64,
 }
 
 impl Libraries {
-    /// The libraries at this moment.
+    /// The current set of libraries.
     pub fn now(&self) -> Arc<Set> {
         self.set.load_full()
     }
@@ -130,7 +129,7 @@ impl Libraries {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a loaded library; with `replace` it replaces one of the same name.
+    /// Adds a loaded library. With `replace`, it replaces a library with the same name.
     ///
     /// # Errors
     /// A text without an error code.
@@ -162,7 +161,7 @@ impl Libraries {
         })
     }
 
-    /// Removes a library; false if there is none.
+    /// Removes a library. Returns false if it does not exist.
     pub fn delete(&self, name: &[u8]) -> bool {
         self.change(|set| set.remove(name).map(|_| ()).ok_or(Vec::new())).is_ok()
     }

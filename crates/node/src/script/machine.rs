@@ -1,7 +1,7 @@
 //! A worker's interpreters: one for scripts, one for functions.
 //!
-//! Each has its own memory, so data that libraries keep does not reduce the memory of scripts. Both
-//! use one runner: a worker runs one script or function at a time.
+//! Each interpreter has its own memory, so data that libraries keep does not reduce the memory available to scripts.
+//! Both share one runner, because a worker runs one script or function at a time.
 
 use super::eval_interpreter::EvalInterpreter;
 use super::function_interpreter::FunctionInterpreter;
@@ -22,7 +22,7 @@ pub fn texts(dialect: Dialect) -> &'static Texts {
     }
 }
 
-/// An interpreter, and the host through which its scripts act.
+/// An interpreter, and the host through which its scripts access the server.
 pub struct Machine {
     pub(super) interpreter: RefCell<Interpreter>,
     pub(super) runner: Rc<ScriptRunner>,
@@ -109,7 +109,7 @@ impl Interpreters {
         })
     }
 
-    /// When no library is left, the interpreter is freed.
+    /// Drops deleted libraries. Frees the interpreter if no library is left.
     fn forget_libraries(&mut self) {
         if let Some(functions) = &mut self.functions
             && !functions.refresh()
@@ -130,7 +130,7 @@ impl Interpreters {
         }
     }
 
-    /// Reports whether the running or last-run code is a script, not a function.
+    /// Reports whether the running code, or the code that ran last, is a script and not a function.
     pub fn runs_eval(&self) -> bool {
         self.runner.is_eval.get()
     }

@@ -1,4 +1,4 @@
-//! Scripts and functions on the server's side.
+//! The server side of scripts and functions.
 //!
 //! ```text
 //! EVAL, FCALL ─ run: a unit of commands ─ ScriptRunner (interpreter's host) ─ calls: one command
@@ -9,17 +9,17 @@
 //! | file | purpose |
 //! |---|---|
 //! | `cache` | the scripts that EVALSHA finds, for all workers |
-//! | `libraries` | the libraries of functions, for all workers |
-//! | `shared` | both, and the scripts that run now |
+//! | `libraries` | the function libraries, for all workers |
+//! | `shared` | the scripts, the libraries, and the scripts that are running |
 //! | `machine` | a worker's interpreters |
-//! | `eval_interpreter` | the one for scripts, and its compiled scripts |
-//! | `function_interpreter` | the one for functions, and its loaded libraries |
+//! | `eval_interpreter` | the interpreter for scripts, and its compiled scripts |
+//! | `function_interpreter` | the interpreter for functions, and its loaded libraries |
 //! | `runner` | the state of the current run |
 //! | `host` | the interpreter's callbacks into the server |
-//! | `calls` | a command that a script calls |
-//! | `run` | a script from EVAL to its reply |
+//! | `calls` | runs the commands that a script calls |
+//! | `run` | runs a script, from EVAL to its reply |
 //! | `invoked` | the script or function that a command runs, and its flags |
-//! | `source` | libraries of functions from their source code |
+//! | `source` | loads function libraries from their source code |
 //! | `slow` | slow scripts: the keys that they block, and killing them |
 //!
 //! docs/design/scripts.md gives the reasons.

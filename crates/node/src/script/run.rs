@@ -1,4 +1,4 @@
-//! A script from EVAL, EVALSHA or FCALL to its reply.
+//! Runs a script or function, from EVAL, EVALSHA or FCALL to the reply.
 
 use super::machine::{Machine, error_with};
 use super::runner::{Parked, Request, ScriptRunner, threshold_ms};
@@ -28,26 +28,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Index of the number of keys; the keys follow.
+/// Index of the argument with the number of keys. The keys follow it.
 const COUNT_AT: usize = 2;
 
 /// The script or function to run.
 pub struct Target<'t> {
     pub code: &'t brisk_script::Script,
     pub flags: ScriptFlags,
-    /// Records that it uses keys that it does not declare.
+    /// Set if the script uses keys that it does not declare.
     pub uses_undeclared_keys: &'t AtomicBool,
-    /// Records that it has effects that others can see.
+    /// Set if the script has effects that other clients can see.
     pub acts: &'t AtomicBool,
-    /// The code shows that it uses only keys that it declares.
+    /// True if the code shows that the script uses only keys that it declares.
     pub confined: bool,
-    /// The digest, or the function's name.
+    /// The script's digest or the function's name.
     pub name: &'t [u8],
     pub is_eval: bool,
 }
 
 impl Target<'_> {
-    /// Records for the next run which effects the finished run had.
+    /// Records the properties of the finished run for the next run.
     fn learn(&self, runner: &ScriptRunner, in_exec: bool) {
         if runner.used_undeclared_keys.get() {
             self.uses_undeclared_keys.store(true, Ordering::Relaxed);
@@ -70,7 +70,7 @@ pub fn key_count(args: &Args<'_>, not_a_number: &'static str) -> Result<usize> {
     }
 }
 
-/// The flags of the command that runs a script with flags of its own.
+/// The flags of a command, given the flags of the script that it runs.
 pub fn flags_of_command(flags: Flags, script: ScriptFlags) -> Flags {
     if script.contains(ScriptFlags::COMPATIBLE) {
         return flags;
@@ -89,7 +89,7 @@ pub fn flags_of_command(flags: Flags, script: ScriptFlags) -> Flags {
     flags
 }
 
-/// Runs a script for a client; `keys` is the number of arguments that are keys.
+/// Runs a script for a client. `keys` is the number of arguments that are keys.
 pub fn evaluate(
     call: &mut Call<'_>,
     machine: &Rc<Machine>,
@@ -128,7 +128,7 @@ pub fn evaluate(
         command: args.arguments().map(<[u8]>::to_vec).collect(),
     };
     if core.scripts.keys_in_use.is_some() {
-        // An earlier script of the transaction is slow, and the gate still blocks other commands.
+        // An earlier script of the transaction has become slow, and the command gate still blocks other commands.
         runner.begin_slice();
         core.shared.scripting.running.show_next(core.id, target.is_eval, shown());
     }
@@ -151,7 +151,7 @@ pub fn evaluate(
         return Ok(Outcome::Elsewhere);
     }
     restore(call.session, db, protocol);
-    // All this time counts for the command.
+    // The whole time is charged to the command.
     core.accounting.charge_from(began);
     runner.end();
     machine.publish_memory();
@@ -162,15 +162,15 @@ pub fn evaluate(
     verdict(core, machine, ended, target.name).map(|()| Outcome::Replied)
 }
 
-/// The restrictions of a script that may run.
+/// The restrictions that apply to a script.
 struct Admitted {
-    /// It may not write.
+    /// The script may not write.
     no_writes: bool,
-    /// Memory is short, so commands that need more are rejected.
+    /// Memory is short, so commands that need more memory are rejected.
     lacks_memory: bool,
 }
 
-/// Checks by its flags whether a script may run.
+/// Checks whether a script may run, based on its flags.
 fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     let read_only = call.row.has(Flags::READONLY);
     let core = &mut *call.core;
@@ -202,7 +202,7 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     let allows_oom =
         !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
     let max = memory_limit::in_force(core);
-    // Within a transaction nothing is evicted: it holds slots.
+    // Within a transaction, nothing is evicted because the transaction holds slots.
     let is_short = |core: &mut Core| match core.unit.is_running() {
         true => !memory_limit::fits(core, max),
         false => !memory_limit::make_room(core),
@@ -217,7 +217,7 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
 }
 
 impl Call<'_> {
-    /// If `found` is an error, shows monitors the script that is not run.
+    /// If `found` is an error, shows monitors the script although it is not run.
     pub fn shown_if_refused<T>(&mut self, args: &Args<'_>, found: Result<T>) -> Result<T> {
         if found.is_err() {
             show_script(self.core, self.session, self.row, args);
@@ -226,7 +226,7 @@ impl Call<'_> {
     }
 }
 
-/// Takes `.1` of the arguments.
+/// An iterator over the arguments that knows its length: `.1` arguments are left.
 struct Words<I>(I, usize);
 
 impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Words<I> {
@@ -246,7 +246,7 @@ impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> Iterator for Words<I> {
 
 impl<'a, I: ExactSizeIterator<Item = &'a [u8]>> ExactSizeIterator for Words<I> {}
 
-/// Restores the session's state as its client knows it.
+/// Restores the session's state from before the script.
 fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_resp::Protocol) {
     session.reply_to_script_in(protocol);
     if session.db() != db {
@@ -254,7 +254,7 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
     }
 }
 
-/// Shows a script to monitors once, even if it is restarted because something blocks it.
+/// Shows a script to monitors, but only once if the script is blocked and retried.
 fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
     let watched = core.shared.conditions.has(Condition::Monitor);
     if watched && session.note_script_shown() {
@@ -266,8 +266,7 @@ pub(crate) fn is_parked_eval(core: &Core) -> bool {
     core.scripts.interpreters.runs_eval()
 }
 
-/// Locks the keys that a script declares, or quiesces all other workers if it is known to use other
-/// keys.
+/// Locks the keys that a script declares. If the script is known to use other keys, quiesces all other workers instead.
 fn begin_script_unit(
     core: &mut Core,
     session: &Session,
@@ -284,7 +283,7 @@ fn begin_script_unit(
         core.unit.begin(Unit::alone(keyspace, &core.env), quiesced);
         return Ok(());
     }
-    // Otherwise it would run up to its first effect and then have to restart.
+    // Otherwise the script would run up to its first effect and then have to be restarted.
     let acts = !target.confined && target.acts.load(Ordering::Relaxed);
     if acts && !calls::allow_undeclared_keys(core) {
         return Err(in_the_way(core, CommandError::SlotBusy));
@@ -300,8 +299,8 @@ fn begin_script_unit(
     Ok(())
 }
 
-/// The error for a script that cannot continue and has had no effect yet: a slow script blocks it,
-/// or `error` describes a short-term obstacle.
+/// The error for a script that cannot continue and has had no effect yet. If a slow script blocks it, this is the BUSY
+/// error; otherwise it is `error`, which describes a short-term obstacle.
 #[cold]
 fn in_the_way(core: &Core, error: CommandError) -> CommandError {
     core.shared.scripting.running.others_refuse(core.id).map_or(error, CommandError::text)
@@ -323,7 +322,7 @@ pub(crate) fn end_unit(core: &mut Core) {
     core.unit.let_others_continue();
 }
 
-/// The error that the client is sent instead of the reply, if any.
+/// The error that is sent to the client instead of the reply, if any.
 fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
     let runner = &machine.runner;
     match ended {
@@ -339,7 +338,7 @@ fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<
         Ended::Stopped(at) => {
             let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
             if at.is_none() {
-                // This happens for example while its reply is built.
+                // This happens, for example, while the reply is being built.
                 text.extend_from_slice(&[b" script: ", name].concat());
             }
             Err(error_with(b"", &whole_text(Failure { text, at, counted: false }, name)))
@@ -383,10 +382,10 @@ fn park(
     parked
 }
 
-/// Logs once that a script is slow. It may be suspended before it is slow: in a transaction with an
-/// earlier slow script.
+/// Logs once that a script is slow. In a transaction with an earlier slow script, a script may be suspended before it
+/// is slow itself.
 fn log_if_slow(core: &Core, parked: &mut Parked) {
-    // All workers share the list's lock, and this runs after each slice.
+    // Avoid taking the list's lock, which all workers share, because this runs after each slice.
     if parked.logged {
         return;
     }
@@ -403,8 +402,8 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     ));
 }
 
-/// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the
-/// session of its client if that is still connected and `WorkerScripts::parked_client` named it.
+/// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the session that
+/// `WorkerScripts::parked_client` named, if that client is still connected.
 pub fn run_script_slice(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
@@ -470,7 +469,7 @@ fn conclude(
 ) {
     let busy = |is_eval| core.shared.scripting.running.busy(is_eval);
     let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
-        // It has run for too long to be restarted silently.
+        // The script has run for too long to be restarted silently.
         CommandError::SlotBusy => CommandError::text(busy(machine.runner.is_eval.get())),
         error => error,
     });
@@ -501,8 +500,7 @@ fn resume_after_script(
     execution.ns += parked.ns;
     let begin = core.accounting.last_ticks();
     let session = client.unwrap_or(&mut parked.session);
-    // CLIENT CACHING applies to all of the transaction; it was dropped when the script was
-    // suspended.
+    // CLIENT CACHING applies to the whole transaction, but it was dropped when the script was suspended.
     session::act_again_for(core, session, parked.remembers);
     let done = execute::resume_execution(core, session, execution);
     session::clear_acting_session(core);
@@ -536,7 +534,7 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The error for a request to run another script during that time.
+/// The error for a request to run another script while a slow script is suspended.
 pub fn parked_error(core: &Core) -> CommandError {
     CommandError::text(core.shared.scripting.running.busy(is_parked_eval(core)))
 }

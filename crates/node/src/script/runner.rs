@@ -1,4 +1,4 @@
-//! The current run of a worker's interpreters: its state, and the host through which it acts.
+//! The current run of a worker's interpreters: its state, and the host through which it accesses the server.
 
 use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
@@ -22,9 +22,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long a slow script runs before its worker serves others again.
+/// How long a slow script runs before its worker serves other clients again.
 const SLICE_NS: u64 = 2_000_000;
-/// The end of the first slice: a script has none until it is slow.
+/// The value of the slice's end before the script is slow. There are no slices until then.
 const NO_SLICE: u64 = u64::MAX;
 
 /// The keys that a slow script may touch.
@@ -35,13 +35,13 @@ pub enum KeysInUse {
     Places(Rc<[DbSlot]>),
 }
 
-/// The scripts and functions of one worker.
+/// The state of scripts and functions on one worker.
 pub struct WorkerScripts {
-    /// Where they run.
+    /// The interpreters that run them.
     pub interpreters: Interpreters,
-    /// The current script may use keys that it did not declare.
+    /// True if the current script may use keys that it did not declare.
     pub(super) undeclared_keys_allowed: bool,
-    /// Set when the script is slow: the keys that are blocked for others.
+    /// Set if the script is slow: the keys that are blocked for other commands.
     pub(super) keys_in_use: Option<KeysInUse>,
     /// A slow script between two slices.
     pub(super) parked: Option<Box<Parked>>,
@@ -79,8 +79,8 @@ impl WorkerScripts {
         Some(parked.session.record.token)
     }
 
-    /// Leaves the rest of a transaction to the suspended script, if that is a part of it. Otherwise
-    /// gives it back.
+    /// If the suspended script is part of a transaction, stores the rest of the transaction with it. Otherwise returns
+    /// the rest.
     pub(crate) fn defer(&mut self, rest: Box<Execution>) -> Option<Box<Execution>> {
         match self.parked.as_mut().filter(|parked| parked.in_exec) {
             Some(parked) => {
@@ -92,7 +92,7 @@ impl WorkerScripts {
     }
 }
 
-/// The key that a script declared or used last: most commands use the same key again.
+/// The key that a script declared or used last. Most commands use the same key again.
 #[derive(Default)]
 pub(super) struct LastKey {
     bytes: Vec<u8>,
@@ -101,7 +101,7 @@ pub(super) struct LastKey {
 }
 
 impl LastKey {
-    /// Longer ones are not kept.
+    /// Longer keys are not kept.
     const BYTES_MAX: usize = 64;
 
     pub(super) fn note(&mut self, bytes: &[u8], key: &PreparedKey) {
@@ -112,7 +112,7 @@ impl LastKey {
         }
     }
 
-    /// The known facts about a key that is argument 1.
+    /// Prepares a key that is argument 1. If it is the same as the last key, its hash and slot are already known.
     #[inline]
     pub(super) fn prepare(&mut self, hasher: &KeyHasher, bytes: &[u8]) -> PreparedKey {
         if let Some(known) = self.known
@@ -126,39 +126,38 @@ impl LastKey {
     }
 }
 
-/// The host of a worker's interpreters, of which one runs at a time.
+/// The host of a worker's interpreters. Only one of them runs at a time.
 pub(super) struct ScriptRunner {
     pub(super) shared: &'static Shared,
     pub(super) worker: usize,
     /// Present while the interpreter runs.
     pub(super) core: Lent<Core>,
     pub(super) session: Lent<Session>,
-    /// The description of the script, used when it becomes slow, which happens before it is
-    /// suspended. It is borrowed: otherwise the arguments of each script would have to be copied.
+    /// The description of the script, used if it becomes slow, which happens before it is suspended. It is borrowed,
+    /// because otherwise the arguments of each script would have to be copied.
     pub(super) shown: LentFn<ScriptDescription>,
-    /// Replies of commands before the script reads them. No command of a script runs another
-    /// script, so one buffer is enough.
+    /// The reply of a command until the script has read it. No command of a script runs another script, so one buffer
+    /// is enough.
     pub(super) replies: RefCell<ReplyBuffer>,
     pub(super) last_key: RefCell<LastKey>,
     pub(super) is_eval: Cell<bool>,
     pub(super) read_only: Cell<bool>,
-    /// Memory was short when the script began, and the script has no flag that allows it to use
-    /// more.
+    /// True if memory was short when the script began and the script has no flag that allows it to use more.
     pub(super) lacks_memory: Cell<bool>,
-    /// It has changed data.
+    /// True if the script has changed data.
     pub(super) wrote: Cell<bool>,
-    /// It has had an effect that others can see, so it cannot be restarted.
+    /// True if the script has had an effect that other clients can see, so that it cannot be restarted.
     pub(super) acted: Cell<bool>,
-    /// The code shows that it uses only keys that it declares.
+    /// True if the code shows that the script uses only keys that it declares.
     pub(super) confined: Cell<bool>,
-    /// In cluster mode: it may use keys of several slots, one slot per command.
+    /// True if the script may use keys of several slots in cluster mode, one slot per command.
     pub(super) crosses_slots: Cell<bool>,
-    /// It can be suspended.
+    /// True if the script can be suspended.
     pub(super) parkable: Cell<bool>,
-    /// The script could not continue and has had no effect yet.
+    /// True if the script could not continue before it had any effect.
     pub(super) abandoned: Cell<bool>,
     pub(super) killed: Cell<bool>,
-    /// It used keys that it did not declare.
+    /// True if the script has used keys that it did not declare.
     pub(super) used_undeclared_keys: Cell<bool>,
     pub(super) loading: Cell<bool>,
     began_ticks: Cell<u64>,
@@ -192,7 +191,7 @@ impl ScriptRunner {
         }
     }
 
-    /// A script begins; its other properties have been set.
+    /// Called when a script begins, after its other properties have been set.
     pub(super) fn begin(&self) {
         self.shared.scripting.running.of(self.worker).begin(self.is_eval.get());
         for flag in
@@ -204,18 +203,18 @@ impl ScriptRunner {
         self.slice_ends_ns.set(NO_SLICE);
     }
 
-    /// A slow script gets another slice.
+    /// Called when a slow script gets another slice.
     pub(super) fn begin_slice(&self) {
         self.slice_ends_ns.set(self.elapsed_ns() + SLICE_NS);
     }
 
-    /// The code of a library is run.
+    /// Called before the code of a library is run.
     pub(super) fn begin_loading(&self) {
         self.loading.set(true);
         self.began_ticks.set(self.ticks());
     }
 
-    /// A script has ended.
+    /// Called when a script has ended.
     pub(super) fn end(&self) {
         self.shared.scripting.running.of(self.worker).end();
     }
@@ -234,7 +233,7 @@ impl ScriptRunner {
         threshold_ms(core).saturating_mul(1_000_000)
     }
 
-    /// Decides how the running script continues: it may have become slow, or block another worker.
+    /// Decides how the running script continues. It may have become slow, or it may block another worker.
     pub(super) fn pace_of(&self, core: &mut Core) -> Pace {
         match self.shared.quiesce.is_requested_mid_unit() {
             Some(QuiesceRequest::Briefly) => self.shared.quiesce.pause_within_unit(self.worker),
@@ -249,7 +248,7 @@ impl ScriptRunner {
         let elapsed = self.elapsed_ns();
         if self.slice_ends_ns.get() == NO_SLICE {
             let takes_long = elapsed >= self.threshold_ns(core);
-            // During other slow scripts it may be on their list already.
+            // If other scripts are slow, this script may already be on the list of slow scripts.
             if !takes_long || core.scripts.keys_in_use.is_none() && !self.become_slow(core) {
                 return Pace::GoOn;
             }
@@ -261,11 +260,11 @@ impl ScriptRunner {
         Pace::Suspend
     }
 
-    /// From now on the gate blocks the data that the script touches, and other workers continue
-    /// with everything else. False if nothing runs.
+    /// From now on, the command gate blocks access to the data that the script touches, and other workers continue with
+    /// everything else. Returns false if no unit is running.
     pub(super) fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = core.unit.current() else { return false };
-        // It may have many arguments; they must not be copied while the workers are quiesced.
+        // The script may have many arguments, which must not be copied while the workers are quiesced.
         let shown = self.shown();
         if unit.is_alone() {
             core.scripts.keys_in_use = Some(KeysInUse::Everything);
@@ -290,8 +289,8 @@ impl ScriptRunner {
         shown.unwrap_or_default()
     }
 
-    /// Adds the script to the list of slow ones. The caller ensures that no worker is in the middle
-    /// of a command on `places`, `None` for everything.
+    /// Adds the script to the list of slow scripts. The caller ensures that no worker is in the middle of a command on
+    /// `places`; `None` means all slots.
     pub(super) fn show_slow(&self, shown: ScriptDescription, places: Option<Vec<DbSlot>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
@@ -315,15 +314,15 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 pub struct Parked {
     /// The interpreter in which it runs.
     pub(super) machine: Rc<Machine>,
-    /// Empty while the script runs.
+    /// The unit of the script. Empty while the script runs.
     pub(super) unit: ParkedUnit,
     pub(super) slow: Option<KeysInUse>,
     pub(super) undeclared_keys_allowed: bool,
-    /// The state that its commands have left so far.
+    /// The state that its commands have left behind so far.
     pub(super) aside: SuspendedUnit,
-    /// The session that its commands use; the client may have disconnected.
+    /// The session that its commands use. The client may have disconnected.
     pub(super) session: Box<Session>,
-    /// The keys that its commands read are remembered for the client, which tracks.
+    /// True if the keys that its commands read are remembered for the client, which uses tracking.
     pub(super) remembers: bool,
     pub(super) row: &'static Row,
     pub(super) name: Vec<u8>,
@@ -331,9 +330,9 @@ pub struct Parked {
     pub(super) request: Request,
     /// The total time of its slices.
     pub(super) ns: u64,
-    /// It was logged.
+    /// True if the log has mentioned the script.
     pub(super) logged: bool,
-    /// It is part of a transaction; this is the rest of it.
+    /// True if the script is part of a transaction. `execution` is then the rest of the transaction.
     pub(super) in_exec: bool,
     pub(super) execution: Option<Box<Execution>>,
 }

@@ -12,7 +12,7 @@ pub struct Scripting {
     /// The scripts that EVALSHA finds.
     pub scripts: Scripts,
     pub libraries: Libraries,
-    /// The scripts and functions that run now.
+    /// The scripts and functions that are running.
     pub running: RunningScripts,
 }
 
@@ -30,18 +30,18 @@ impl Scripting {
         self.libraries.now().function(name).map(|(_, function)| function.flags)
     }
 
-    /// The flags of the script with this digest, in hexadecimal digits, if it is known.
+    /// The flags of the script with this hexadecimal digest, if it is known.
     pub fn flags_of_script(&self, digest: &[u8]) -> Option<ScriptFlags> {
         let digest = cache::digest_from(digest)?;
         self.scripts.find(&digest).map(|script| script.flags)
     }
 
-    /// Memory in bytes of all scripts with the interpreters that run them.
+    /// Memory of all scripts and of the interpreters that run them, in bytes.
     pub fn eval_bytes(&self) -> u64 {
         self.scripts.metrics().1 + self.running.interpreter_bytes().0
     }
 
-    /// Memory in bytes of all libraries with the interpreters that run their functions.
+    /// Memory of all libraries and of the interpreters that run their functions, in bytes.
     pub fn function_bytes(&self) -> u64 {
         self.libraries.now().bytes() + self.running.interpreter_bytes().1
     }

@@ -1,10 +1,11 @@
-//! Running scripts, and the slow ones among them.
+//! The running scripts, and the slow scripts among them.
 //!
-//! A script that has run for `busy-reply-threshold` is *slow*. Before that it blocks others by the
-//! slots it holds, or by quiescence. Both would block whole workers. So when it becomes slow, it is
-//! added to a list here, a condition is set, and its locks are released: from then on the gate blocks
-//! other commands. A request for one of its keys, or a command that does not name its keys, gets a
-//! BUSY error. Commands on other keys are served, and so are the few that their row allows.
+//! A script that has run for `busy-reply-threshold` is *slow*. Before that, it blocks other commands with the slots
+//! that it holds or with quiescence. For a long time, both would block whole workers. So when a script becomes slow, it
+//! is added to a list in this module, a condition is set, and its locks are released. From then on, the command gate
+//! blocks other commands. A command on one of the script's keys gets a BUSY error, and so does a command that does not
+//! name its keys. Commands on other keys are served. The same is true for the few commands that are always allowed
+//! during a slow script.
 
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::DbSlot;
@@ -24,26 +25,27 @@ const KILLED: u8 = 1 << 3;
 pub struct RunState(AtomicU8);
 
 impl RunState {
-    /// A script begins.
+    /// Called when a script begins.
     #[inline]
     pub fn begin(&self, is_eval: bool) {
         self.0.store(RUNNING | if is_eval { EVAL } else { 0 }, Ordering::Relaxed);
     }
 
-    /// It has ended.
+    /// Called when the script has ended.
     #[inline]
     pub fn end(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// It is about to write. False if a client has killed it: then it must not.
+    /// Called when the script is about to write. Returns false if a client has killed the script, which then must not
+    /// write.
     #[inline]
     pub fn begin_writing(&self) -> bool {
         let before = self.0.fetch_or(WROTE, Ordering::SeqCst);
         before & KILLED == 0
     }
 
-    /// A client has killed it.
+    /// Reports whether a client has killed the script.
     #[inline]
     pub fn is_killed(&self) -> bool {
         self.0.load(Ordering::Relaxed) & KILLED != 0
@@ -70,7 +72,7 @@ impl RunState {
     }
 }
 
-/// The result of SCRIPT KILL or FUNCTION KILL; later variants take precedence.
+/// The result of SCRIPT KILL or FUNCTION KILL. Later variants take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kill {
     Nothing,
@@ -86,14 +88,14 @@ pub struct SlowScript {
     pub is_eval: bool,
     pub shown: ScriptDescription,
     pub began: Instant,
-    /// The slots that it may touch, in ascending order; `None` for everything.
+    /// The slots that the script may touch, in ascending order. `None` means all slots.
     pub places: Option<Vec<DbSlot>>,
 }
 
 /// The description of a slow script.
 #[derive(Debug, Default)]
 pub struct ScriptDescription {
-    /// The digest, or the function's name.
+    /// The script's digest or the function's name.
     pub name: Vec<u8>,
     /// The arguments of the command.
     pub command: Vec<Vec<u8>>,
@@ -103,15 +105,15 @@ pub struct ScriptDescription {
 #[derive(Debug)]
 pub struct RunningScripts {
     workers: Box<[RunState]>,
-    /// The worker whose script may use undeclared keys, or may do so after its first effect, plus
-    /// one; 0 if there is none. A thread that waits for it holds nothing.
+    /// The number of the worker, plus one, whose script may use undeclared keys now or after its first effect; 0 if
+    /// there is none. A thread that waits for this script holds nothing.
     undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
-    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
+    /// Set by DEBUG SET-DISABLE-DENY-SCRIPTS. True if scripts may call any command.
     all_commands: AtomicBool,
     /// Memory of the workers' eval interpreters in bytes.
     eval_bytes: Box<[AtomicUsize]>,
-    /// The same for their function interpreters.
+    /// Memory of the workers' function interpreters in bytes.
     function_bytes: Box<[AtomicUsize]>,
     dialect: Dialect,
 }
@@ -139,7 +141,8 @@ impl RunningScripts {
         &self.workers[worker]
     }
 
-    /// Where a worker's interpreter of scripts, or else of functions, publishes its memory in bytes.
+    /// The counter in which a worker's eval interpreter (or function interpreter, without `is_eval`) publishes its
+    /// memory in bytes.
     pub(super) fn memory_of(&self, worker: usize, is_eval: bool) -> &AtomicUsize {
         if is_eval { &self.eval_bytes[worker] } else { &self.function_bytes[worker] }
     }
@@ -154,8 +157,7 @@ impl RunningScripts {
         self.all_commands.load(Ordering::Relaxed)
     }
 
-    /// Makes the script of a worker the one that may use undeclared keys; false if there is
-    /// another.
+    /// Allows the script of a worker to use undeclared keys. Returns false if another script is allowed to do so.
     pub fn allow_undeclared_keys(&self, worker: usize) -> bool {
         let order = (Ordering::AcqRel, Ordering::Relaxed);
         self.undeclared_keys_allowed.load(Ordering::Relaxed) == 0
@@ -184,8 +186,7 @@ impl RunningScripts {
         slow.iter().find(|script| script.worker != worker).map(|script| self.busy(script.is_eval))
     }
 
-    /// Reports whether slow scripts of other workers block any of these slots; `None` for
-    /// everything.
+    /// Reports whether slow scripts of other workers block any of these slots. `None` means all slots.
     pub fn others_hold(
         &self,
         worker: usize,
@@ -202,12 +203,12 @@ impl RunningScripts {
         }
     }
 
-    /// Calls `show` with the script that has been slow for longest.
+    /// Calls `show` with the script that has been slow for the longest time.
     pub fn with_slowest<R>(&self, show: impl FnOnce(Option<&SlowScript>) -> R) -> R {
         show(self.lock().first())
     }
 
-    /// The next script of a transaction runs after an earlier one has become slow.
+    /// Called when the next script of a transaction begins after an earlier one has become slow.
     pub fn show_next(&self, worker: usize, is_eval: bool, shown: ScriptDescription) {
         if let Some(script) = self.lock().iter_mut().find(|script| script.worker == worker) {
             (script.is_eval, script.shown, script.began) = (is_eval, shown, Instant::now());
@@ -221,8 +222,8 @@ impl RunningScripts {
         script.map_or(0, |script| script.began.elapsed().as_millis() as u64)
     }
 
-    /// The error for a request that a slow script blocks. `places` are the slots that it needs,
-    /// `None` if they are not known.
+    /// The error for a request that a slow script blocks. `places` are the slots that the request needs, or `None` if
+    /// they are not known.
     pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = DbSlot>>) -> Option<String> {
         let slow = self.lock();
         let refuse = |script: &SlowScript| Some(self.busy(script.is_eval));
@@ -249,8 +250,7 @@ impl RunningScripts {
         )
     }
 
-    /// Kills scripts that have not written: the slow ones if there are any, otherwise the running
-    /// ones.
+    /// Kills scripts that have not written: the slow scripts if there are any, otherwise the running scripts.
     pub fn kill(&self, wants_eval: bool) -> Kill {
         let slow: Vec<usize> = self.lock().iter().map(|script| script.worker).collect();
         let all = 0..self.workers.len();
@@ -259,7 +259,7 @@ impl RunningScripts {
         workers.into_iter().map(kill).max().unwrap_or(Kill::Nothing)
     }
 
-    /// Adds a script to the list; `arm` is called before another thread can see it.
+    /// Adds a script to the list. `arm` is called before another thread can see the script.
     pub fn add_slow(&self, script: SlowScript, arm: impl FnOnce()) {
         let mut slow = self.lock();
         slow.push(script);
@@ -273,7 +273,7 @@ impl RunningScripts {
         slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);
     }
 
-    /// Removes the slow script of a worker from the list; `disarm` is called if it was the last.
+    /// Removes the slow script of a worker from the list. `disarm` is called if it was the last one.
     pub fn remove_slow(&self, worker: usize, disarm: impl FnOnce()) {
         let mut slow = self.lock();
         slow.retain(|script| script.worker != worker);

@@ -1,5 +1,5 @@
-//! Libraries of functions from their source code, which comes with FUNCTION LOAD and RESTORE, a file, or
-//! the primary's dataset: the code is checked, compiled and run, and the library replaces the current one.
+//! Loads function libraries from their source code, which comes from FUNCTION LOAD and RESTORE, a file, or the
+//! primary's dataset. The code is checked, compiled and run, and the library replaces the current one.
 
 use super::libraries::{Function, Library, Policy};
 use super::machine::error_with;
@@ -12,10 +12,10 @@ use brisk_script::header::{self, LibraryHeader};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Loads one library and returns its name. With `replace`, it replaces a library of the same name.
+/// Loads one library and returns its name. With `replace`, it replaces a library with the same name.
 ///
 /// # Errors
-/// The library cannot be loaded. No library has changed.
+/// The library cannot be loaded. No library was changed.
 pub fn load(core: &mut Core, code: &[u8], replace: bool) -> Result<Vec<u8>> {
     let header = header_of(code)?;
     let shared = core.shared;
@@ -34,10 +34,10 @@ pub fn load(core: &mut Core, code: &[u8], replace: bool) -> Result<Vec<u8>> {
     Ok(name)
 }
 
-/// Loads several libraries. `policy` decides about the libraries that are loaded already.
+/// Loads several libraries. `policy` determines how libraries that are already loaded are handled.
 ///
 /// # Errors
-/// One of the libraries cannot be loaded. No library has changed.
+/// One of the libraries cannot be loaded. No library was changed.
 pub fn restore<'a>(
     core: &mut Core,
     sources: impl Iterator<Item = &'a [u8]>,
@@ -46,7 +46,7 @@ pub fn restore<'a>(
     let shared = core.shared;
     let mut sources = sources.peekable();
     if sources.peek().is_none() {
-        // Most servers have no libraries, and need no interpreter to clear an empty set.
+        // Most servers have no libraries, and clearing an empty set needs no interpreter.
         let restored = shared.scripting.libraries.restore(&[], policy);
         restored.map_err(|text| error_with(b"ERR ", &text))?;
         run::forget_flushed(core);
@@ -92,7 +92,7 @@ fn header_of(code: &[u8]) -> Result<LibraryHeader> {
     Ok(header)
 }
 
-/// Compiles and runs the code of a library. Sessions do not see the library yet.
+/// Compiles and runs the code of a library. The library is not visible to sessions yet.
 fn compile(
     shared: &Shared,
     interpreter: &FunctionInterpreter,

@@ -1,4 +1,4 @@
-//! Sends the changes of tracked keys that the engine recorded to the clients that cache them.
+//! Sends invalidations for changed keys, which the engine has recorded, to the clients that cache these keys.
 
 use super::notice::{Broadcast, Notice, array};
 use crate::core::Core;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Reports whether invalidations must be sent before the current command, and were not sent yet.
+/// Reports whether invalidations must be sent before the current command and have not been sent yet.
 #[cold]
 pub(crate) fn must_precede_command(core: &mut Core) -> bool {
     let any = core.env.hooks.get().contains(Hooks::INVALIDATE);
@@ -49,13 +49,13 @@ pub fn send_invalidations(core: &mut Core) {
     }
 }
 
-/// Sends the keys that were changed since the last call to the clients that track their prefixes:
-/// one message for each prefix and worker.
+/// Sends the names of keys that were changed since the last call to the clients that track their prefixes. There is one
+/// message for each prefix and worker.
 #[cold]
 pub fn send_broadcasts(core: &mut Core) {
     core.env.set_hooks(Hooks::BROADCAST, false);
     let changed = std::mem::take(&mut core.env.aftermath.borrow_mut().changed);
-    // The client that changed a key last counts.
+    // Only the client that changed a key last counts.
     let changed: BTreeMap<KeyName, u64> = changed.into_iter().collect();
     let shared = core.shared;
     shared.tracking.each_match(&changed, |prefix, keys, counts| {

@@ -1,4 +1,4 @@
-//! Client-side caching: sends invalidations when keys change that clients may have cached.
+//! Client-side caching: sends invalidations when keys that clients may have cached change.
 //!
 //! ```text
 //! engine: a remembered key changes ──> Invalidation ────┐
@@ -11,12 +11,12 @@
 //! |---|---|
 //! | `prefixes` | the sessions that track prefixes of keys, by worker |
 //! | `state` | the tracking mode of a session, and the tracking sessions of a worker |
-//! | `notice` | messages |
-//! | `session` | a session begins and ends tracking |
+//! | `notice` | the messages to clients |
+//! | `session` | begins and ends tracking for a session |
 //! | `invalidate` | converts the engine's invalidations to messages |
 //!
-//! The server's `worker/notices.rs` hands messages to sessions. The engine remembers which keys
-//! clients may have cached (`keyspace/clients/tracking/mod.rs`).
+//! The server's `worker/notices.rs` passes messages to sessions. The engine remembers which keys clients may have
+//! cached (`keyspace/clients/tracking/mod.rs`).
 
 pub mod invalidate;
 mod notice;
@@ -32,7 +32,7 @@ pub use self::notice::{Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, redirection_br
 pub use self::prefixes::Prefixes;
 pub use self::state::{Tracker, TrackingMode, TrackingSessions};
 
-/// Keys that are removed at once when `tracking-table-max-keys` is lowered; the rest is removed in
+/// Number of keys that are removed immediately when `tracking-table-max-keys` is lowered. The rest are removed in
 /// steps.
 const TRIMMED_AT_ONCE: usize = 128;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 /// The bytes before the keys for RESP3 clients.
 pub const HEAD_RESP3: &[u8] = b">2\r\n$10\r\ninvalidate\r\n";
-/// The same for RESP2 clients, which receive it as a message of a channel.
+/// The bytes before the keys for RESP2 clients, which receive the message as a Pub/Sub message.
 pub const HEAD_RESP2: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
 
-/// The message to a RESP3 client whose invalidations cannot be delivered to client `to`.
+/// The message to a RESP3 client if its invalidations cannot be delivered to client `to`.
 pub fn redirection_broken(to: u64) -> Vec<u8> {
     let mut wire = b">2\r\n$21\r\ntracking-redir-broken\r\n".to_vec();
     encode::integer(&mut wire, to as i64);
@@ -24,7 +24,7 @@ pub enum Notice {
     Keys { clients: SmallVec<[u64; 2]>, keys: Arc<Vec<u8>>, by: u64 },
     /// All cached keys are invalid.
     All { by: u64 },
-    /// Keys with a prefix were changed.
+    /// Keys with a certain prefix were changed.
     Broadcast(Arc<Broadcast>),
     /// The message for client `of`, redirected to client `to`.
     Redirected { to: u64, of: TrackingClient, keys: Arc<Vec<u8>> },
@@ -33,7 +33,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Its size in bytes, to limit the messages that wait.
+    /// The size of the message in bytes, which is used to limit waiting messages.
     pub fn bytes(&self) -> usize {
         match self {
             Notice::Keys { keys, .. } | Notice::Redirected { keys, .. } => keys.len(),
@@ -47,7 +47,7 @@ impl Notice {
 #[derive(Debug)]
 pub struct Broadcast {
     pub prefix: Box<[u8]>,
-    /// Each with the client that changed it last; 0 for none.
+    /// The keys, each with the client that changed it last; 0 for none.
     keys: Box<[(KeyName, u64)]>,
     /// All keys, as an array in wire format.
     pub all: Arc<Vec<u8>>,
@@ -62,7 +62,7 @@ impl Broadcast {
         }
     }
 
-    /// The keys without those that `client` itself changed; `None` if there are no others. O(keys).
+    /// The keys, except those that `client` itself changed. `None` if there are no others. O(keys).
     pub fn without(&self, client: u64) -> Option<Arc<Vec<u8>>> {
         if self.keys.iter().all(|(_, by)| *by != client) {
             return Some(Arc::clone(&self.all));

@@ -6,7 +6,7 @@ use std::sync::RwLock;
 
 /// Sessions that track one prefix, by worker. Never all zero.
 type Counts = Box<[u32]>;
-/// By length, since a key has one prefix of each length.
+/// The prefixes by length, because a key has one prefix of each length.
 type Table = BTreeMap<usize, HashMap<Box<[u8]>, Counts>>;
 
 /// Keys with a value for each.
@@ -23,7 +23,7 @@ pub struct Prefixes {
 type Matched<'k, V> = (Keys<'k, V>, &'k Counts);
 
 impl Prefixes {
-    /// For `workers` workers.
+    /// Creates the table for `workers` workers.
     pub fn new(workers: usize) -> Prefixes {
         Prefixes { table: RwLock::default(), workers }
     }
@@ -38,7 +38,7 @@ impl Prefixes {
         self.len() == 0
     }
 
-    /// A session of `worker` tracks the prefix from now on; `change` is called with true.
+    /// Notes that a session of `worker` tracks the prefix from now on. `change` is called with true.
     pub fn add(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
         let mut table = self.table.write().even_poisoned();
         let none = || vec![0; self.workers].into();
@@ -47,8 +47,8 @@ impl Prefixes {
         change(true);
     }
 
-    /// A session of `worker` does not track the prefix any more; `change` is called with true if
-    /// any session still tracks a prefix.
+    /// Notes that a session of `worker` no longer tracks the prefix. `change` is called with true if any session still
+    /// tracks a prefix.
     pub fn remove(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
         let mut table = self.table.write().even_poisoned();
         if let Some(names) = table.get_mut(&prefix.len())
@@ -65,8 +65,8 @@ impl Prefixes {
         change(!table.is_empty());
     }
 
-    /// Calls the function, in order, for each prefix of one of the keys, with the matching keys in
-    /// order and the number of sessions by worker. O(keys x different lengths).
+    /// Calls the function, in order, for each prefix that any of the keys has. The arguments are the prefix, the
+    /// matching keys in order, and the number of sessions by worker. O(keys x different lengths).
     pub fn each_match<V: Copy>(
         &self,
         keys: &BTreeMap<impl AsRef<[u8]> + Ord, V>,

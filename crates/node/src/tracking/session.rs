@@ -1,5 +1,5 @@
-//! A session begins and ends tracking. The engine knows for which session commands run, and whether
-//! to remember the keys that they read.
+//! Begins and ends tracking for sessions. Sets the session for which commands run, and whether the engine remembers the
+//! keys that they read.
 
 use super::state::Tracker;
 use crate::core::Core;
@@ -7,7 +7,7 @@ use crate::core::session::Session;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::TrackingClient;
 
-/// Begins tracking or changes its mode; `prefixes` are added to the existing ones.
+/// Begins tracking or changes its mode. `prefixes` are added to the existing prefixes.
 pub fn begin_tracking<'p>(
     core: &mut Core,
     session: &mut Session,
@@ -33,7 +33,7 @@ pub fn begin_tracking<'p>(
     remember_for(core, session);
 }
 
-/// Ends tracking. O(its prefixes): entries for it in the table of keys are removed when they are
+/// Ends tracking. O(prefixes of the session). Entries for the session in the table of keys are removed when they are
 /// next found.
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
     let Some(tracker) = session.push.end_tracking() else { return };
@@ -48,7 +48,7 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
     remember_for(core, session);
 }
 
-/// From now on commands run for this session.
+/// From now on, commands run for this session.
 #[inline]
 pub fn act_for(core: &Core, session: &Session) {
     core.env.touch.set(session.touches_keys());
@@ -58,8 +58,7 @@ pub fn act_for(core: &Core, session: &Session) {
     }
 }
 
-/// Resumes commands of a session for which tracking was decided before: `remembers` is the earlier
-/// result of [`remembers`].
+/// Resumes commands of a session. `remembers` is the earlier result of [`remembers`].
 pub fn act_again_for(core: &Core, session: &Session, remembers: bool) {
     act_for(core, session);
     core.env.reader.set(Some(TrackingClient::new(core.id, session.id())));
@@ -71,7 +70,7 @@ pub fn remembers(core: &Core) -> bool {
     core.env.hooks.get().contains(Hooks::REMEMBER)
 }
 
-/// From now on commands run for no session.
+/// From now on, commands do not run for any session.
 #[inline]
 pub fn clear_acting_session(core: &Core) {
     core.env.client.set(0);

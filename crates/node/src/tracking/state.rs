@@ -3,14 +3,14 @@
 use brisk_reactor::Token;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The keys for whose changes a session receives invalidations.
+/// The keys for which a session receives invalidations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrackingMode {
-    /// The keys it read.
+    /// The keys that the session read.
     Read,
-    /// The keys it read right after CLIENT CACHING YES.
+    /// The keys that the session read right after CLIENT CACHING YES.
     OptIn,
-    /// The keys it read, except right after CLIENT CACHING NO.
+    /// The keys that the session read, except right after CLIENT CACHING NO.
     OptOut,
     /// The keys with certain prefixes.
     Broadcast,
@@ -20,13 +20,13 @@ pub enum TrackingMode {
 #[derive(Debug)]
 pub struct Tracker {
     mode: TrackingMode,
-    /// It is not sent its own changes.
+    /// True if the session is not sent invalidations for its own changes.
     noloop: bool,
-    /// The client that receives its invalidations; 0 for itself.
+    /// The id of the client that receives the session's invalidations; 0 for the session itself.
     redirect: u64,
-    /// That client has disconnected.
+    /// True if the client of `redirect` has disconnected.
     broken: bool,
-    /// CLIENT CACHING was the last command.
+    /// True if the last command was CLIENT CACHING.
     caching: bool,
     prefixes: BTreeSet<Box<[u8]>>,
 }
@@ -37,8 +37,7 @@ impl Tracker {
         Tracker { mode, noloop, redirect, broken: false, caching: false, prefixes }
     }
 
-    /// Takes over the options of another call of CLIENT TRACKING. CLIENT CACHING still applies if it was called
-    /// before.
+    /// Adopts the options of another CLIENT TRACKING command. An earlier CLIENT CACHING still applies.
     pub fn change(&mut self, mode: TrackingMode, noloop: bool, redirect: u64) {
         (self.mode, self.noloop, self.redirect, self.broken) = (mode, noloop, redirect, false);
     }
@@ -47,12 +46,12 @@ impl Tracker {
         self.mode
     }
 
-    /// Reports whether the session is not sent its own changes.
+    /// Reports whether the session is not sent invalidations for its own changes.
     pub fn noloop(&self) -> bool {
         self.noloop
     }
 
-    /// The client that receives its invalidations; 0 for itself.
+    /// The id of the client that receives the session's invalidations; 0 for the session itself.
     pub fn redirect(&self) -> u64 {
         self.redirect
     }
@@ -67,23 +66,23 @@ impl Tracker {
         self.broken = true;
     }
 
-    /// Reports whether CLIENT CACHING was the last command.
+    /// Reports whether the last command was CLIENT CACHING.
     #[inline]
     pub fn is_caching(&self) -> bool {
         self.caching
     }
 
-    /// Sets whether CLIENT CACHING was the last command.
+    /// Sets whether the last command was CLIENT CACHING.
     pub fn set_caching(&mut self, on: bool) {
         self.caching = on;
     }
 
-    /// The prefixes that it tracks.
+    /// The prefixes that the session tracks.
     pub fn prefixes(&self) -> &BTreeSet<Box<[u8]>> {
         &self.prefixes
     }
 
-    /// Adds a prefix. False if it is tracked already.
+    /// Adds a prefix. Returns false if it is already tracked.
     pub fn add_prefix(&mut self, prefix: &[u8]) -> bool {
         self.prefixes.insert(prefix.into())
     }
@@ -99,14 +98,15 @@ impl Tracker {
     }
 }
 
-/// The sessions of one worker that track.
+/// The sessions of one worker that use tracking.
 #[derive(Debug, Default)]
 pub struct TrackingSessions {
-    /// All, by client id.
+    /// All tracking sessions, by client id.
     clients: HashMap<u64, Token>,
     /// The sessions that track prefixes.
     prefixes: HashMap<Box<[u8]>, HashSet<Token>>,
-    /// The session was sent invalidations before its current request, for keys evicted for it.
+    /// True if the session was sent invalidations, for keys that were evicted on its behalf, before its current
+    /// request.
     sent_before_request: bool,
 }
 
@@ -121,12 +121,12 @@ impl TrackingSessions {
         self.clients.remove(&client);
     }
 
-    /// Adds a prefix to those that a session tracks.
+    /// Adds a prefix to the prefixes that a session tracks.
     pub(super) fn add_prefix(&mut self, prefix: &[u8], token: Token) {
         self.prefixes.entry(prefix.into()).or_default().insert(token);
     }
 
-    /// Removes a prefix from those that a session tracks.
+    /// Removes a prefix from the prefixes that a session tracks.
     pub(super) fn remove_prefix(&mut self, prefix: &[u8], token: Token) {
         if let Some(tokens) = self.prefixes.get_mut(prefix) {
             tokens.remove(&token);
@@ -151,8 +151,8 @@ impl TrackingSessions {
         self.prefixes.get(prefix).into_iter().flatten().copied().collect()
     }
 
-    /// Reports whether the session must be sent invalidations before its current request. This is true
-    /// at most once for a request; `any` says that there are some.
+    /// Reports whether the session must be sent invalidations before its current request. Returns true at most once per
+    /// request. `any` is true if there are invalidations.
     pub(crate) fn must_send_before_request(&mut self, any: bool) -> bool {
         self.sent_before_request = !self.sent_before_request && any;
         self.sent_before_request

@@ -1,7 +1,7 @@
 //! From MULTI to EXEC: queueing, rejecting and running a transaction.
 //!
-//! EXEC locks the slots of all commands and of all watched keys at once. If it cannot know them
-//! beforehand, it quiesces all other workers; see [`brisk_engine::unit`].
+//! EXEC locks the slots of all commands and watched keys together. If it cannot know these slots in advance, it
+//! quiesces all other workers; see [`brisk_engine::unit`].
 
 use super::queue::{Execution, Queued, Transaction};
 use crate::clients::flag;
@@ -38,8 +38,7 @@ pub fn end_transaction(core: &mut Core, session: &mut Session) {
     session.publish_transaction();
 }
 
-/// Drops a session's watches, and the note that a watched key was changed. O(1). The caller holds
-/// no slots.
+/// Drops a session's watches, and forgets that a watched key was changed. O(1). The caller holds no slots.
 pub fn unwatch(core: &mut Core, session: &mut Session) {
     if let Some(watches) = session.transaction.watches_mut() {
         core.transactions.unwatch(&core.shared.keyspace, watches);
@@ -56,7 +55,7 @@ pub(crate) fn queue(
     facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
 ) {
-    // As in Redis, commands after a rejected one are not kept.
+    // As in Redis, commands after a rejected command are not kept.
     if let Some(transaction) = session.transaction.queued_mut().filter(|queued| !queued.refused) {
         let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
@@ -68,12 +67,12 @@ pub(crate) fn queue(
         Reply::new(replies, session.protocol()).word("QUEUED");
     }
     session.after_command();
-    // The next command is not charged for this.
+    // The next command is not charged for this time.
     core.accounting.charge_from_now(core.clock);
 }
 
-/// A command was rejected: if the session is in a transaction, EXEC will be rejected too. A
-/// rejected EXEC ends the transaction at once, with an error that gives the reason.
+/// Called when a command is rejected. If the session is in a transaction, EXEC will be rejected as well. A rejected
+/// EXEC ends the transaction immediately, with an error that contains the reason.
 #[cold]
 pub(crate) fn refuse_in_transaction(
     core: &mut Core,
@@ -93,7 +92,7 @@ pub(crate) fn refuse_in_transaction(
         return None;
     }
     if core.shared.conditions.has(Condition::Monitor) {
-        // They are arguments of the last command that ran.
+        // The hidden arguments belong to the last command that ran.
         core.accounting.forget_redacted();
         lines::show_to_monitors(core, session, row, args);
     }
@@ -103,8 +102,8 @@ pub(crate) fn refuse_in_transaction(
     Some(CommandError::text_around(before, why, ""))
 }
 
-/// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: no command was run,
-/// and the transaction continues.
+/// Runs and ends the session's transaction. After [`CommandError::SlotBusy`], no command has been run, and the
+/// transaction stays open.
 pub fn execute_transaction(
     core: &mut Core,
     session: &mut Session,
@@ -123,7 +122,7 @@ pub fn execute_transaction(
     if session.has_old_user() {
         session.renew_user();
     }
-    // If a SELECT were rejected, the following commands would hold slots of another database.
+    // If a SELECT were rejected, the slots that are held for later commands would be those of the wrong database.
     let may_be_refused = session.is_restricted() || transaction.changes_user;
     let is_certain = !(transaction.selects && may_be_refused);
     let watched = session.transaction.watched_slots();
@@ -155,7 +154,7 @@ pub fn execute_transaction(
         for command in &transaction.commands {
             run_queued(core, session, &transaction, command, reply.buffer());
         }
-        // All this time counts for EXEC.
+        // The whole time is charged to EXEC.
         core.accounting.charge_from(began);
     } else {
         core.unit.begin(unit, quiesced);
@@ -185,7 +184,7 @@ fn execute_scripts(
         end_transaction(core, session);
         return Ok(Outcome::Elsewhere);
     };
-    // All this time counts for EXEC.
+    // The whole time is charged to EXEC.
     core.accounting.charge_from(began);
     run::end_unit(core);
     end_transaction(core, session);
@@ -193,7 +192,7 @@ fn execute_scripts(
     Ok(reply.append(execution.replies))
 }
 
-/// Runs the remaining commands. `None` if one of them is suspended, and the rest with it.
+/// Runs the remaining commands. Returns `None` if one of them is suspended, which also suspends the rest.
 pub(crate) fn resume_execution(
     core: &mut Core,
     session: &mut Session,
@@ -204,7 +203,7 @@ pub(crate) fn resume_execution(
         let command = &transaction.commands[*next];
         *next += 1;
         if session.db() != command.db {
-            // The session stands for a client that has disconnected.
+            // The session stands in for a client that has disconnected.
             session.select(command.db);
         }
         run_queued(core, session, transaction, command, replies);
@@ -213,8 +212,8 @@ pub(crate) fn resume_execution(
     Some(execution)
 }
 
-/// Checks again whether a queued command may run. The user may have changed; after a slow script, the
-/// topology or the lease too.
+/// Checks again whether a queued command may run. The user may have changed, and after a slow script also the topology
+/// or the lease.
 #[inline]
 fn admit_queued(
     core: &mut Core,
@@ -286,7 +285,7 @@ fn run_queued(
     };
     permission::forget_limits(core);
     if !core.unit.is_running() {
-        // A slow script was suspended with it.
+        // A slow script was suspended, and the unit with it.
         return;
     }
     if let Err(error) = &result {
@@ -299,7 +298,7 @@ fn run_queued(
     if shared.conditions.has(Condition::Monitor) && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }
-    // They are arguments of this command, not of EXEC.
+    // The hidden arguments belong to this command, not to EXEC.
     core.accounting.forget_redacted();
     if !is_heard {
         replies.truncate(mark);

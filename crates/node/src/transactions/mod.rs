@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `queue` | the commands that a session has queued |
 //! | `worker` | the memory and the ended watches that a worker keeps |
-//! | `execute` | running them by EXEC |
+//! | `execute` | queueing commands, and running them with EXEC |
 
 pub mod execute;
 mod queue;

@@ -1,6 +1,6 @@
 //! The commands that a session has queued since MULTI.
 //!
-//! Arguments are kept as they were sent, with the hashes of their keys.
+//! Arguments are kept as they were sent, together with the hashes of the keys.
 
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
@@ -9,17 +9,17 @@ use brisk_engine::table::Row;
 use brisk_engine::{Args, DbIndex, Keyspace, ReplyBuffer};
 use brisk_resp::Spans;
 
-/// Maximum number of slots that a transaction locks. One that needs more runs while all other
-/// workers are quiesced: that takes less time than to find this many slots free at once.
+/// Maximum number of slots that a transaction locks. A transaction that needs more slots runs while all other workers
+/// are quiesced, which takes less time than waiting until all of these slots are free.
 const SLOTS_MAX: usize = 1024;
 
-/// Capacity that an ended transaction keeps for the next one of its worker.
+/// The capacities that an ended transaction keeps for the next transaction on its worker.
 const COMMANDS_KEPT_MAX: usize = 128;
 const WORDS_KEPT_MAX: usize = 1024;
 const WORD_BYTES_KEPT_MAX: usize = 16 * 1024;
 
-/// The commands that a session has queued since MULTI. Their size is limited by
-/// `client-query-buffer-limit`, as for other input that is not executed yet.
+/// The commands that a session has queued since MULTI. Their size is limited by `client-query-buffer-limit`, like other
+/// input that is not executed yet.
 pub struct Transaction {
     pub(super) commands: Vec<Queued>,
     /// The arguments of all commands, concatenated.
@@ -28,22 +28,22 @@ pub struct Transaction {
     pub(super) keys: Vec<PreparedKey>,
     /// The union of the flags of the queued commands.
     pub(super) flags: Flags,
-    /// Some command may not run on a replica whose data is stale.
+    /// True if some command may not run on a replica whose data is stale.
     pub(super) needs_primary: bool,
-    /// Some command may touch keys that it does not name.
+    /// True if some command may touch keys that it does not name.
     pub(super) roams: bool,
-    /// Some command runs a script.
+    /// True if some command runs a script.
     pub(super) runs_scripts: bool,
-    /// A command was rejected: EXEC will be, too.
+    /// True if a command was rejected, so that EXEC will be rejected as well.
     pub(super) refused: bool,
-    /// Some command selects a database, some command may change the user.
+    /// True if some command selects a database.
     pub(super) selects: bool,
     pub(super) changes_user: bool,
     /// The database in which the next command will run.
     pub(super) db: DbIndex,
 }
 
-/// The progress of EXEC in a transaction that runs scripts, which may be slow.
+/// The progress of EXEC in a transaction that runs scripts, which may become slow.
 pub struct Execution {
     pub(super) transaction: Box<Transaction>,
     /// The next command.
@@ -52,7 +52,7 @@ pub struct Execution {
     pub replies: ReplyBuffer,
     /// The row of EXEC.
     pub row: &'static Row,
-    /// How long it ran before the current script, and how long that script has run.
+    /// How long EXEC ran before the current script, plus how long that script has run.
     pub ns: u64,
 }
 
@@ -86,7 +86,7 @@ impl Default for Transaction {
 }
 
 impl Transaction {
-    /// Empties it for the next transaction, and keeps its memory if that is not much.
+    /// Empties the transaction for reuse. Keeps its memory if it is small.
     pub(super) fn emptied(&mut self) -> Transaction {
         let Transaction { mut commands, mut words, mut spans, mut keys, .. } = std::mem::take(self);
         commands.clear();
@@ -109,8 +109,8 @@ impl Transaction {
         self.commands.is_empty()
     }
 
-    /// The flags of EXEC with those of all queued commands. A flag that allows a command to run in
-    /// a certain state is only set if all commands have it.
+    /// The flags of EXEC combined with the flags of all queued commands. A flag that allows a command to run in a
+    /// certain state is only set if all commands have it.
     pub fn flags(&self, exec: Flags) -> Flags {
         let flags = self.flags | exec;
         if self.needs_primary { flags.difference(Flags::STALE) } else { flags }
@@ -121,7 +121,7 @@ impl Transaction {
         self.words.len()
     }
 
-    /// Bytes of memory of its commands.
+    /// Bytes of memory of the queued commands.
     pub fn memory(&self) -> usize {
         self.words.len()
             + self.commands.len() * size_of::<Queued>()
@@ -145,7 +145,7 @@ impl Transaction {
         let (spans, keys) = (args.argc(), keys.len());
         let (db, spec) = (self.db, row.spec);
         self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
-        // The flags of the script, not of EVAL.
+        // If the command is EVAL, these are the flags of the script.
         self.flags |= flags;
         self.needs_primary |= !flags.contains(Flags::STALE);
         let runs_script = spec.flags.contains(Flags::RUNS_SCRIPT);
@@ -179,7 +179,7 @@ impl Transaction {
         args
     }
 
-    /// The slots of all commands and of the watched keys; `None` if not all are known, or too many.
+    /// The slots of all commands and watched keys. `None` if not all are known or there are too many.
     pub fn places(&self, watched: impl Iterator<Item = DbSlot>) -> Option<Vec<DbSlot>> {
         if self.roams {
             return None;

@@ -1,4 +1,4 @@
-//! The spare memory and the ended watches that a worker keeps for the transactions of its sessions.
+//! Spare memory and ended watches, which a worker keeps for the transactions of its sessions.
 
 use super::queue::Transaction;
 use brisk_engine::DbIndex;
@@ -10,7 +10,7 @@ use brisk_engine::keyspace::{EndedWatches, Watches};
 pub struct WorkerTransactions {
     /// Memory for the next transaction.
     spare: Option<Box<Transaction>>,
-    /// Watches that have ended and are still in the queues of their keys.
+    /// Watches that have ended but are still in the queues of their keys.
     ended_watches: EndedWatches,
 }
 

@@ -1,5 +1,4 @@
-//! Validates the lines of a configuration file that only the whole program can check: command
-//! names, and ACL rules.
+//! Validates the lines of a configuration file that only the whole program can check: command names and ACL rules.
 
 use crate::commands;
 use brisk_acl::{RuleError, SetError, User, Vocabulary};
@@ -14,7 +13,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// For use before a server exists.
+    /// Creates a judge for use before a server exists.
     pub(crate) fn new() -> Judge {
         let (table, _) = commands::table(&[]).expect("a table without renamed commands");
         Judge { table }
@@ -36,7 +35,7 @@ impl LineJudge for Judge {
         let vocabulary = Vocabulary { table: &self.table, channels };
         let shown = |rule: &[u8]| String::from_utf8_lossy(rule).into_owned();
         match User::new(channels).changed(rules, vocabulary) {
-            // Reported when the users are created, as in Redis.
+            // As in Redis, the error is reported when the users are created.
             Ok(_) | Err(SetError::Rule(_, RuleError::Unknown)) => Ok(()),
             Err(SetError::Unmatched(rule)) => {
                 let rule = shown(&rule);

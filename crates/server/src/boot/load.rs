@@ -10,8 +10,8 @@ use brisk_node::replication::role;
 use brisk_persist::LoadError;
 use std::time::Instant;
 
-/// Loads the dataset, if one exists; afterwards all commands may run. Runs on its own thread, so
-/// that the workers do not wait for it. O(file).
+/// Loads the dataset, if one exists. Afterwards, all commands may run. Called on a separate thread, so that the workers
+/// do not wait. O(file).
 ///
 /// # Errors
 /// The dataset cannot be loaded. The error names the problem, the position, and the remedy. The
@@ -22,7 +22,7 @@ pub(crate) fn load(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), 
     } else {
         load_snapshot(shared, steps)?;
     }
-    // A client may request the metric before the timers run for the first time.
+    // A client may request the memory metrics before the timers run for the first time.
     shared.observe.metrics.sample_memory();
     shared.conditions.set(Condition::Loading, false);
     role::begin(shared);

@@ -1,4 +1,4 @@
-//! From the command line to running workers, and back down.
+//! Startup and shutdown: from the command line to running workers, and back.
 //!
 //! | part | about |
 //! |---|---|
@@ -49,9 +49,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// How often to check whether the workers have ended.
+/// How often the main thread checks whether the workers have ended.
 const END_SLICE: Duration = Duration::from_millis(1);
-/// How long clients wait while the dataset is being loaded. Afterwards the reply is LOADING.
+/// How long clients wait for the dataset to be loaded. After that, they get LOADING errors.
 const LOADING_UNSEEN: Duration = Duration::from_millis(100);
 
 /// Runs the program.
@@ -97,9 +97,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The text of `--version`. Programs that start a server read the version of Redis from `v=`. So
-/// the line has the fields of Redis's own line, with the version that INFO reports. Brisk's version
-/// comes last.
+/// The text of `--version`. Programs that start a server read the Redis version from `v=`. So the line has the same
+/// fields as Redis's own line, with the version that INFO reports. Brisk's version comes last.
 fn version_line() -> String {
     let (allocator, bits) = (brisk_node::core::memory::ALLOCATOR, usize::BITS);
     format!(
@@ -108,17 +107,16 @@ fn version_line() -> String {
     )
 }
 
-/// Writes a line before the log is open. Errors are ignored, for example of a closed pipe.
+/// Writes a line before the log is open. Errors, for example because of a closed pipe, are ignored.
 fn say(to: &mut dyn Write, text: &str) {
     let _ = writeln!(to, "{}", text.trim_end_matches('\n'));
 }
 
-/// Writes panics to the log as well: a process without a terminal would otherwise exit without a
-/// message.
+/// Writes panics to the log as well. Otherwise a process without a terminal would exit without a message.
 ///
-/// A panic is a bug. A release build aborts at once, so that its supervisor can start another
-/// process. Otherwise the server would run without a worker, or with a half-changed value.
-/// Unwinding is used for the script interpreter only.
+/// A panic is a bug. A release build aborts immediately, so that its supervisor can start another process. Otherwise
+/// the server would continue without a worker or with a partly changed value. Unwinding is used only for the script
+/// interpreter.
 fn log_panics(log: &Arc<Log>) {
     let (log, before) = (Arc::clone(log), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
@@ -131,7 +129,7 @@ fn log_panics(log: &Arc<Log>) {
     }));
 }
 
-/// Opens the log, and runs a server until it shuts down. Returns the exit code.
+/// Opens the log and runs a server until it shuts down. Returns the exit code.
 fn run(mut store: Store) -> Result<u8, FileError> {
     let log = Arc::new(open_log(&store.current())?);
     let code = Service::begin(&mut store, &log).and_then(|service| match service {
@@ -139,7 +137,7 @@ fn run(mut store: Store) -> Result<u8, FileError> {
         None => Ok(0),
     });
     Ok(code.unwrap_or_else(|why| {
-        // In the background, standard error goes nowhere.
+        // Log the error, because a process in the background has no standard error.
         log.warning(format_args!("{why}"));
         1
     }))
@@ -170,7 +168,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     log_panics(log);
     let logfile = &config.process.logfile;
     let path = (!logfile.is_empty()).then(|| config.path_in_dir(logfile));
-    // Resolved now, since the directory may change.
+    // Resolve the path now, because the working directory may change.
     let path = path.map(|path| std::path::absolute(&path).unwrap_or(path));
     brisk_reactor::set_crash_reports(config.process.crash_log_enabled);
     brisk_reactor::report_crashes(path.as_deref());
@@ -188,7 +186,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
     shared.network.note_listeners(listeners.iter().flatten().map(|(_, listener)| listener));
     let topology = topology::start(shared, &config)?;
-    // The role of the document is a setting now.
+    // The role in the topology document is now part of the settings.
     let config = shared.config();
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
@@ -229,10 +227,10 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     Ok(code)
 }
 
-/// Waits for the workers to end. Workers that stay quiesced do not end.
+/// Waits for the workers to end. Workers that are quiesced permanently do not end.
 fn join_workers(shared: &Shared, threads: Vec<std::thread::JoinHandle<()>>) {
     for thread in threads {
-        // After a final snapshot the workers stay quiesced, which may begin during this wait.
+        // After a final snapshot, the workers stay quiesced. This may begin during the wait.
         while !thread.is_finished() && !shared.quiesce.is_for_good() {
             std::thread::park_timeout(END_SLICE);
         }
@@ -263,8 +261,7 @@ fn backend_choice(config: &Config) -> BackendChoice {
     }
 }
 
-/// Loads the dataset on its own thread, then reports to the service manager that the server is
-/// ready.
+/// Loads the dataset on a separate thread, then reports to the service manager that the server is ready.
 fn load_in_background(
     shared: &'static Shared,
     service: &Arc<Service>,
@@ -277,7 +274,7 @@ fn load_in_background(
             service.ready(&shared.log);
         }
         Err(why) => {
-            // In the background, standard error goes nowhere.
+            // Log the error, because a process in the background has no standard error.
             shared.log.warning(format_args!("{why}"));
             shared.process.shutdown.request(1);
         }
@@ -286,8 +283,8 @@ fn load_in_background(
     thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Raises the limit of open files for the clients, or lowers the number of clients. Returns false
-/// if not even one client can be served.
+/// Raises the limit on open files for the clients, or lowers the number of clients. Returns false if not even one
+/// client can be served.
 fn reserve_files(store: &mut Store, log: &Log) -> bool {
     let config = store.current();
     let files = system::reserve_open_files(config.clients.maxclients, system::reserved(&config));
@@ -327,7 +324,7 @@ fn share(
     Ok(assemble(log, store, workers, is_supervised, table, (hasher, ids)))
 }
 
-/// Like [`share`], with the given table, random hash, run id, and replication id.
+/// Like [`share`], but with the given command table, random hash, run id, and replication id.
 pub(crate) fn assemble(
     log: &Arc<Log>,
     store: Store,
@@ -434,11 +431,11 @@ fn start_workers(
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
     let mut inbox = Some(inbox);
-    // No client is served before the baseline memory of the server has been measured.
+    // No client is served until the baseline memory usage of the server has been measured.
     let gate = Arc::new(Barrier::new(listeners.len() + 1));
     for (id, own) in listeners.into_iter().enumerate() {
         let (ready, seed) = (ready.clone(), random_u64()?);
-        // The first worker takes it.
+        // The first worker takes the inbox.
         let inbox = inbox.take();
         let (log, gate) = (Arc::clone(log), Arc::clone(&gate));
         let name = if id < shared.serving_workers() {
@@ -472,8 +469,7 @@ fn start_workers(
     Ok(threads)
 }
 
-/// Waits briefly for the dataset, or helps to load it. If the dataset is loaded soon, clients get
-/// no LOADING error.
+/// Waits briefly for the dataset, or helps to load it. If the dataset is loaded quickly, clients get no LOADING errors.
 fn wait_for_data(worker: &mut Worker) {
     let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
@@ -535,18 +531,19 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
         }
     }
     shared.quiesce.leave(id);
-    // A client that sees its connection close may start another server on the same port.
+    // Leave the connections open until the process exits, because a client that sees its connection close may start
+    // another server on the same port.
     reactor.abandon();
 }
 
-/// Logs what each thread is doing, on SIGALRM, without stopping a thread.
+/// On SIGALRM, logs what each thread is doing, without stopping any thread.
 fn log_threads(log: &Log) {
     log.warning(format_args!("Received SIGALRM: state of the threads"));
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads {
         let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         let (name, stat) = (read("comm"), read("stat"));
-        // After the name, which may contain any character.
+        // Parse after the name, which may contain any character.
         let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let (state, mut times) = (fields.next().unwrap_or("?"), fields.skip(10));
         let (user, system) = (times.next().unwrap_or("?"), times.next().unwrap_or("?"));
@@ -573,7 +570,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     continue;
                 }
                 let (config, shutdown) = (shared.config(), &shared.process.shutdown);
-                // After SHUTDOWN has begun, the first signal does not count as a repeated request.
+                // If SHUTDOWN has begun, the first signal does not count as a repeated request.
                 let is_ending = shutdown.is_requested() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {
                     log.warning(format_args!("You insist... exiting now."));

@@ -4,8 +4,8 @@
 //!  configuration ── begin: notify manager, or fork ── open sockets ── pid file ── ready ── … ── end
 //! ```
 //!
-//! A process under a manager stays in the foreground regardless of `daemonize`, as in Redis: the manager identifies it
-//! by its process id.
+//! As in Redis, a process under a manager stays in the foreground regardless of `daemonize`, because the manager
+//! identifies it by its process id.
 
 use brisk_config::choice::Supervised;
 use brisk_config::value::Text;
@@ -24,11 +24,11 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The environment variable with the socket that systemd listens on.
+/// The environment variable that contains the path of systemd's socket.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
-/// The environment variable with the job's name that upstart sets.
+/// The environment variable in which upstart passes the job's name.
 const UPSTART_JOB: &str = "UPSTART_JOB";
-/// The pid file of a server in the background if `pidfile` names none.
+/// The pid file of a server in the background if `pidfile` is not set.
 const PID_FILE: &str = "/var/run/redis.pid";
 /// How long the server waits if the manager does not read its messages.
 const NOTIFY_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -37,18 +37,18 @@ const NOTIFY_WAIT_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Service {
     systemd: Option<Systemd>,
-    /// True if a service manager watches this process.
+    /// True if a service manager supervises this process.
     pub is_supervised: bool,
     pid_file: Option<PathBuf>,
 }
 
 impl Service {
-    /// Notifies the manager that the server starts. Without a manager, goes to the background if
-    /// that is configured: the calling process exits, and a copy of it continues. Must be called
-    /// before there are threads. Updates settings to their effective values.
+    /// Notifies the manager that the server is starting. Without a manager, moves to the background if that is
+    /// configured: the calling process exits, and a copy of it continues. Must be called before there are other
+    /// threads. Updates settings to their effective values.
     ///
     /// # Errors
-    /// The process cannot go to the background.
+    /// The process cannot move to the background.
     pub fn begin(store: &mut Store, log: &Log) -> Result<Option<Service>, String> {
         let mut service = Service { systemd: None, is_supervised: false, pid_file: None };
         let config = store.current();
@@ -83,7 +83,7 @@ impl Service {
         Ok(Some(service))
     }
 
-    /// Writes the pid file, if one is configured. The server also runs if that fails.
+    /// Writes the pid file, if one is configured. If this fails, the server still runs.
     pub fn write_pid_file(&self, log: &Log) {
         let Some(path) = &self.pid_file else { return };
         if let Err(error) = std::fs::write(path, format!("{}\n", std::process::id())) {
@@ -92,13 +92,13 @@ impl Service {
         }
     }
 
-    /// Reports that clients are served from now on.
+    /// Reports to the manager that clients are served from now on.
     pub fn ready(&self, log: &Log) {
         self.notify("STATUS=Ready to accept connections\n", log);
         self.notify("READY=1\n", log);
     }
 
-    /// Reports that a shutdown was requested.
+    /// Reports to the manager that a shutdown was requested.
     pub fn stopping(&self, log: &Log) {
         self.notify("STOPPING=1\n", log);
     }
@@ -136,7 +136,7 @@ impl Service {
         }
     }
 
-    /// Stops the process: upstart takes a stopped job as ready, and continues it.
+    /// Stops the process with SIGSTOP. Upstart considers a stopped job ready and lets it continue.
     fn join_upstart(&mut self, log: &Log) {
         if std::env::var_os(UPSTART_JOB).is_none() {
             log.warning(format_args!(
@@ -181,10 +181,10 @@ impl Systemd {
     }
 }
 
-/// Continues as a copy without a terminal. The log continues in a file, if one is configured; later
-/// output on the standard streams is lost.
+/// Continues as a copy without a terminal. If a log file is configured, logging continues in it. Later output on the
+/// standard streams is lost.
 fn go_to_background() -> io::Result<ForkResult> {
-    // Stops the allocator's thread. It starts again when the settings are applied.
+    // Stop the allocator's thread. It is started again when the settings are applied.
     alloc::purge_in_background(false);
     if fork_single_threaded()? == ForkResult::Parent {
         return Ok(ForkResult::Parent);

@@ -1,4 +1,4 @@
-//! Commands that need a session or the server, by family.
+//! The commands that need a session or the server, by family.
 
 mod cluster;
 mod connection;

@@ -1,4 +1,4 @@
-//! Permissions of a replica's clients, and of its primary. The texts are those of Redis 7.0.15.
+//! Tests of what a replica's clients and its primary may do. The error texts are those of Redis 7.0.15.
 
 use super::table;
 use brisk_config::value::{PrimaryAddress, Text};
@@ -27,7 +27,7 @@ const READONLY: &str = "-READONLY You can't write against a read only replica.\r
 const MASTERDOWN: &str =
     "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n";
 
-/// A server without connections: one worker, which executes commands from the test.
+/// A server without connections, whose only worker executes commands from the test.
 struct Node {
     core: Core,
     batch: Batch,
@@ -95,7 +95,7 @@ impl Node {
         session
     }
 
-    /// Returns the reply to one request; `None` if it is to be run later.
+    /// Returns the reply to one request. `None` if the request has to be run later.
     fn request(&mut self, session: &mut Session, words: &[&str]) -> Option<String> {
         let shared = self.core.shared;
         let mut data = Vec::new();
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Runs a client's commands, split at blanks, and checks their replies.
+    /// Runs a client's commands, whose arguments are split at blanks, and checks their replies.
     fn check(&mut self, session: &mut Session, lines: &[(&str, &str)]) {
         for (line, want) in lines {
             let words: Vec<&str> = line.split(' ').collect();
@@ -167,7 +167,7 @@ fn clients_of_a_replica_read_and_do_not_write() {
     node.configure(|config| config.replication.replica_read_only = false);
     node.check(&mut client, &[("SET k 2", "+OK\r\n")]);
     node.configure(|config| config.replication.replica_read_only = true);
-    // Queued while it was a primary.
+    // The command is queued while the server is a primary.
     node.configure(|config| config.replication.replicaof = None);
     node.check(&mut client, &[("MULTI", "+OK\r\n"), ("SET k 3", "+QUEUED\r\n")]);
     let host = Text::from("primary");
@@ -342,7 +342,7 @@ fn clients_see_no_expired_key_of_a_replica_and_its_primary_sees_all() {
     );
     node.core.begin_applying();
     node.check(&mut primary, &[("GET due", "$1\r\n1\r\n"), ("APPEND due 2", ":2\r\n")]);
-    // A slow command advances the clock, and does nothing else.
+    // A slow command only advances the clock.
     node.core.env.advance(UnixMs(unix_ms()));
     node.check(&mut primary, &[("GET due", "$2\r\n12\r\n")]);
     node.core.end_applying();

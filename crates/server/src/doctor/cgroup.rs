@@ -1,5 +1,5 @@
-//! The limits of control groups: a container or service may have less memory and CPU time than the
-//! host. Both versions of the interface are read, from the process's own group up to the root.
+//! The limits of control groups. A container or service may have less memory and CPU time than the host. Both versions
+//! of the cgroup interface are read, from the process's own group up to the root.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ pub(super) struct Limits {
     pub(super) processors: Option<f64>,
 }
 
-/// A limit of version 1 above this number of bytes means no limit.
+/// In version 1, a limit above this number of bytes means no limit.
 const NO_LIMIT: u64 = 1 << 60;
 /// The most nested groups that are read.
 const DEPTH_MAX: usize = 64;
 
-/// Returns the limits of the process whose `/proc/self/cgroup` is `own`, below this root.
+/// Returns the limits of the process whose `/proc/self/cgroup` has the contents `own`. Files are read below `root`.
 pub(super) fn limits(root: &Path, own: &str) -> Limits {
     let mut limits = Limits::default();
     for line in own.lines() {
@@ -51,8 +51,8 @@ pub(super) fn limits(root: &Path, own: &str) -> Limits {
     limits
 }
 
-/// Returns the directories of a group and of all its ancestors. Within a container, the path may be
-/// the one outside.
+/// Returns the directories of a group and of all its ancestors. Within a container, the path may be the path outside of
+/// the container.
 fn upwards(hierarchy: &Path, group: &str) -> Vec<std::path::PathBuf> {
     let whole = hierarchy.join(group.trim_start_matches('/'));
     let inside =
@@ -68,7 +68,7 @@ fn lower<N: PartialOrd>(limit: &mut Option<N>, other: Option<N>) {
     }
 }
 
-/// Parses the number in a file; `max` and -1 mean none.
+/// Parses the number in a file. `max` and -1 mean no limit.
 fn number(folder: &Path, file: &str) -> Option<u64> {
     std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
 }
@@ -101,7 +101,7 @@ mod tests {
         put(&root, "sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
         let found = limits(&root.path(""), "0::/a/b\n");
         assert_eq!(found, Limits { memory: Some(1 << 30), processors: Some(1.5) });
-        // A container that sees only its own group.
+        // Test a container that sees only its own group.
         put(&root, "sys/fs/cgroup/memory.max", "4096\n");
         assert_eq!(limits(&root.path(""), "0::/../x\n").memory, Some(4096));
     }

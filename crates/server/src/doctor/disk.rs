@@ -1,5 +1,5 @@
-//! The directory of the data files: checks whether it is writable, its free space, its file system,
-//! and how long a durable write takes.
+//! Checks the directory of the data files: whether it is writable, its free space, its file system, and the duration of
+//! a durable write.
 
 use super::machine::Machine;
 use super::report::{Finding, amount};
@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 /// Number of test writes, and the size of each in bytes.
 const TRIES: usize = 16;
 const TRY_BYTES: usize = 4096;
-/// A server's disk takes a fraction of this time; a disk without a write cache takes about this time.
+/// A write that takes longer than this is slow. A typical server disk takes a fraction of this time; a disk without a
+/// write cache takes about this long.
 const SLOW: Duration = Duration::from_millis(20);
-/// Less free space than this is used up soon by any workload.
+/// If there is less free space than this, any workload will use it up quickly.
 const ROOM_BYTES_MIN: u64 = 1 << 30;
 
 pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
@@ -38,16 +39,16 @@ pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Findi
     });
 }
 
-/// Returns the type of the file system that holds a path, from the lines of `/proc/self/mountinfo`.
+/// Returns the type of the file system that contains a path, from the lines of `/proc/self/mountinfo`.
 fn type_of<'m>(mounts: &'m str, path: &Path) -> Option<&'m str> {
     let lines = mounts.lines().filter_map(|line| {
-        // A dash separates the type from any number of fields before it.
+        // A dash separates the type from the fields before it, whose number varies.
         let (mount, kind) = line.split_once(" - ")?;
-        // Blanks in a path are written as octal numbers.
+        // Blanks in a path are escaped as octal numbers.
         let point = mount.split(' ').nth(4)?.replace("\\040", " ");
         path.starts_with(&point).then(|| (point.len(), kind.split(' ').next()))
     });
-    // Of several mounts on the same directory, the last one is visible.
+    // If there are several mounts on the same directory, only the last one is visible.
     lines.max_by_key(|(len, _)| *len)?.1
 }
 
@@ -73,7 +74,7 @@ fn room(free: u64, config: &Config, keeps: bool) -> Finding {
     let what = format!("{} free for {}", amount(free), config.process.dir.to_string_lossy());
     let maxmemory = config.memory.maxmemory;
     let does_log = config.persistence.appendonly;
-    // A rewrite keeps the old file until the new one is complete.
+    // A rewrite keeps the old file until the new file is complete.
     let wanted = if does_log { maxmemory.saturating_mul(2) } else { maxmemory };
     let todo = "free disk space there, or set dir to another disk";
     if !keeps {
@@ -109,7 +110,7 @@ fn try_disk(dir: &Path) -> io::Result<Vec<Duration>> {
         times.sort_unstable();
         Ok(times)
     })();
-    // The file may not exist; the first error is the one that is reported.
+    // The file may not exist. Only the first error is reported.
     let _ = std::fs::remove_file(&path);
     tried
 }
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
     use brisk_testkit::TempDir;
 
-    /// As Linux 6.1 writes it: an optional field, a blank in a name, a mount on top of another.
+    /// The format of Linux 6.1, with an optional field, a blank in a name, and a mount on top of another mount.
     const MOUNTS: &str = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
         23 22 0:21 / /tmp rw,nosuid - tmpfs tmpfs rw\n\
         24 22 0:30 / /data rw - tmpfs tmpfs rw\n\

@@ -7,10 +7,10 @@
 //! | `machine` | the kernel's settings, CPUs, memory |
 //! | `cgroup` | the limits of a container or service |
 //! | `disk` | the directory of the data files |
-//! | `settings` | the configuration by itself, and compared with the host |
+//! | `settings` | the configuration alone, and compared with the host |
 //!
-//! Files of `/proc` and `/sys` are read below a root. The checks are functions of their text, so
-//! that tests can pass them files of other hosts.
+//! Files in `/proc` and `/sys` are read below a configurable root. The checks are functions of the text of these files,
+//! so that tests can pass them files of other hosts.
 
 mod cgroup;
 mod disk;
@@ -24,7 +24,7 @@ use brisk_config::{Config, FileError, Store};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Checks this host, and a configuration as far as it could be loaded. Prints the findings.
+/// Checks this host and a configuration, as far as it could be loaded. Prints the findings.
 pub(crate) fn run(loaded: Result<Store, FileError>, as_json: bool) -> ExitCode {
     let mut findings = Vec::new();
     let config = match &loaded {
@@ -47,12 +47,12 @@ pub(crate) fn run(loaded: Result<Store, FileError>, as_json: bool) -> ExitCode {
     disk::check(&config, &machine, &mut findings);
     findings.push(io_uring(brisk_reactor::uring_available(), &config));
     let text = if as_json { report::json(&findings) } else { report::text(&findings) };
-    // Errors are ignored, for example of a closed pipe.
+    // Errors, for example because of a closed pipe, are ignored.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
     if report::has_problem(&findings) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Reports a configuration with which the server does not start.
+/// The finding for a configuration with which the server does not start.
 fn unreadable(error: &FileError) -> Finding {
     let text = error.to_string();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("***"));

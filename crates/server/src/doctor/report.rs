@@ -8,9 +8,9 @@ pub(super) enum State {
     Ok,
     /// Worth knowing.
     Note,
-    /// It reduces performance, or may cause problems later.
+    /// Reduces performance or may cause problems later.
     Warning,
-    /// The server does not start, or data or their confidentiality are at risk.
+    /// The server does not start, or data or its confidentiality is at risk.
     Problem,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Finding {
     pub(super) what: String,
     /// The consequence, unless it is obvious.
     pub(super) means: String,
-    /// The remedy, with the command.
+    /// The remedy, including the command to run.
     pub(super) todo: String,
 }
 
@@ -74,8 +74,7 @@ pub(super) fn has_problem(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.state == State::Problem)
 }
 
-/// Formats findings for people: a line for each finding, and below it the consequence and the
-/// remedy.
+/// Formats findings for people: a line for each finding, followed by the consequence and the remedy.
 pub(super) fn text(findings: &[Finding]) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.

@@ -1,14 +1,14 @@
-//! Checks the configuration by itself, and compared with the memory of the host.
+//! Checks the configuration alone, and compares it with the memory of the host.
 
 use super::machine::Machine;
 use super::report::{Finding, amount};
 use brisk_config::{Config, system};
 use brisk_net::tls::TlsSettings;
 
-/// Shorter passwords can be guessed, since a server checks very many per second.
+/// Shorter passwords can be guessed, because a server checks very many passwords per second.
 const PASSWORD_BYTES_MIN: usize = 16;
-/// The fraction of the memory that data may take. The rest is for buffers, for copies that a
-/// snapshot keeps while commands change the data, and for the system.
+/// The fraction of the memory that data may use. The rest is for buffers, for the system, and for copies that a
+/// snapshot keeps while commands change the data.
 const MEMORY_PARTS: (u64, u64) = (8, 10);
 
 pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {

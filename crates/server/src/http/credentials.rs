@@ -4,8 +4,8 @@ use brisk_acl::hash_of;
 use brisk_config::directives::network::Network;
 use std::hint::black_box;
 
-/// True if the header's value has the configured user and password. The time it takes reveals
-/// nothing about the password: the hashes are compared, always in full.
+/// True if the header's value has the configured user and password. The duration of the check reveals nothing about the
+/// password, because hashes are compared, and always completely.
 pub(super) fn admit(network: &Network, authorization: Option<&str>) -> bool {
     if network.http_password.is_empty() {
         return true;

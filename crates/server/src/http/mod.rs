@@ -4,9 +4,9 @@
 //!  bytes ─ (TLS) ─ request::cut ─ answer ─ bytes, one request after the other
 //! ```
 //!
-//! The thread `brisk-http` has its own event loop and is not a worker. It takes no part in
-//! quiescence, so it responds while all workers are quiesced, and it never delays a command. It
-//! reads the data that INFO reads: counters, and mutexes that are held briefly.
+//! The thread `brisk-http` has its own event loop and is not a worker. It is never quiesced, so it responds while all
+//! workers are quiesced, and it never delays a command. It reads the same data as INFO: counters, and data behind
+//! mutexes that are held only briefly.
 //!
 //! | file | about |
 //! |---|---|
@@ -38,16 +38,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The time limit for receiving a request, and for sending the response. Receiving counts from the
-/// first byte, or from the connect, to the end of the body.
+/// The time limit for receiving a request, and for sending the response. The time to receive a request is measured from
+/// its first byte, or from the time of the connection, to the end of the body.
 const REQUEST_MS_MAX: u64 = 10_000;
-/// The time limit between two requests: longer than the usual scrape interval.
+/// The time limit between two requests. It is longer than the usual scrape interval.
 const IDLE_MS_MAX: u64 = 120_000;
 /// While more bytes of responses than this are unsent, no further request is processed.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
-/// How long a closing connection waits for its last response to be read.
+/// How long a closing connection waits for the client to read its last response.
 const LINGER: Duration = Duration::from_secs(2);
-/// The most bytes of unprocessed requests: a head, and what one receive may add to it.
+/// The most bytes of unprocessed requests: a request head plus the bytes that one receive may add.
 const INPUT_BYTES_MAX: usize = HEAD_BYTES_MAX + 256 * 1024;
 
 /// The thread of the HTTP server.
@@ -90,7 +90,7 @@ impl Http {
     pub(crate) fn stop(self) {
         self.is_over.store(true, Ordering::SeqCst);
         self.waker.wake();
-        // If it panicked, it has reported that on stderr.
+        // If the thread panicked, it has reported that on stderr.
         let _ = self.thread.join();
     }
 }
@@ -121,19 +121,19 @@ struct Connection {
     tls: Option<Box<TlsStream>>,
     /// Received bytes that have not been processed.
     input: Vec<u8>,
-    /// Number of these bytes that were searched for the end of a head.
+    /// Number of input bytes that were searched for the end of a head.
     seen: usize,
     /// Bytes of a body that are still to come.
     body: u64,
     /// When the connection times out, in Unix ms.
     until_ms: u64,
-    /// The value of the event counter at its last activity.
+    /// The value of the event counter at the last activity on the connection.
     heard: u64,
-    /// True while it waits until its responses are read.
+    /// True while the connection waits until its responses are read.
     is_held: bool,
-    /// The client has shut down its sending side.
+    /// True if the client has shut down its sending side.
     finished: bool,
-    /// No further request is processed.
+    /// True if no further request is processed.
     is_closing: bool,
 }
 
@@ -160,9 +160,8 @@ impl Server {
         next.map(Duration::from_millis)
     }
 
-    /// Makes room for one more connection: closes the one that has been idle for the longest time.
-    /// So a client with many connections cannot keep others from reaching the probes.
-    /// O(connections).
+    /// Makes room for one more connection by closing the connection that has been idle for the longest time. So a
+    /// client with many connections cannot prevent other clients from reaching the probes. O(connections).
     fn make_room(&mut self, io: &mut Control) {
         if self.connections.len() < HTTP_CONNECTIONS_MAX {
             return;
@@ -331,7 +330,7 @@ impl Handler for Server {
         connection.heard = self.events;
         let is_new = connection.input.is_empty() && connection.body == 0;
         if is_new && !connection.is_closing {
-            // A client that sends byte by byte gets no more time.
+            // Set the time limit only once, so that a client that sends byte by byte gets no more time.
             let until_ms = unix_ms() + REQUEST_MS_MAX;
             let shaking = connection.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             if !shaking {

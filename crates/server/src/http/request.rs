@@ -1,13 +1,13 @@
-//! Parses requests: the request line and the headers that matter here, from bytes that arrive in
-//! any pieces. HTTP/1.0 and 1.1, as in RFC 9112.
+//! Parses requests: the request line and the headers that matter here, from bytes that may arrive in arbitrary pieces.
+//! Supports HTTP/1.0 and 1.1 (RFC 9112).
 //!
-//! Ambiguous requests are errors: two lengths, a header that is folded or has a blank before its
-//! colon, or a body without a known end. If a server and a proxy interpret a request differently,
-//! the server may process a request that no client sent.
+//! Ambiguous requests are errors. Examples are requests with two lengths, a header that is folded or has a blank before
+//! its colon, or a body without a known end. If a server and a proxy interpret a request differently, the server may
+//! process a request that no client sent.
 
-/// The limit of a request's head in bytes, including the empty line.
+/// The maximum size of a request's head in bytes, including the empty line.
 pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// The limit of a body in bytes. A body is only read to find the next request.
+/// The maximum size of a body in bytes. A body is only read to find the next request.
 pub(super) const BODY_BYTES_MAX: u64 = 64 * 1024;
 
 /// The parts of a request that matter here.
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) keeps_alive: bool,
     /// Length of the body that follows, in bytes.
     pub(super) body: u64,
-    /// The value of `Accept`; several values are joined.
+    /// The value of `Accept`. Several values are joined.
     pub(super) accept: String,
     /// The value of `Authorization`.
     pub(super) authorization: Option<String>,
@@ -34,21 +34,21 @@ pub(super) enum Method {
     Other,
 }
 
-/// The reason why a request cannot be processed; the connection is closed then.
+/// The reason why a request cannot be processed. The connection is then closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The request is not HTTP, or is ambiguous.
     Malformed(&'static str),
     HeadTooLong,
     BodyTooLong,
-    /// `Transfer-Encoding` is not supported, since no request here needs a body.
+    /// `Transfer-Encoding` is not supported, because no request here needs a body.
     Encoded,
     Version,
 }
 
-/// Parses the head of the next request at the front of `input`. Returns the request and the length
-/// of its head, or `None` if the head is incomplete. `seen` is the number of bytes that earlier
-/// calls have searched; the call updates it.
+/// Parses the head of the next request at the front of `input`. Returns the request and the length of its head, or
+/// `None` if the head is incomplete. `seen` is the number of bytes that earlier calls have searched. This call updates
+/// it.
 pub(super) fn cut(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usize)>, Fault> {
     // Empty lines before a request are skipped.
     let begin = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

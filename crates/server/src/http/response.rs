@@ -11,7 +11,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A line of text.
+    /// A response that consists of a line of text.
     pub(super) fn text(status: u16, line: &str) -> Answer {
         Answer { status, content_type: "text/plain; charset=utf-8", body: format!("{line}\n") }
     }
@@ -27,7 +27,7 @@ impl Answer {
         }
     }
 
-    /// Returns the whole response at this Unix time, without the body for a HEAD request.
+    /// Returns the whole response, which has no body for a HEAD request. `now_s` is the Unix time for its date.
     pub(super) fn bytes(&self, is_head: bool, keeps_alive: bool, now_s: u64) -> Vec<u8> {
         let more = match self.status {
             401 => "WWW-Authenticate: Basic realm=\"brisk\", charset=\"UTF-8\"\r\n",
@@ -71,8 +71,8 @@ fn date(now_s: u64) -> String {
     const MONTHS: [&str; 12] =
         ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
     let (days, time) = (now_s / 86_400, now_s % 86_400);
-    // Years begin in March, so that a leap day is the last day of a year: from 1 March of the year
-    // 0, in cycles of 400 years.
+    // Years begin in March here, so that a leap day is the last day of a year. Days are counted from 1 March of the
+    // year 0, in cycles of 400 years.
     let days_of_era = days + 719_468;
     let (era, day) = (days_of_era / 146_097, days_of_era % 146_097);
     let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

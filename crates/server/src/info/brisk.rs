@@ -1,4 +1,4 @@
-//! INFO brisk: how the workers spend their time, and their system calls. (S4)
+//! INFO brisk: how the workers spend their time, and their system calls (S4).
 
 use super::View;
 use super::cluster;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 /// A field of one worker: its name and its counter.
 type Figure = (&'static str, fn(&WorkerStats) -> &Count);
 
-/// Times in ns; shown in microseconds.
+/// Times, which are measured in ns and shown in microseconds.
 const TIMES: &[Figure] = &[
     ("accept", |stats| &stats.accept_ns),
     ("read", |stats| &stats.read_ns),
@@ -68,7 +68,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
     text.number("clients_output_bytes", view.shared.observe.output_bytes());
     if let Some(durable) = view.shared.persistence.aof.durable() {
-        // Read later than the durable position, so that it is not less.
+        // Read this after the durable position, so that it is not less.
         let end = view.shared.keyspace.journal().end();
         text.number("aof_unsynced_bytes", end.0.saturating_sub(durable.0));
     }
@@ -140,7 +140,7 @@ fn last_comparison(last: &Finding, text: &mut Text) {
     text.number("last_comparison_healed_slots", last.sum(|found| found.healed().count() as u64));
 }
 
-/// Writes one worker's fields: the rest of its line.
+/// Writes one worker's fields, which are the rest of its line.
 fn worker(text: &mut Text, stats: &WorkerStats) {
     text.push(":commands=");
     text.push_number(stats.commands_processed.get());

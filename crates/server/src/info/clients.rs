@@ -20,13 +20,13 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.signed("admin_maxclients", view.config.clients.admin_maxclients);
     text.number("client_recent_max_input_buffer", input);
     text.number("client_recent_max_output_buffer", output);
-    // The names of Redis before 5.0, which tools still read. Brisk's list has no elements, so its
-    // length is computed in elements of Redis.
+    // These field names are from Redis before 5.0, but tools still read them. Brisk's output list has no elements, so
+    // its length is converted to the number of elements in Redis.
     text.number("client_longest_output_list", output.div_ceil(OUTPUT_ELEMENT_BYTES));
     text.number("client_biggest_input_buf", input);
     text.number("blocked_clients", view.shared.clients.blocked());
     let tracking = view.shared.keyspace.tracking();
-    // Fields of later versions.
+    // Fields of later Redis versions.
     text.number("pubsub_clients", view.shared.clients.subscribed());
     text.number("watching_clients", view.shared.keyspace.watching_clients() as u64);
     text.number("total_watched_keys", view.shared.keyspace.watched_keys() as u64);

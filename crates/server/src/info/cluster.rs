@@ -23,7 +23,7 @@ pub(crate) struct NodeView<'s> {
 }
 
 impl<'s> NodeView<'s> {
-    /// The view for one client; `None` without cluster mode. `is_tls`: the client uses TLS. O(nodes).
+    /// The view for one client; `None` if cluster mode is off. `is_tls` is true if the client uses TLS. O(nodes).
     pub(crate) fn new(shared: &'s Shared, config: &Config, is_tls: bool) -> Option<NodeView<'s>> {
         let state = shared.cluster.state()?;
         let in_force = state.in_force();
@@ -35,7 +35,7 @@ impl<'s> NodeView<'s> {
         Some(NodeView { state, in_force, lives, endpoint, is_tls, is_down })
     }
 
-    /// The contents of the replies.
+    /// The view from which the contents of replies are computed.
     pub(crate) fn contents(&self) -> ClusterView<'_> {
         ClusterView {
             topology: self.in_force.topology.as_deref(),
@@ -48,11 +48,11 @@ impl<'s> NodeView<'s> {
         }
     }
 
-    /// The fields of CLUSTER INFO: those of Redis, then those of Brisk.
+    /// The fields of CLUSTER INFO: first Redis's fields, then Brisk's own.
     pub(crate) fn lines(&self, config: &Config) -> Vec<(&'static str, String)> {
         let info = self.contents().info(self.is_down);
         let mut lines = info.lines();
-        // Clients split each line at its colons: the kind alone, without address or path.
+        // Show only the kind, without address or path, because clients split each line at its colons.
         let coordinator = config.cluster.cluster_coordinator.to_string_lossy();
         let kind = coordinator.split(':').next().unwrap_or_default().to_owned();
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
@@ -91,7 +91,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("cluster_enabled", u64::from(view.shared.cluster.state().is_some()));
 }
 
-/// Writes the fields of CLUSTER INFO, and those that only INFO has.
+/// Writes the fields of CLUSTER INFO, and fields that only INFO has.
 pub(super) fn write_state(view: &View<'_>, text: &mut Text) {
     let Some(node) = NodeView::new(view.shared, view.config, false) else { return };
     for (name, value) in node.lines(view.config) {

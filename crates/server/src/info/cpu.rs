@@ -11,8 +11,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.seconds("used_cpu_user", us(&metrics.cpu_process.user_us));
     text.seconds("used_cpu_sys_children", us(&metrics.cpu_children.system_us));
     text.seconds("used_cpu_user_children", us(&metrics.cpu_children.user_us));
-    // Reports the first worker's thread, which accepts and serves. The main thread only waits for
-    // the shutdown.
+    // These fields show the first worker's thread, which accepts and serves clients. The main thread only waits for the
+    // shutdown.
     text.seconds("used_cpu_sys_main_thread", us(&metrics.cpu_first_worker.system_us));
     text.seconds("used_cpu_user_main_thread", us(&metrics.cpu_first_worker.user_us));
 }

@@ -1,4 +1,4 @@
-//! INFO keyspace: one line for each database that holds keys.
+//! INFO keyspace: one line for each database that contains keys.
 
 use super::View;
 use brisk_engine::UnixMs;

@@ -37,7 +37,7 @@ fn name(percentile: f64) -> String {
     fixed.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns the duration in ns that this percentage of the `total` calls did not exceed.
+/// Returns the duration, in ns, that this percentage of the `total` calls did not exceed.
 fn value_at(counts: &[u64; BUCKETS], total: u64, percentile: f64) -> u64 {
     let rank = ((percentile / 100.0 * total as f64).ceil() as u64).clamp(1, total);
     let mut seen = 0;

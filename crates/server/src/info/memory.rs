@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 
 /// Bytes of one slot of a database.
 const SLOT_BYTES: u64 = 64;
-/// Slots of a database.
+/// The number of slots of a database.
 const SLOTS: u64 = 16_384;
-/// Bytes of a slot's table per key: seven keys in a bucket of 64 bytes, three quarters full.
+/// Bytes of a slot's table per key: a 64-byte bucket has room for seven keys and is three quarters full.
 const TABLE_BYTES_PER_KEY: u64 = 12;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
@@ -70,14 +70,13 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("lazyfreed_objects", view.shared.threads.freeing.freed());
 }
 
-/// Bytes of sessions that are replicas, without the part of the stream that they share.
-/// O(replicas).
+/// Bytes of the sessions of replicas, without the stream, which they share. O(replicas).
 fn of_replicas(view: &View<'_>) -> u64 {
     let members = view.shared.replication.replicas.list();
     members.iter().map(|member| member.client.weight.bytes()).sum()
 }
 
-/// Bytes of the keyspace's own structures: exact for slots, an estimate for tables. O(databases).
+/// Bytes of the keyspace's own structures. Exact for slots, an estimate for tables. O(databases).
 fn tables(view: &View<'_>) -> u64 {
     let keyspace = &view.shared.keyspace;
     let databases = keyspace.databases().zip(&view.totals.databases);

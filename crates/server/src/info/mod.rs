@@ -1,9 +1,8 @@
 //! INFO: the server's metrics as text.
 //!
-//! Every section costs the same with a million clients or keys as with one. Each worker maintains
-//! its counters while it works, and INFO sums them over the workers. Nothing here walks clients,
-//! keys or slots. (I1) The timers of worker 0 sample the metrics that only the kernel knows, so
-//! INFO makes no system calls except for the clock.
+//! Every section costs the same with a million clients or keys as with one. Each worker maintains its counters while it
+//! works, and INFO adds them up over the workers. Nothing here iterates over clients, keys or slots (I1). The timers of
+//! worker 0 sample the metrics that only the kernel knows, so INFO makes no system calls except to read the clock.
 //!
 //! The text is built in one buffer, without an allocation per field.
 
@@ -29,13 +28,13 @@ use brisk_node::core::shared::Shared;
 use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 
-/// The sources of the sections.
+/// The data sources of the sections.
 pub(crate) struct View<'s> {
     shared: &'s Shared,
     config: &'s Config,
     now_ms: u64,
     totals: Totals,
-    /// Bytes allocated before this text was begun.
+    /// Bytes that were allocated before the text was begun.
     used: u64,
 }
 
@@ -59,7 +58,7 @@ struct Section {
     write: fn(&View<'_>, &mut Text),
 }
 
-/// When a section is shown without being named.
+/// When a section is shown if it is not named.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     ByDefault,
@@ -69,7 +68,7 @@ enum Shown {
     Named,
 }
 
-/// The sections in the order they are shown.
+/// The sections in the order in which they are shown.
 const SECTIONS: &[Section] = &[
     section("server", "Server", Shown::ByDefault, server::write),
     section("clients", "Clients", Shown::ByDefault, clients::write),
@@ -97,7 +96,7 @@ const fn section(
     Section { name, title, shown, write }
 }
 
-/// Capacity for the default sections; with command statistics the text grows.
+/// Initial capacity, which suffices for the default sections. With command statistics, the text grows.
 const TEXT_BYTES: usize = 8 * 1024;
 
 /// Returns the text of the sections in `words`, or of the default sections if it is empty. Unknown names are skipped.

@@ -12,11 +12,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let saved = &shared.persistence.snapshots;
     text.number("loading", u64::from(shared.conditions.is_loading()));
     text.number("async_loading", u64::from(shared.conditions.is_loading_async()));
-    // Redis also counts a snapshot for replicas.
+    // As in Redis, a snapshot for replicas also counts.
     let underway = saved.underway().or_else(|| shared.replication.snapshots.underway());
     let now = underway.unwrap_or_default();
-    // Brisk has no copy-on-write pages. This is the memory of a snapshot in addition to the
-    // dataset.
+    // Brisk has no copy-on-write pages. These fields show the memory that a snapshot takes in addition to the dataset.
     let peak = saved.underway().map_or(now.bytes, |_| saved.last_peak_bytes());
     text.number("current_cow_peak", peak);
     text.number("current_cow_size", now.bytes);
@@ -51,7 +50,7 @@ fn write_aof(view: &View<'_>, text: &mut Text) {
     let report = view.shared.persistence.aof.report();
     let status = |failed: bool| if failed { "err" } else { "ok" };
     let is_wanted = view.shared.config().persistence.appendonly;
-    // Enabling the file begins with a rewrite, but not before a snapshot in progress has ended.
+    // After the file is enabled, a rewrite begins, but only after a snapshot in progress has ended.
     let begins = is_wanted && !report.is_complete;
     let waits = bgsave::is_saving(view.shared);
     let is_scheduled = if begins { waits } else { report.rewrite_is_scheduled };

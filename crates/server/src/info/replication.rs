@@ -1,4 +1,4 @@
-//! INFO replication: a primary and its replicas, a replica and its primary.
+//! INFO replication: the replicas of a primary, and the primary of a replica.
 
 use super::View;
 use brisk_config::value::PrimaryAddress;
@@ -9,7 +9,7 @@ use brisk_node::replication::replicas::ReplicaHandle;
 use brisk_node::replication::upstream::state::UpstreamPhase;
 use brisk_observe::text::Text;
 
-/// The id that is shown for a missing history.
+/// The id that is shown if there is no history.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
@@ -35,7 +35,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
     let heard = is_up.then(|| seconds_since(primary.last_io_ms()).cast_signed());
     text.signed("master_last_io_seconds_ago", heard.unwrap_or(-1));
     text.number("master_sync_in_progress", u64::from(phase == UpstreamPhase::Sync));
-    // Without a stream so far, both are 1 in Redis.
+    // If there has not been a stream so far, both values are 1 in Redis.
     let (read, applied) = match primary.has_been_up() {
         true => (primary.read_offset(), shared.replication.applied(shared.keyspace.journal())),
         false => (1, 1),
@@ -47,7 +47,7 @@ fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
         let total = incoming.total.unwrap_or(0);
         text.number("master_sync_total_bytes", total);
         text.number("master_sync_read_bytes", incoming.read);
-        // Negative as long as the total is not known.
+        // The value is negative as long as the total is not known.
         let left = total.cast_signed().wrapping_sub(incoming.read.cast_signed());
         text.signed("master_sync_left_bytes", left);
         let part = if total == 0 { 0.0 } else { incoming.read as f64 / total as f64 };
@@ -97,24 +97,24 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     let ids = replication.history.ids();
     let former = ids.former.as_ref();
     if view.config.process.dialect == Dialect::Valkey {
-        // Counts replicas that wait for a second connection for the dataset, which Brisk does not
-        // use.
+        // The number of replicas that wait for a second connection for the dataset. Brisk does not use such
+        // connections.
         text.number("replicas_waiting_psync", 0);
     }
     text.word("master_failover_state", replication.failover.word());
     text.word("master_replid", &ids.id);
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
     let kept = replication.stream.kept();
-    // Read after the backlog, so the offset is at least as large.
+    // Read this after the backlog, so that the offset is not smaller than its end.
     let follows = view.shared.conditions.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
     text.number("master_repl_offset", end);
-    // The first byte that is not shared, counted from 1.
+    // The offset of the first byte that is not shared, counted from 1.
     let differs = former.map_or(-1, |former| former.end.cast_signed() + 1);
     text.signed("second_repl_offset", differs);
     text.number("repl_backlog_active", u64::from(kept.is_some()));
     text.number("repl_backlog_size", view.config.replication.repl_backlog_size);
-    // Offsets count bytes from 1 on.
+    // In Redis, the first byte has offset 1.
     let before = kept.map(|kept| replication.history.offset(kept.first));
     text.number("repl_backlog_first_byte_offset", before.map_or(0, |before| before + 1));
     text.number("repl_backlog_histlen", before.map_or(0, |before| end.saturating_sub(before)));

@@ -25,7 +25,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("monotonic_clock", if counter { "X86 TSC" } else { "POSIX clock_gettime" });
     text.word("multiplexing_api", backend(view));
     text.word("atomicvar_api", "c11-builtin");
-    // The value that Redis shows if it was not compiled by gcc.
+    // The value that Redis shows if it was not compiled with gcc.
     text.word("gcc_version", "0.0.0");
     text.number("process_id", u64::from(process_id()));
     let manager = if shared.process.is_supervised { process.supervised } else { Supervised::No };
@@ -50,8 +50,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     listeners(&view.config.network, view.config.tls.port, text);
 }
 
-/// Writes the configured listeners for clients, each type with the number that Redis 7.2 gives it.
-/// The admin lane is not for clients.
+/// Writes the configured listeners for clients, with the numbers that Redis 7.2 assigns to each type. The admin lane is
+/// not for clients, so it is omitted.
 fn listeners(network: &Network, tls_port: i64, text: &mut Text) {
     let addresses = network.bind.iter().map(String::as_str);
     if network.port > 0 {
@@ -91,7 +91,7 @@ pub(super) fn backend(view: &View<'_>) -> &'static str {
     view.shared.process.backend()
 }
 
-/// Returns system, release and machine, read once.
+/// Returns the names of system, release and machine, which are read only once.
 fn operating_system() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
@@ -103,13 +103,13 @@ fn operating_system() -> &'static str {
     })
 }
 
-/// Read once, because the library makes a system call each time.
+/// Cached, because the library makes a system call each time.
 fn process_id() -> u32 {
     static ID: OnceLock<u32> = OnceLock::new();
     *ID.get_or_init(std::process::id)
 }
 
-/// Returns the path of this program, read once.
+/// Returns the path of this program, which is read only once.
 fn executable() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! INFO stats: event counters since the start or the last CONFIG RESETSTAT.
+//! INFO stats: event counters since startup or the last CONFIG RESETSTAT.
 
 use super::View;
 use brisk_node::pubsub::Space;
@@ -68,7 +68,7 @@ fn keys(view: &View<'_>, text: &mut Text) {
     let over_now = if since == 0 { 0 } else { view.now_ms.saturating_sub(since) };
     text.number("expired_subkeys", totals.expired_fields);
     text.number("expired_keys", totals.expired);
-    // Expired keys are found by their expiry times, not by sampling: none stays for long.
+    // Expired keys are found by their expiry times, not by sampling, so none of them remains for long.
     text.ratio("expired_stale_perc", 0.0);
     text.number("expired_time_cap_reached_count", totals.expire_time_cap_reached);
     let expire_ms = view.sum(|stats| &stats.expire_ns) / 1_000_000;

@@ -8,12 +8,12 @@ use brisk_node::replication::history::FormerHistory;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The state that a start finds on the disk.
+/// The state that a server finds on the disk when it starts.
 #[derive(Clone)]
 pub(super) struct Saved {
     pub(super) dataset: Rc<Dataset>,
     pub(super) lineage: Option<(String, u64)>,
-    /// When it was saved, in Unix ms.
+    /// When the state was saved, in Unix ms.
     pub(super) saved_ms: u64,
 }
 
@@ -21,13 +21,13 @@ pub(super) struct Saved {
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) saved: Option<Saved>,
-    /// The last observed state; `None` since it was started.
+    /// The last observed state. `None` if the server has not been observed since it was started.
     pub(super) last: Option<NodeView>,
-    /// The largest offset that it has reached in each history.
+    /// The largest offset that the server has reached in each history.
     reached: HashMap<String, u64>,
-    /// True if its last request for the stream led to a full synchronization.
+    /// True if the server's last request for the stream led to a full synchronization.
     pub(super) gets_all: bool,
-    /// When it was last seen with a replica, in Unix ms.
+    /// When the server was last seen with a replica, in Unix ms.
     followed_ms: u64,
     pub(super) backlog_bytes: u64,
     pub(super) backlog_ttl_s: i64,
@@ -37,14 +37,14 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Continues,
-    /// Rejected, as the server hands over.
+    /// A rejection, because the server is handing over.
     FailsOver,
-    /// The dataset, or a rejection.
+    /// The dataset or a rejection.
     Not,
 }
 
 impl Due {
-    /// True if `answer` is the expected reply; `None` if there is no reply yet.
+    /// True if `answer` is the expected reply. `answer` is `None` if there is no reply yet.
     pub(super) fn is(self, answer: Option<&str>) -> bool {
         let begins = |text: &str| answer.is_some_and(|answer| answer.starts_with(text));
         let fails_over = "-NOMASTERLINK Can't SYNC while failing over";
@@ -56,7 +56,7 @@ impl Due {
     }
 }
 
-/// Returns the server's dataset, out of those that are possible at an offset.
+/// Returns the server's dataset, which is one of the datasets that are possible at an offset.
 pub(super) fn present(
     model: &Model,
     (id, offset): (&str, u64),
@@ -64,7 +64,7 @@ pub(super) fn present(
     now_ms: u64,
 ) -> Rc<Dataset> {
     let mut may_be = model.at(id, offset);
-    // During a change of an expiry time, both datasets have the same values.
+    // If only an expiry time changes, both datasets have the same values.
     let is_it = |one: &Rc<Dataset>| {
         look.shown.as_ref() == Some(&one.shown(now_ms))
             && look.deadlines.as_ref() == Some(&one.deadlines(now_ms))
@@ -89,7 +89,7 @@ pub(super) fn due(model: &Model, look: &NodeView, psync: &PsyncRequest) -> Due {
         return Due::Not;
     }
     let Ok(offset) = u64::try_from(psync.first - 1) else { return Due::Not };
-    // A former id is valid up to the offset at which this server received the new one.
+    // A former id is valid up to the offset at which this server received the new id.
     let is_former =
         |former: &FormerHistory| !psync.takes_over && former.id == psync.id && offset <= former.end;
     let is_known = look.ids.id == psync.id || look.ids.former.as_ref().is_some_and(is_former);
@@ -185,9 +185,8 @@ impl Record {
         }
     }
 
-    /// Checks the stream of a primary after a start. It begins with the keys that have expired
-    /// since its dataset was saved at an offset. If those exceed the backlog, the stream before
-    /// them is not kept.
+    /// Checks the stream of a primary after a start. The stream begins with deletions of the keys that have expired
+    /// since the dataset was saved. If they exceed the backlog, the stream before them is not kept.
     fn check_gone(
         &self,
         look: &NodeView,
@@ -197,7 +196,7 @@ impl Record {
         seen: &mut Seen,
     ) {
         let (first, _) = look.kept.expect("there is a backlog from the start");
-        // A key that had expired before may have been saved, or removed.
+        // A key that had expired before that may have been saved or removed.
         let may_be = dataset.expired_bytes(0, now_ms);
         let least = dataset.expired_bytes(saved_ms, now_ms);
         if least > self.backlog_bytes {
@@ -223,7 +222,7 @@ impl Record {
         }
     }
 
-    /// Checks that the dataset is the one at the server's offset.
+    /// Checks that the dataset is the expected one at the server's offset.
     pub(super) fn check_dataset(&mut self, model: &Model, look: &NodeView, now_ms: u64) {
         let Some(shown) = &look.shown else { return };
         let may_be = model.at(&look.ids.id, look.offset);
@@ -252,7 +251,7 @@ impl Record {
     }
 }
 
-/// Checks that no replica acknowledges an offset that it has not reached.
+/// Checks that no replica has acknowledged an offset that it has not reached.
 pub(super) fn check_acks(records: &[&Record], model: &Model, look: &NodeView) {
     for (at, acked) in look.acked.iter().filter(|(_, acked)| *acked > 0) {
         let Some(node) = (0..records.len()).find(|node| port(*node) == *at) else { continue };

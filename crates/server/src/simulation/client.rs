@@ -1,4 +1,4 @@
-//! A client of a server of the simulation: its requests, and their replies.
+//! A client of a server in the simulation: its requests and their replies.
 
 use super::model::Change;
 use brisk_testkit::reply::Reply;
@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// The request that a reply is expected for.
+/// A request whose reply is expected.
 #[derive(Debug, Clone)]
 pub(super) enum Pending {
     /// Any reply is valid.
     Any,
-    /// Changes that are made together, each in a database.
+    /// Changes that are made in one transaction, each with its database.
     Unit(Vec<(u32, Change)>),
-    /// Replicas that have the history up to here.
+    /// A WAIT for replicas that have this history up to this offset.
     Wait(String, u64),
     Save,
-    /// A backlog of this size in bytes.
+    /// A change of the backlog size to this number of bytes.
     Backlog(u64),
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Client {
     heard: Vec<u8>,
     pub(super) pending: VecDeque<Pending>,
     pub(super) db: Option<u32>,
-    /// The offset of its last write.
+    /// The history and the offset of the client's last write.
     pub(super) wrote: Option<(String, u64)>,
     pub(super) is_closed: bool,
 }
 
 impl Client {
-    /// Returns the client, and the server's end of the connection.
+    /// Returns the client and the server's end of the connection.
     pub(super) fn new() -> (Client, UnixStream) {
         let (socket, other) = UnixStream::pair().expect("two sockets");
         socket.set_nonblocking(true).expect("a socket");
@@ -51,7 +51,7 @@ impl Client {
         self.pending.push_back(pending);
     }
 
-    /// Sends changes that are made together.
+    /// Sends changes that are made in one transaction.
     pub(super) fn change(&mut self, unit: Vec<(u32, Change)>) {
         let word = |word: &str| word.to_owned();
         let select = |db: u32| [word("SELECT"), db.to_string()];
@@ -68,7 +68,7 @@ impl Client {
         for (own, change) in &unit {
             if *own != db {
                 self.request(&select(*own), Pending::Any);
-                // If the transaction fails, the client is in the other database.
+                // If the transaction fails, SELECT has no effect, so the client's database is not known.
                 (db, self.db) = (*own, None);
             }
             self.request(&change.words(), Pending::Any);

@@ -1,4 +1,4 @@
-//! The environment of an upstream's thread in the simulation: time, threads and connections.
+//! The environment of an upstream thread in the simulation: time, threads and connections.
 
 use super::thread_group::{self, Dial, Group, PathState, Wait};
 use brisk_node::replication::environment::{Environment, Moment, Socket};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The port of the first server. The others have the ports that follow.
+/// The port of the first server. The other servers have the following ports.
 pub(super) const FIRST_PORT: u16 = 7000;
 
-/// How often a connection without a response is tried.
+/// How often connecting is retried if there is no response.
 const RETRY_PERIOD: Duration = Duration::from_secs(1);
 
 /// The environment of one server.
@@ -74,7 +74,7 @@ impl Environment for SimulatedEnvironment {
     }
 }
 
-/// Returns the point in time after this duration, in Unix ms.
+/// Returns the time after this duration, in Unix ms.
 fn after(time: Duration) -> u64 {
     unix_ms() + time.as_millis() as u64
 }

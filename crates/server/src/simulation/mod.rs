@@ -1,5 +1,5 @@
-//! Simulates replication: real servers that follow one another, with the clock, the network and the
-//! faults generated from a seed.
+//! Simulates replication: real servers replicate each other. The clock, the network and the faults are generated from a
+//! seed.
 //!
 //! ```text
 //!   clients ── worker 0, its event loop ══╗                ╔══ worker 0 ── clients
@@ -7,9 +7,9 @@
 //!                                      ╚══╩════════════════╝   late, in pieces, one way, cut
 //! ```
 //!
-//! A server consists of the usual parts: one worker with its loop, sessions, timers, snapshots on the disk and the
-//! thread of its upstream. Only one of its threads runs at a time, and the clock stands still while it runs. A separate
-//! model defines the expected datasets.
+//! A server consists of the usual parts: one worker with its event loop, sessions, timers, snapshots on the disk, and
+//! the upstream thread. Only one of its threads runs at a time, and the clock does not advance while it runs. A
+//! separate model defines the expected datasets.
 //!
 //! | file | about |
 //! |---|---|
@@ -18,12 +18,12 @@
 //! | `model` | the expected datasets and histories |
 //! | `node`, `client` | a server; its client |
 //! | `network` | bytes between servers |
-//! | `thread_group`, `environment` | threads of which one runs at a time; the environment of an upstream |
+//! | `thread_group`, `environment` | threads that run one at a time; the environment of an upstream |
 //! | `trace` | a log of events |
 //!
-//! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` makes that
-//! number of runs. Separate processes execute the runs: in those the simulation sets the clock, and
-//! leftovers of servers end with the process.
+//! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` sets the number of runs. Separate
+//! processes execute the runs, because the simulation sets the clock of its process, and resources that servers leave
+//! behind are freed when the process ends.
 
 mod checks;
 mod client;
@@ -42,14 +42,14 @@ use world::{Seen, World};
 
 /// Number of runs of each test.
 const RUNS: u64 = 400;
-/// Steps of a run, and of each `LARGE_EACH`-th run.
+/// The number of steps of a run, and of every `LARGE_EACH`-th run.
 const SMALL: usize = 60;
 const LARGE: usize = 600;
 const LARGE_EACH: u64 = 25;
-/// Number of runs of a process.
+/// Number of runs per process.
 const RUNS_AT_ONCE: u64 = 50;
 
-/// The name of the test, for processes that execute a part of its runs.
+/// The name of the test, which the processes that execute a part of its runs need.
 const NAME: &str = "simulation::replicas_have_the_dataset_of_their_primary";
 const PART: &str = "BRISK_REPLICATION_PART";
 
@@ -89,7 +89,7 @@ fn begin_part(from: u64, to: u64) -> Child {
     command.args(["--exact", NAME, "--nocapture", "--test-threads=1"]);
     command.env(PART, format!("{from}-{to}")).stdout(Stdio::piped()).stderr(Stdio::piped());
     if Path::new("/dev/shm").is_dir() {
-        // Snapshots on a real disk would take most of the time.
+        // Writing snapshots to a real disk would take most of the time.
         command.env("TMPDIR", "/dev/shm");
     }
     command.spawn().expect("this test")
@@ -107,8 +107,8 @@ fn end_part(part: Child, sums: &mut [u64; 11]) {
     }
 }
 
-/// Binds the threads of this process to one CPU. Only one of them runs at a time, and switching between them costs less
-/// this way.
+/// Binds the threads of this process to one CPU. Only one of them runs at a time, and switching between them is cheaper
+/// on one CPU.
 fn stay_on_one(part: u64) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(all) = sched_getaffinity(None) else { return };
@@ -116,7 +116,7 @@ fn stay_on_one(part: u64) {
     let own = part as usize % count.max(1);
     let mut one = CpuSet::new();
     one.set((0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).nth(own).unwrap_or(0));
-    // The simulation also works without it.
+    // If this fails, the simulation still works.
     let _ = sched_setaffinity(None, &one);
 }
 
@@ -136,7 +136,7 @@ fn run_part(from: u64, to: u64) {
     println!("counted: {}", sums.map(|sum| sum.to_string()).join(" "));
 }
 
-/// Returns the counts of a run, and its event log.
+/// Returns the counts of a run and its event log.
 fn run(seed: u64) -> (Seen, Vec<String>) {
     trace::take();
     let prints = std::env::var("BRISK_REPLICATION_SEED").is_ok();

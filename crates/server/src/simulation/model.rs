@@ -1,10 +1,10 @@
-//! The expected datasets: an independent implementation of the commands, and each history with the
-//! dataset at each of its offsets.
+//! The expected datasets: an independent implementation of the commands, and the dataset at each offset of each
+//! history.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-/// Keys of strings and of lists in each database.
+/// The number of string keys and of list keys in each database, and the number of databases.
 pub(super) const STRINGS: usize = 5;
 pub(super) const LISTS: usize = 2;
 pub(super) const DATABASES: u32 = 2;
@@ -14,7 +14,7 @@ pub(super) fn string(n: usize) -> String {
     format!("s{n}")
 }
 
-/// Returns the name of an additional string key of database 0, longer than the shortest backlog.
+/// Returns the name of an additional string key in database 0. The name is longer than the smallest backlog.
 pub(super) fn long_string() -> String {
     "s".repeat((16 << 10) + 1)
 }
@@ -42,7 +42,7 @@ struct Entry {
     deadline_ms: Option<u64>,
 }
 
-/// A dataset, including keys that have expired and were not removed.
+/// A dataset, including keys that have expired but were not removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Dataset(BTreeMap<(u32, String), Entry>);
 
@@ -77,7 +77,7 @@ impl Change {
 }
 
 impl Dataset {
-    /// Applies a change as a primary does.
+    /// Applies a change in the same way as a primary.
     pub(super) fn change(&mut self, db: u32, change: &Change, now_ms: u64) {
         let key = |name: &String| (db, name.clone());
         let (Change::Set(name, ..)
@@ -196,21 +196,21 @@ impl Dataset {
     }
 }
 
-/// Parses a number. Values have no sign, and no leading 0 except for 0 itself.
+/// Parses a number. Values have no sign and no leading 0, except for 0 itself.
 fn number(text: &str) -> Option<i64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// Between two offsets the dataset changed to this one.
+/// A change to this dataset between two offsets.
 struct Step {
     before: u64,
     after: u64,
     dataset: Rc<Dataset>,
 }
 
-/// A history from the offset at which it got its id.
+/// A history, beginning at the offset at which it got its id.
 struct Line {
-    /// The id before this one, valid up to where this one begins.
+    /// The previous id, which is valid up to the offset at which this one begins.
     parent: Option<String>,
     start: u64,
     steps: Vec<Step>,
@@ -225,7 +225,7 @@ impl Model {
         self.0.contains_key(id)
     }
 
-    /// Begins a history, or gives one a new id, at an offset where it has this dataset.
+    /// Begins a history, or gives a history a new id, at an offset where it has this dataset.
     pub(super) fn begin(
         &mut self,
         id: &str,
@@ -237,15 +237,15 @@ impl Model {
         assert!(self.0.insert(id.to_owned(), Line { parent, start, steps }).is_none());
     }
 
-    /// Records that the dataset changed to this one, at once, somewhere between these offsets.
+    /// Records that the dataset changed atomically to this one, somewhere between these offsets.
     pub(super) fn change(&mut self, id: &str, before: u64, after: u64, dataset: Rc<Dataset>) {
         let line = self.0.get_mut(id).expect("a history that is known");
         assert!(before <= after && line.steps.last().is_none_or(|last| last.after <= before));
         line.steps.push(Step { before, after, dataset });
     }
 
-    /// Returns the id under which a history was written at an offset. Two histories that are the
-    /// same at an offset have the same origin there.
+    /// Returns the id that a history had when it was written at an offset. Two histories that are the same at an offset
+    /// have the same origin there.
     pub(super) fn origin<'m>(&'m self, mut id: &'m str, offset: u64) -> Option<&'m str> {
         loop {
             let line = self.0.get(id)?;
@@ -262,9 +262,9 @@ impl Model {
         origin.is_some() && origin == self.origin(other, offset)
     }
 
-    /// Returns the possible datasets at an offset: one, or two during a change.
+    /// Returns the possible datasets at an offset. There is one, or two during a change.
     pub(super) fn at(&self, id: &str, offset: u64) -> Vec<Rc<Dataset>> {
-        // The offset where one id ends and the next begins belongs to both.
+        // The offset at which one id ends and the next begins belongs to both.
         let mut found = Vec::new();
         let mut id = Some(id.to_owned());
         while let Some(line) = id.as_ref().and_then(|id| self.0.get(id)) {

@@ -10,14 +10,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most bytes in flight; beyond that, the sender has to wait.
+/// The most bytes in flight. If there are more, the sender has to wait.
 const WINDOW: usize = 64 << 10;
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Default)]
 pub(super) struct Lane {
     bytes: VecDeque<u8>,
-    /// True if the sender has closed.
+    /// True if the sender has closed the connection.
     is_ended: bool,
     pub(super) is_held: bool,
 }
@@ -40,11 +40,11 @@ pub(super) struct Connection {
     signal: Arc<AtomicBool>,
     pub(super) there: Lane,
     pub(super) back: Lane,
-    /// The most bytes that arrive at once.
+    /// The most bytes that arrive at a time.
     grain: usize,
     /// The bytes that the replica has sent, until it has requested the stream.
     said: Option<Vec<u8>>,
-    /// Its request; the reply is not known yet.
+    /// The replica's request, as long as the reply is not known.
     pub(super) psync: Option<PsyncRequest>,
     heard: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Lane {
             Ok(len) => self.bytes.drain(..len).collect(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Vec::new(),
             Err(_) => {
-                // The receiver has closed.
+                // The receiver has closed the connection.
                 self.bytes.clear();
                 self.is_ended = true;
                 Vec::new()
@@ -83,7 +83,7 @@ impl Lane {
 }
 
 impl Connection {
-    /// Creates a connection. The server's end must be given to the server.
+    /// Creates a connection. The caller must pass the server's end to the server.
     pub(super) fn new(
         number: u64,
         from: usize,
@@ -125,8 +125,7 @@ impl Connection {
         Some(String::from_utf8_lossy(&self.heard[..end]).into_owned())
     }
 
-    /// Delivers some bytes to the server, and records a request for the stream. Returns true if
-    /// there were any.
+    /// Delivers some bytes to the server, and records a request for the stream. Returns true if there were any bytes.
     pub(super) fn deliver_there(&mut self, random: &mut Random) -> bool {
         if self.there.is_held {
             return false;
@@ -154,14 +153,14 @@ impl Connection {
         came
     }
 
-    /// True if one end has closed, and the other has received all bytes sent before.
+    /// True if one end has closed the connection and the other end has received everything that was sent before.
     pub(super) fn is_over(&self) -> bool {
         [&self.there, &self.back].into_iter().any(|lane| lane.is_ended && lane.bytes.is_empty())
     }
 
-    /// Breaks the connection: bytes in flight are lost.
+    /// Breaks the connection. Bytes in flight are lost.
     pub(super) fn cut(self) {
-        // They may be closed already.
+        // The sockets may already be closed.
         let _ = self.near.shutdown(Shutdown::Both);
         let _ = self.far.shutdown(Shutdown::Both);
         self.signal.store(true, Ordering::SeqCst);
@@ -174,7 +173,7 @@ fn find_psync(said: &[u8]) -> Option<PsyncRequest> {
     let (before, behind) = text.split_once("$5\r\nPSYNC\r\n")?;
     let words: usize = before.trim_end().rsplit('*').next()?.parse().ok()?;
     let parts: Vec<&str> = behind.split("\r\n").collect();
-    // A length and a value for each argument, and the rest after the last line end.
+    // There are a length and a value for each argument, and the rest after the last line ending.
     (parts.len() > 2 * (words - 1)).then(|| PsyncRequest {
         id: parts[1].to_owned(),
         first: parts[3].parse().expect("a number"),

@@ -1,5 +1,5 @@
-//! A server of the simulation: a real worker with its event loop, on its own thread. Its
-//! connections end at the simulation.
+//! A server in the simulation: a real worker with its event loop, on its own thread. The simulation has the other ends
+//! of its connections.
 
 use super::environment::{FIRST_PORT, SimulatedEnvironment};
 use super::model::{DATABASES, LISTS, keys, strings};
@@ -35,14 +35,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// More turns than this without a pause are a bug.
+/// If there are more turns than this without a pause, there is a bug.
 const TURNS_MAX: usize = 10_000;
 
 pub(super) fn port(node: usize) -> u16 {
     FIRST_PORT + node as u16
 }
 
-/// The parameters of a server's start.
+/// The parameters with which a server starts.
 #[derive(Debug, Clone)]
 pub(super) struct Start {
     pub(super) seed: u64,
@@ -55,23 +55,23 @@ pub(super) struct Start {
 
 type Job = Box<dyn FnOnce(&mut Machine) + Send>;
 
-/// The simulation's handle of a server.
+/// The simulation's handle to a server.
 pub(super) struct Node {
     pub(super) group: Arc<Group>,
     host: Arc<SimulatedThread>,
     job: Arc<Mutex<Option<Job>>>,
 }
 
-/// The state on its thread.
+/// The state of a server on its own thread.
 pub(super) struct Machine {
     worker: Worker,
     reactor: Reactor,
     shared: &'static Shared,
-    /// Emits snapshots, in addition to the worker.
+    /// Emits snapshot entries, in addition to the worker.
     walker: CutWalker,
     reader: Session,
     batch: Batch,
-    /// Its history and offset when its dataset was last read.
+    /// The server's history and offset when its dataset was last read.
     read_at: Option<(String, u64)>,
 }
 
@@ -85,14 +85,13 @@ pub(super) struct NodeView {
     pub(super) is_replica: bool,
     pub(super) is_up: bool,
     pub(super) is_loading: bool,
-    /// True while it hands over to a replica, or waits for one that can take over.
+    /// True while the server hands over to a replica, or waits for one that can take over.
     pub(super) fails_over: bool,
-    /// The ports of its replicas, and the offsets that they acknowledged.
+    /// The ports of its replicas, and the offsets that they have acknowledged.
     pub(super) acked: Vec<(u16, u64)>,
     /// Replies that show the dataset, if it may have changed.
     pub(super) shown: Option<Vec<String>>,
-    /// Replies that show the expiry times of its keys, if its history has got another id, or if
-    /// everything is read again.
+    /// Replies that show the expiry times of its keys, if its history has a new id or everything is read again.
     pub(super) deadlines: Option<Vec<String>>,
 }
 
@@ -133,7 +132,7 @@ impl Node {
         done.lock().even_poisoned().take().expect("it was done")
     }
 
-    /// Runs the threads of its upstream, and others except the worker. Returns true if one had
+    /// Runs all threads of the server except the worker, for example the upstream thread. Returns true if any had
     /// something to do.
     pub(super) fn run_threads(&self, now_ms: u64) -> bool {
         self.group.run_threads(&self.host, now_ms)
@@ -201,7 +200,7 @@ impl Machine {
         self.serve();
     }
 
-    /// Executes received input, and nothing else unless a snapshot was begun.
+    /// Executes received input. Does nothing else, unless a snapshot was begun.
     pub(super) fn serve(&mut self) {
         self.poll();
         if self.is_writing() || self.has_written() {
@@ -213,7 +212,7 @@ impl Machine {
         self.reactor.poll(&mut self.worker, Some(Duration::ZERO)).expect("the loop works");
     }
 
-    /// Runs turns of the loop until nothing is due.
+    /// Runs turns of the event loop until nothing is due.
     pub(super) fn turn(&mut self) {
         let mailbox = &self.shared.mailboxes.of(0);
         let (mut turns, mut was_writing) = (0, self.has_written());
@@ -223,10 +222,10 @@ impl Machine {
                 self.worker.woken(self.reactor.io());
             }
             self.poll();
-            // A thread of the system writes the snapshot; its speed must make no difference.
+            // A real thread writes the snapshot. Neither its speed nor the time that the worker usually leaves between
+            // two pieces may make a difference.
             if self.is_writing() {
                 was_writing = true;
-                // Nor may the time that the worker would leave between two pieces.
                 self.walker.walk(&self.shared.keyspace, &self.worker.core.env, || true);
                 std::thread::yield_now();
                 continue;
@@ -241,7 +240,7 @@ impl Machine {
         }
     }
 
-    /// True if there is a snapshot that its replicas have not been notified of.
+    /// True if there is a snapshot of which its replicas have not been notified.
     fn has_written(&self) -> bool {
         let waits = |replica: &ReplicaHandle| {
             let progress = &replica.progress;
@@ -291,7 +290,7 @@ impl Machine {
         }
     }
 
-    /// Returns the replies that show its dataset.
+    /// Returns the replies that show the dataset.
     fn read(&mut self) -> Vec<String> {
         self.worker.core.refresh_config();
         self.worker.core.read_clocks();

@@ -1,5 +1,4 @@
-//! Threads that run one at a time. The simulation resumes each of them, and waits until it
-//! pauses.
+//! Threads that run one at a time. The simulation resumes a thread and waits until it pauses.
 //!
 //! ```text
 //!  simulation ── resume ──►                ── resume ──►
@@ -18,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex};
 pub(super) struct Wait {
     /// The time limit, in Unix ms.
     pub(super) until_ms: Option<u64>,
-    /// The flag to wait for; any event if `None`.
+    /// The flag to wait for. `None` means any event.
     pub(super) signal: Option<Arc<AtomicBool>>,
 }
 
@@ -50,7 +49,7 @@ struct Killed;
 /// The state that the threads of one server share.
 pub(super) struct Group {
     threads: Mutex<Vec<Arc<SimulatedThread>>>,
-    /// Connections that its threads have opened since the simulation last took them.
+    /// Connections that the server's threads have opened since the simulation last took them.
     pub(super) dials: Mutex<Vec<Dial>>,
     /// The state of the network path to each server.
     pub(super) paths: Mutex<Vec<PathState>>,
@@ -65,11 +64,11 @@ pub(super) enum PathState {
     Silent,
 }
 
-/// An opened connection: the simulation's end.
+/// A connection that was opened, with the simulation's end of it.
 pub(super) struct Dial {
     pub(super) to: usize,
     pub(super) end: UnixStream,
-    /// Must be set when there is something to read.
+    /// The simulation must set this when there is something to read.
     pub(super) signal: Arc<AtomicBool>,
 }
 
@@ -77,7 +76,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<SimulatedThread>>> = const { RefCell::new(None) };
 }
 
-/// Hands over to the simulation until the condition holds.
+/// Passes control to the simulation until the condition is met.
 pub(super) fn pause(wait: Wait) {
     let thread = CURRENT.with_borrow(Clone::clone).expect("only threads wait");
     *thread.turn.lock().even_poisoned() = Turn::Waits(wait);
@@ -101,7 +100,7 @@ impl Group {
         })
     }
 
-    /// Creates a thread that begins when it is first resumed.
+    /// Creates a thread, which begins when it is first resumed.
     pub(super) fn spawn(&self, run: impl FnOnce() + Send + 'static) -> Arc<SimulatedThread> {
         let turn = Mutex::new(Turn::Waits(Wait { until_ms: None, signal: None }));
         let is_killed = AtomicBool::new(false);
@@ -123,7 +122,7 @@ impl Group {
         thread
     }
 
-    /// Resumes each thread except `host` that has something to do. Returns true if there was one.
+    /// Resumes each thread that has something to do, except `host`. Returns true if there was one.
     pub(super) fn run_threads(&self, host: &Arc<SimulatedThread>, now_ms: u64) -> bool {
         let mut threads = self.threads.lock().even_poisoned().clone();
         threads.retain(|thread| !Arc::ptr_eq(thread, host) && thread.is_ready(now_ms));
@@ -162,12 +161,12 @@ impl SimulatedThread {
         matches!(&*self.turn.lock().even_poisoned(), Turn::Over(_))
     }
 
-    /// Runs the thread until it waits or ends. A panic of the thread continues here.
+    /// Runs the thread until it waits or ends. If the thread panics, the panic is propagated to the caller.
     pub(super) fn resume(&self) {
         let mut turn = self.turn.lock().even_poisoned();
         if matches!(*turn, Turn::Waits(_)) {
             *turn = Turn::Runs;
-            // Without the lock, which the thread needs when it wakes up.
+            // Release the lock, which the thread needs when it wakes up.
             drop(turn);
             self.changed.notify_all();
             turn = self.turn.lock().even_poisoned();

@@ -9,7 +9,7 @@ thread_local! {
     static EVENTS: RefCell<Vec<String>> = RefCell::default();
 }
 
-/// Records an event at a time in Unix ms.
+/// Records an event. `now_ms` is its time in Unix ms.
 pub(super) fn note(now_ms: u64, event: String) {
     EVENTS.with_borrow_mut(|events| events.push(format!("{:>7} {event}", now_ms % 10_000_000)));
 }

@@ -15,20 +15,20 @@ use std::rc::Rc;
 
 /// When runs begin, in Unix ms.
 const BEGIN_MS: u64 = 1_700_000_000_000;
-/// The time limit for all servers to become equal after the last fault. Some connections carry a
-/// few hundred bytes a second, and a replica of a replica waits for whole transactions.
+/// The time limit for the datasets of all servers to become equal after the last fault. Some connections carry a few
+/// hundred bytes a second, and a replica of a replica waits for whole transactions.
 const CALM_MS_MAX: u64 = 2_000_000;
 
-/// How often bytes are delivered on each connection in a time without faults.
+/// During a period without faults, how many times bytes are delivered on each connection per step.
 const CARRIED_AT_ONCE: usize = 30;
 
-/// Number of requests with unusual offsets that are made to a server at once.
+/// Number of requests with unusual offsets that are sent to a server at a time.
 const PROBES: usize = 4;
 
-/// How often a server and its upstream's thread run in turn without the clock advancing.
+/// Maximum number of times that a server and its upstream thread run alternately without the clock advancing.
 const ROUNDS_MAX: usize = 50;
 
-/// How often each event was seen.
+/// How many times each event was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) faults: u64,
@@ -41,19 +41,19 @@ pub(super) struct Seen {
     pub(super) starts: u64,
     pub(super) freed: u64,
     pub(super) waits: u64,
-    /// Starts after which no replica can continue, because too many keys have expired.
+    /// Starts after which no replica can continue because too many keys have expired.
     pub(super) forgotten: u64,
 }
 
 struct Slot {
-    /// `None` while it is down.
+    /// `None` while the server is down.
     node: Option<Node>,
     start: Start,
     record: Record,
     client: Option<Client>,
 }
 
-/// The states of the path between two servers, an open one twice as often as the others.
+/// The possible states of the path between two servers. `Open` is twice as likely as each of the others.
 const PATH_STATES: [PathState; 4] =
     [PathState::Open, PathState::Open, PathState::Refused, PathState::Silent];
 
@@ -137,7 +137,7 @@ impl World {
         self.slots[index].record.last.as_ref().filter(|_| self.is_up(index))
     }
 
-    /// Runs turns of a server, and of the threads of its upstream, until nothing is due.
+    /// Runs turns of a server and its upstream thread until nothing is due.
     fn settle(&mut self, index: usize) {
         for _ in 0..ROUNDS_MAX {
             let look = self.node(index).with(|machine| {
@@ -201,7 +201,7 @@ impl World {
         slots[index].record.note(look, self.now_ms);
     }
 
-    /// Processes the replies that a server has sent to its client by the time of this state.
+    /// Processes the replies that the server had sent to its client when this state was observed.
     fn observe(&mut self, index: usize, look: &NodeView) {
         let before = self.slots[index].record.last.as_ref().map_or(look.offset, |last| {
             let former = look.ids.former.as_ref().map(|former| former.end);
@@ -221,7 +221,7 @@ impl World {
                     }
                     self.seen.units += 1;
                     self.model.change(&look.ids.id, before, look.offset, Rc::new(dataset));
-                    // A change without an effect is not waited for.
+                    // Clients do not wait for changes that have no effect.
                     let changed = before < look.offset;
                     before = look.offset;
                     let wrote = Some((look.ids.id.clone(), look.offset));
@@ -229,8 +229,7 @@ impl World {
                         client.wrote = wrote;
                     }
                 }
-                // A server with another history does not have the write, and no client waits for
-                // it.
+                // A server with another history does not have the write, so its reply is not checked.
                 Pending::Wait(id, offset)
                     if !is_error && self.model.is_shared(&id, &look.ids.id, offset) =>
                 {
@@ -407,8 +406,7 @@ impl World {
         assert!(due.is(answer), "{psync:?} was answered {answer:?} and not with {due:?}");
     }
 
-    /// Takes the bytes that both ends of a connection have sent. Returns the reply to the request,
-    /// once.
+    /// Takes the bytes that both ends of a connection have sent. Returns the reply to the request when it arrives.
     fn collect(&mut self, at: usize) -> Option<String> {
         let connection = &mut self.connections[at];
         let answer = connection.collect()?;
@@ -436,7 +434,7 @@ impl World {
             let mut places = vec![(&ids.id, look.offset)];
             places.extend(look.kept.iter().map(|kept| (&ids.id, kept.0)));
             if let Some(former) = &ids.former {
-                // Mostly at the end of the former history, where a single byte makes a difference.
+                // Most requests are for the end of the former history, where a single byte makes a difference.
                 places.extend([(&former.id, former.end); 4]);
             }
             let unknown = "0123456789".repeat(4);
@@ -551,7 +549,7 @@ impl World {
             11..13 if self.is_up(index) => self.follow(index, Some(other)),
             13 if self.is_up(index) => self.follow(index, None),
             14 | 15 if self.is_up(index) => {
-                // Mostly one that has a replica.
+                // Prefer a server that has a replica.
                 let index = followed.first().copied().unwrap_or(index);
                 let port = port(other).to_string();
                 let timeout = (1 + self.random.below(5000)).to_string();
@@ -578,14 +576,14 @@ impl World {
         }
     }
 
-    /// All replicas of a server have the data that it saves. Then it is down for a while, and its
+    /// Waits until all replicas of a server have its data and saves it. Then the server is down for a while, and its
     /// replicas reconnect.
     fn lose_power_after_save(&mut self, index: usize) {
         for _ in 0..5 {
             self.flow(300);
         }
         if self.random.percent(80) {
-            // A key that expires in the meantime.
+            // This key expires while the server is down.
             let key = if self.random.percent(70) { long_string() } else { string(0) };
             let ttl = 310 + self.random.below(1000) as u64;
             self.write_unit(index, vec![(0, Change::Set(key, "x".to_owned(), Some(ttl)))]);
@@ -612,7 +610,7 @@ impl World {
         self.start(index);
     }
 
-    /// Advances the clock, and runs the tasks that are due.
+    /// Advances the clock and runs the tasks that are due.
     fn pass(&mut self, ms: u64, percent: usize) {
         self.advance(ms);
         self.carry(percent);
@@ -623,7 +621,7 @@ impl World {
         }
     }
 
-    /// Advances the clock, and delivers all bytes in flight.
+    /// Advances the clock and delivers all bytes in flight.
     fn flow(&mut self, ms: u64) {
         self.pass(ms, 100);
         for _ in 0..CARRIED_AT_ONCE {
@@ -633,13 +631,13 @@ impl World {
         }
     }
 
-    /// Runs the given number of steps, some with faults, and then runs until all servers are equal.
+    /// Runs the given number of steps, some of them with faults. Then runs until the datasets of all servers are equal.
     pub(super) fn run(&mut self, steps: usize) -> Seen {
         for _ in 0..steps {
             match self.random.below(100) {
                 0..50 => {
                     let index = self.random.below(self.slots.len());
-                    // Mostly one that is a primary.
+                    // Prefer a server that is a primary.
                     let is_replica = self.last(index).is_some_and(|last| last.is_replica);
                     if self.is_up(index) && (!is_replica || self.random.percent(5)) {
                         self.write(index);
@@ -673,7 +671,7 @@ impl World {
         self.seen
     }
 
-    /// Ends all faults and makes all servers follow one of them. In the end all datasets are equal.
+    /// Ends all faults and makes all servers follow one of them. Eventually all datasets must be equal.
     fn calm(&mut self) {
         trace::note(self.now_ms, "the faults end".to_owned());
         let count = self.slots.len();

@@ -1,15 +1,15 @@
-//! `cluster-etcd-loss availability`: a node continues to serve without its coordinator while its shard is in contact.
-//! The thread `brisk-acks` extends the lease deadline.
+//! `cluster-etcd-loss availability`: a node continues to serve without the coordinator while the nodes of its shard are
+//! in contact. The thread `brisk-acks` extends the lease deadline.
 //!
-//! - A primary serves while every replica of its shard acknowledges. A promoted replica no longer acknowledges, and
-//!   waits until its last acknowledgement has no effect.
+//! - A primary serves while every replica of its shard acknowledges. A promoted replica stops acknowledging, and waits
+//!   until its last acknowledgement has expired.
 //! - A replica serves reads while its connection to its primary is up.
 //!
-//! An acknowledgement counts from the time at which this node sent the acknowledged part of the stream. The time of its
-//! arrival is not reliable: a network can deliver it long after the replica was promoted. So that there is a new part
-//! to acknowledge, this node requests acknowledgements while its renewals are overdue.
+//! An acknowledgement counts from the time at which this node sent the acknowledged part of the stream. Its arrival
+//! time is not reliable, because a network can deliver it long after the replica was promoted. While renewals are
+//! overdue, this node requests acknowledgements, so that there is always a new part of the stream to acknowledge.
 //!
-//! The deadline is extended only while renewals are overdue. A process that was stopped does not extend it before its
+//! The deadline is extended only while renewals are overdue. A process that was suspended does not extend it before its
 //! next renewal.
 
 use super::follower::TopologyFollower;
@@ -31,9 +31,9 @@ use std::time::Duration;
 
 /// The time between two checks of the acknowledgements.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
-/// The time between two requests for acknowledgements: several within the shortest window.
+/// The time between two requests for acknowledgements. There are several requests within the shortest window.
 const REQUEST_PERIOD_MS: u64 = 300;
-/// The number of marks of the stream that are kept, one per check. An acknowledgement of an older part has no effect.
+/// The number of stream marks that are kept. Each check adds one. Acknowledgements of older parts have no effect.
 const MARKS_MAX: usize = 1024;
 
 /// Extends the deadline until the threads are stopped.
@@ -51,14 +51,14 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 struct DeadlineExtender {
     follower: Arc<TopologyFollower>,
     looked_ms: u64,
-    /// The renewal that was the last one when the process was stopped; it no longer counts.
+    /// The last renewal before the process was suspended. It no longer counts.
     stalled: Option<Lease>,
-    /// The renewal that was the last one when a replica was connected that the document does not name. A later document
-    /// may name that replica, so it may be promoted.
+    /// The last renewal at a time when a connected replica was not named in the document. A later document may name
+    /// this replica, so it may be promoted.
     has_stranger: Option<Lease>,
     marks: StreamMarks,
     requested_ms: u64,
-    /// The last request is not executed yet.
+    /// True if the last request has not been executed yet.
     is_requesting: Arc<AtomicBool>,
 }
 
@@ -78,7 +78,7 @@ impl DeadlineExtender {
     fn turn(&mut self, now_ms: u64) {
         let before_ms = std::mem::replace(&mut self.looked_ms, now_ms);
         let (shared, state) = (self.follower.shared, self.follower.state);
-        // Before the document is read: an extension for an earlier role has no effect.
+        // Read this before the document, because an extension for an earlier role has no effect.
         let role = self.follower.deadline.role_number();
         let in_force = state.in_force();
         let Some(lease) = self.follower.deadline.lease() else { return };
@@ -111,7 +111,7 @@ impl DeadlineExtender {
         }
     }
 
-    /// Makes worker 0 request acknowledgements. The reply to a request covers the request before it.
+    /// Makes worker 0 request acknowledgements. The reply to a request covers the previous request.
     fn request_acks(&mut self, now_ms: u64) {
         let is_due = now_ms.saturating_sub(self.requested_ms) >= REQUEST_PERIOD_MS;
         if !is_due || self.is_requesting.swap(true, Ordering::SeqCst) {
@@ -131,7 +131,8 @@ impl DeadlineExtender {
         self.follower.shared.mailboxes.send(0, Message::Run(Work(Box::new(request))));
     }
 
-    /// The time at which the shard was last known to be in contact with this node, if it may serve for that reason.
+    /// The time at which the shard was last known to be in contact with this node. `None` if this node may not serve on
+    /// this basis.
     fn in_contact(
         &self,
         in_force: &InForce,
@@ -142,7 +143,7 @@ impl DeadlineExtender {
         let (shared, state) = (self.follower.shared, self.follower.state);
         let acks = match in_force.map.role() {
             MapRole::Primary => self.oldest_ack(in_force, replicas)?,
-            // Nothing that depends on time is read from a replica.
+            // A replica that is connected to its primary needs no acknowledgements, like a primary without replicas.
             MapRole::Replica
                 if !role::differs(shared, state) && shared.replication.upstream.is_up() =>
             {
@@ -156,7 +157,8 @@ impl DeadlineExtender {
         is_served.then_some(from_ms)
     }
 
-    /// For each replica of this shard, this node knows when it sent the acknowledged part. Returns the earliest time.
+    /// Returns the earliest time at which this node sent the acknowledged part of the stream, over all replicas of this
+    /// shard.
     fn oldest_ack(&self, in_force: &InForce, replicas: &[ReplicaHandle]) -> Option<ReplicaAcks> {
         let topology = in_force.topology.as_deref()?;
         let shard = topology.shard_of(in_force.map.own())?;
@@ -193,7 +195,7 @@ fn members_of<'t>(
     shard.replicas.iter().filter_map(|id| members.get(id))
 }
 
-/// True if this connection belongs to a member, by the address that the replica announces.
+/// True if this connection belongs to a member, according to the address that the replica announces.
 fn is_of(replica: &ReplicaHandle, member: &Member) -> bool {
     let has_port = replica.port != 0 && (replica.port == member.port || replica.port == member.tls);
     let announced = replica.ip.map(|ip| ip.to_string());
@@ -202,11 +204,11 @@ fn is_of(replica: &ReplicaHandle, member: &Member) -> bool {
     has_port && (announced.as_deref() == Some(&*member.ip) || peer == Some(&*member.ip))
 }
 
-/// The times at which this node, as the primary, had written the stream up to given offsets.
+/// The times by which this node, as the primary, had written the stream up to certain offsets.
 #[derive(Debug, Default)]
 struct StreamMarks {
     replid: String,
-    /// Offsets with times; both grow.
+    /// Offsets with times, both in ascending order.
     marks: VecDeque<(u64, u64)>,
 }
 
@@ -226,7 +228,8 @@ impl StreamMarks {
         }
     }
 
-    /// The last mark before this offset: the stream up to the offset was sent later. O(log marks).
+    /// The time of the last mark before this offset. The stream up to the offset was sent after that time. O(log
+    /// marks).
     fn sent_ms(&self, offset: u64) -> Option<u64> {
         let at = self.marks.partition_point(|mark| mark.0 < offset);
         self.marks.get(at.checked_sub(1)?).map(|mark| mark.1)
@@ -249,7 +252,7 @@ mod tests {
         note(&mut marks, "a", 100, 1_100);
         note(&mut marks, "a", 137, 1_200);
         assert_eq!((marks.sent_ms(137), marks.sent_ms(138)), (Some(1_100), Some(1_200)));
-        // Another history, and one whose end is lost.
+        // A different history, and then a history whose end is lost.
         note(&mut marks, "b", 150, 1_300);
         assert_eq!(marks.sent_ms(150), None);
         note(&mut marks, "b", 140, 1_400);

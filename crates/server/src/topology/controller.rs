@@ -1,8 +1,9 @@
-//! The controller: one elected node decides about failovers, forms the cluster, and corrects addresses.
+//! The controller: an elected node that decides about failovers, forms the cluster, and corrects addresses.
 //!
-//! Each pass decides about one snapshot, which has the document and the nodes of one revision. Each change expects that
-//! document. A node that registers after the snapshot reasserts itself before it serves, which changes the document. So
-//! a promotion cannot conflict with a primary that has come back.
+//! Each pass makes decisions based on one snapshot, which contains the document and the nodes at the same revision. A
+//! change is committed only if that document is still current. A node that registers after the snapshot reasserts
+//! itself before it serves, which changes the document. So a promotion cannot conflict with a primary that has come
+//! back.
 
 use super::coord::ErrorLog;
 use super::follower::{Installation, TopologyFollower};
@@ -23,9 +24,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum number of passes in one turn; each carries out the decisions about a newer situation.
+/// The maximum number of passes in one turn. Each pass carries out the decisions for a newer situation.
 const PASSES_MAX: usize = 8;
-/// The time limit for the outcome of one change.
+/// The time limit for committing one change.
 const CHANGE_MAX: Duration = Duration::from_secs(3);
 /// The pause between two passes that wait for reports.
 const QUERY_PAUSE_MS: u64 = 50;
@@ -36,15 +37,15 @@ pub(super) struct ControllerOffice {
     /// The term, if this node is the controller.
     held: Option<(values::Controller, Controller)>,
     statuses: BTreeMap<NodeId, ReceivedStatus>,
-    /// When the reports were read before, on the clock of [`boot_ms`].
+    /// When the reports were last read, on the clock of [`boot_ms`].
     statuses_read_ms: u64,
     pongs: BTreeMap<NodeId, u64>,
-    /// The next campaign and the next pass, on the clock of [`boot_ms`].
+    /// When the next campaign and the next pass are due, on the clock of [`boot_ms`].
     campaign_due_ms: u64,
     pass_due_ms: u64,
-    /// Too many failures at once (a storm) were logged and have not ended.
+    /// True if too many simultaneous failures (a storm) were logged and have not ended.
     is_storm: bool,
-    /// The last decision that could not be carried out. It is repeated, but logged once.
+    /// The last decision that could not be carried out. It is repeated, but logged only once.
     refusal: Option<String>,
     errors: ErrorLog,
 }
@@ -78,7 +79,7 @@ impl fmt::Display for TurnError {
 
 /// The outcome of a pass.
 enum Pass {
-    /// The situation has changed: another pass follows at once.
+    /// The situation has changed, so another pass follows immediately.
     Again,
     /// The next pass is due at this time unless an event arrives.
     Until(u64),
@@ -114,7 +115,7 @@ impl ControllerOffice {
         }
     }
 
-    /// An event has arrived: the next turn runs a pass.
+    /// Called when an event has arrived. The next turn then makes a pass.
     pub(super) fn look(&mut self) {
         self.pass_due_ms = 0;
         if self.follower.take_vacancy() {
@@ -122,7 +123,7 @@ impl ControllerOffice {
         }
     }
 
-    /// Notes the reports that the coordinator has. A report that differs from the one before arrived at some time
+    /// Notes the reports that the coordinator has. A report that differs from the previous one arrived at some time
     /// since the last read.
     pub(super) fn note_statuses(&mut self, statuses: BTreeMap<NodeId, NodeStatus>) {
         let before_ms = std::mem::replace(&mut self.statuses_read_ms, boot_ms());
@@ -215,7 +216,7 @@ impl ControllerOffice {
         Ok(())
     }
 
-    /// Decides about one situation and carries the decisions out.
+    /// Makes decisions for one situation and carries them out.
     fn pass(
         &mut self,
         office: values::Controller,
@@ -224,7 +225,7 @@ impl ControllerOffice {
         let (snapshot, installation) = self.follower.snapshot(CALL_MAX)?;
         let idle_until = boot_ms() + self.third_ms();
         if let Installation::Refused(_) = installation {
-            // No decisions are made about a document that this node rejects.
+            // No decisions are made based on a document that this node rejects.
             return Ok(Pass::Until(idle_until));
         }
         let topology = snapshot.topology.document.as_deref().map(Topology::parse);
@@ -344,19 +345,19 @@ impl ControllerOffice {
         match follower.propose(&proposal, change, Instant::now() + CHANGE_MAX) {
             Ok(Attempt::Done(revision) | Attempt::NotInForce(revision)) => {
                 log.notice(format_args!("Cluster: {}", words(decision, Some(&next))));
-                // Without the revision, no further change of this pass can be committed.
+                // If the revision is unknown, no further change of this pass can be committed.
                 document.revision = revision.unwrap_or(document.revision);
                 document.topology = Some(next);
                 Ok(Pass::Again)
             }
-            // The next pass decides about the newer document.
+            // The next pass uses the newer document.
             Ok(Attempt::Overtaken) => Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// The decision as a text, for the log.
+/// A description of the decision, for the log.
 fn words(decision: &Decision, next: Option<&Topology>) -> String {
     match decision {
         Decision::Form { shards, replicas } => {

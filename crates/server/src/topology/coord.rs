@@ -1,4 +1,5 @@
-//! The thread `brisk-coord`: follows the role, reports, and decides as the controller. The lease has a separate thread.
+//! The thread `brisk-coord`: follows the role, reports the status, and acts as the controller. The lease has a separate
+//! thread.
 
 use super::controller::ControllerOffice;
 use super::follower::TopologyFollower;
@@ -14,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time between two turns, which is also the delay until a changed role or a loaded dataset is noticed.
+/// The longest time between two turns. This is also the delay until a changed role or a loaded dataset is noticed.
 const TURN_MS_MAX: u64 = 100;
-/// The longest wait of this thread for quiescence.
+/// How long this thread waits for quiescence at most.
 pub(super) const QUIESCE_MAX: Duration = Duration::from_millis(100);
 /// The longest time between two reports.
 const REPORT_MS_MAX: u64 = 5_000;
@@ -27,7 +28,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
     while !follower.signal.is_stopped() {
         let has_turned = coord.turn();
         let now_ms = boot_ms();
-        // The controller's work is overdue while the coordinator is unreachable.
+        // While the coordinator is unreachable, the controller's work is overdue and must not shorten the wait.
         let office_ms = if has_turned { coord.office.due_ms() } else { u64::MAX };
         let due_ms = office_ms.min(now_ms + TURN_MS_MAX);
         coord.wait(Duration::from_millis(due_ms.saturating_sub(now_ms)));
@@ -39,13 +40,13 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 pub(super) struct Coord {
     follower: Arc<TopologyFollower>,
     office: ControllerOffice,
-    /// Role and loading of the last report.
+    /// The role and the loading state in the last report.
     reported: Option<(NodeRole, bool)>,
-    /// The next report, on the clock of [`boot_ms`].
+    /// When the next report is due, on the clock of [`boot_ms`].
     report_due_ms: u64,
-    /// The last reports of all nodes, each with its arrival in Unix ms.
+    /// The last reports of all nodes, each with its arrival time in Unix ms.
     statuses: BTreeMap<NodeId, (NodeStatus, u64)>,
-    /// The generation of the settings that the registration has.
+    /// The generation of the settings in the registration.
     settings: u64,
     errors: ErrorLog,
 }
@@ -63,8 +64,8 @@ impl Coord {
         }
     }
 
-    /// Does the work that is due. Returns true if the controller had its turn, which requires that the coordinator is
-    /// reached.
+    /// Does the work that is due. Returns true if the controller had its turn, for which the coordinator must be
+    /// reachable.
     pub(super) fn turn(&mut self) -> bool {
         let generation = self.follower.shared.settings.generation();
         if std::mem::replace(&mut self.settings, generation) != generation {
@@ -82,7 +83,7 @@ impl Coord {
         true
     }
 
-    /// Waits for an event, at most for `limit`.
+    /// Waits for an event for up to `limit`.
     pub(super) fn wait(&mut self, limit: Duration) {
         if self.follower.signal.wait(limit) {
             self.office.look();
@@ -90,19 +91,19 @@ impl Coord {
         }
     }
 
-    /// Takes the role of the document, if a dataset was being loaded when the document was installed.
+    /// Adopts the role in the document, if a dataset was being loaded when the document was installed.
     fn follow_role(&self) {
         let (shared, state) = (self.follower.shared, self.follower.state);
         if role::differs(shared, state) && !role::is_loading(shared) {
-            // Otherwise the next turn tries again: the controller must not wait for a slow script.
+            // If this fails, the next turn tries again, because the controller must not wait for a slow script.
             let until = Some(Instant::now() + QUIESCE_MAX);
             let follow = move |core: &mut Core| role::follow_document(core, state);
             self.follower.when_quiesced_within(until, false, follow);
         }
     }
 
-    /// Reports at once if the role or the loading state has changed, otherwise periodically. Then reads the other
-    /// reports.
+    /// Reports immediately if the role or the loading state has changed, otherwise periodically. Then reads the reports
+    /// of the other nodes.
     fn report(&mut self, lease: &brisk_coordinate::values::Lease) -> Result<(), CoordinatorError> {
         let status = self.follower.node_status();
         let now_ms = boot_ms();
@@ -134,7 +135,7 @@ impl Coord {
 /// Logs each kind of error of a repeated activity once, until the activity succeeds.
 pub(super) struct ErrorLog {
     shared: &'static Shared,
-    /// The activity as a text.
+    /// The name of the activity.
     what: &'static str,
     seen: ErrorKinds,
 }
@@ -158,13 +159,13 @@ impl ErrorLog {
     }
 }
 
-/// The kinds of errors since the last success. The kind is the text before the first colon or parenthesis: endpoints
-/// and requests, which change with each attempt, follow it.
+/// The kinds of errors since the last success. The kind is the text before the first colon or parenthesis. Endpoints
+/// and requests, which change with each attempt, come after it.
 #[derive(Debug)]
 struct ErrorKinds(BTreeSet<String>);
 
 impl ErrorKinds {
-    /// More kinds than the coordinators have. Further kinds are not logged.
+    /// The coordinators have fewer kinds of errors than this. Further kinds are not logged.
     const KINDS_MAX: usize = 16;
 
     /// True if this kind is new.

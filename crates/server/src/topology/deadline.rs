@@ -10,27 +10,27 @@ use brisk_node::cluster::{ClusterState, boot_ms};
 use brisk_structures::poison::EvenPoisoned as _;
 use std::sync::Mutex;
 
-/// The deadline, shared by the thread that renews and the one that extends it.
+/// The deadline, which is shared by the thread that renews the lease and the thread that extends the deadline.
 #[derive(Debug, Default)]
 pub(super) struct LeaseDeadline(Mutex<DeadlineTimes>);
 
 /// Times of [`boot_ms`].
 #[derive(Debug, Default)]
 struct DeadlineTimes {
-    /// The last confirmed renewal of a lease that the coordinator may end.
+    /// The last confirmed renewal, if the coordinator can end the lease.
     lease: Option<Lease>,
-    /// The deadline by the lease.
+    /// The deadline that results from the lease.
     own_ms: u64,
-    /// The deadline by acknowledgements of replicas, without the coordinator.
+    /// The deadline that results from acknowledgements of replicas, without the coordinator.
     extended_ms: u64,
-    /// After a promotion: this node serves from then on.
+    /// After a promotion, this node serves only from this time on.
     serves_from_ms: u64,
-    /// Counts the roles of this node.
+    /// The number of the current role. Incremented with each change of the role.
     roles: u64,
 }
 
 impl LeaseDeadline {
-    /// A renewal was confirmed. `None`: the lease lives as long as the process.
+    /// Called when a renewal is confirmed. `None` means that the lease lives as long as the process.
     pub(super) fn confirm(&self, state: &ClusterState, lease: Option<Lease>) {
         self.change(state, |times| {
             times.lease = lease;
@@ -38,12 +38,13 @@ impl LeaseDeadline {
         });
     }
 
-    /// The lease has ended. The deadline does not change: it has passed, or replicas have extended it.
+    /// Called when the lease has ended. The deadline does not change, because it has passed or replicas have extended
+    /// it.
     pub(super) fn end_lease(&self) {
         self.0.lock().even_poisoned().lease = None;
     }
 
-    /// This node stops serving at once.
+    /// Makes this node stop serving immediately.
     pub(super) fn fence(&self, state: &ClusterState) {
         self.change(state, |times| (times.lease, times.own_ms, times.extended_ms) = (None, 0, 0));
     }
@@ -53,7 +54,7 @@ impl LeaseDeadline {
         self.0.lock().even_poisoned().roles
     }
 
-    /// This node has another role, shard or term: an extension for the previous one has no effect.
+    /// Called when this node gets another role, shard or term. Extensions for the previous one have no effect.
     pub(super) fn begin_role(&self, state: &ClusterState) {
         self.change(state, |times| {
             times.roles += 1;
@@ -61,7 +62,7 @@ impl LeaseDeadline {
         });
     }
 
-    /// Extends the deadline for the role with this number; an earlier time has no effect.
+    /// Extends the deadline for the role with this number. An earlier time has no effect.
     pub(super) fn extend(&self, state: &ClusterState, role: u64, until_ms: u64) {
         self.change(state, |times| {
             if times.roles == role {
@@ -70,12 +71,12 @@ impl LeaseDeadline {
         });
     }
 
-    /// This node serves nothing before this time.
+    /// Makes this node serve nothing before this time.
     pub(super) fn wait_until(&self, state: &ClusterState, from_ms: u64) {
         self.change(state, |times| times.serves_from_ms = times.serves_from_ms.max(from_ms));
     }
 
-    /// Gives the deadline to the workers. After a promotion it begins to count later.
+    /// Publishes the deadline to the workers. Needed when the wait after a promotion is over.
     pub(super) fn publish(&self, state: &ClusterState) {
         self.change(state, |_| {});
     }
@@ -86,7 +87,7 @@ impl LeaseDeadline {
         Some(from_ms.saturating_sub(boot_ms())).filter(|left| *left > 0)
     }
 
-    /// The last confirmed renewal; `None` if the lease has ended or cannot end.
+    /// The last confirmed renewal. `None` if the lease has ended or cannot end.
     pub(super) fn lease(&self) -> Option<Lease> {
         self.0.lock().even_poisoned().lease
     }
@@ -106,7 +107,7 @@ mod tests {
     use brisk_cluster::id::{Incarnation, NodeId};
     use brisk_node::cluster::Cluster;
 
-    /// Far away, so that the speed of the machine does not matter.
+    /// Far in the future, so that the speed of the machine does not matter.
     const LONG_MS: u64 = 3_600_000;
 
     #[test]
@@ -125,7 +126,7 @@ mod tests {
         assert!(state.is_fenced());
         deadline.extend(state, 0, boot_ms() + LONG_MS);
         assert!(!state.is_fenced());
-        // The extension for a replica does not apply to a primary, even if it comes late.
+        // The extension for a replica does not apply after it has become a primary, even if the extension comes late.
         let role = deadline.role_number();
         deadline.begin_role(state);
         deadline.extend(state, role, boot_ms() + LONG_MS);
@@ -142,7 +143,7 @@ mod tests {
         assert!(!state.is_fenced() && deadline.lease().is_none());
         deadline.confirm(state, None);
         assert!(!state.is_fenced());
-        // A promoted node waits, and renewals meanwhile change nothing.
+        // A promoted node waits, and renewals during the wait change nothing.
         deadline.wait_until(state, boot_ms() + LONG_MS);
         assert!(state.is_fenced());
         deadline.confirm(state, None);

@@ -1,7 +1,8 @@
-//! The document that was examined last, and the right to install another one.
+//! The document that was last examined, and the right to install another one.
 //!
-//! One thread at a time installs a document, which can take long: a slow script delays a change of the role. Other
-//! threads wait for it, some of them only for a limited time. The revision can be read during the installation.
+//! Only one thread at a time installs a document. This can take long, because a slow script delays a change of the
+//! role. Other threads wait for the installation, some of them only for a limited time. The revision can be read during
+//! the installation.
 
 use brisk_cluster::document::InstallError;
 use brisk_coordinate::values::Revision;
@@ -9,7 +10,7 @@ use brisk_structures::poison::EvenPoisoned as _;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// The document that was examined last.
+/// The document that was last examined.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DocumentState {
     /// The coordinator's revision of the document in force.
@@ -17,7 +18,7 @@ pub(super) struct DocumentState {
     pub(super) refused: Option<(Revision, InstallError)>,
 }
 
-/// The state, and whether a thread installs a document.
+/// The state, and whether a thread is installing a document.
 #[derive(Debug, Default)]
 pub(super) struct DocumentLock {
     slot: Mutex<DocumentSlot>,
@@ -35,7 +36,7 @@ struct DocumentSlot {
 pub(super) struct DocumentGuard<'d>(&'d DocumentLock);
 
 impl DocumentLock {
-    /// Waits until no other thread installs a document, at most until `until`.
+    /// Waits until no other thread is installing a document, but no longer than `until`.
     pub(super) fn take(&self, until: Option<Instant>) -> Option<DocumentGuard<'_>> {
         let mut slot = self.slot();
         while slot.is_taken {

@@ -1,4 +1,4 @@
-//! Which members have failed: this decides whether the cluster is down for this node.
+//! Determines which members have failed, and so whether the cluster is down for this node.
 
 use super::coord::QUIESCE_MAX;
 use super::follower::TopologyFollower;
@@ -12,17 +12,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl TopologyFollower {
-    /// Looks for members that have failed or come back, and puts them in force. Called several times per
+    /// Looks for members that have failed or come back, and puts the changed set in force. Called several times per
     /// [`failure_delay_ms`](brisk_cluster::failover::failure_delay_ms).
     pub(super) fn note_failures(&self) {
-        // No node of a fixed topology has a lease.
+        // In a fixed topology, no node has a lease.
         if self.is_static() {
             return;
         }
         if self.failed_members() == *self.state.in_force().failed {
             return;
         }
-        // Another thread may install a document, or a slow script may run: the next call tries again.
+        // If another thread is installing a document or a slow script is running, the next call tries again.
         let until = Some(Instant::now() + QUIESCE_MAX);
         let Some(document) = self.document.take(until) else { return };
         let (before, failed) = (self.state.in_force(), self.failed_members());
@@ -35,7 +35,7 @@ impl TopologyFollower {
         }
     }
 
-    /// The members that have failed, as this node sees it now.
+    /// The members that have failed from this node's current point of view.
     fn failed_members(&self) -> BTreeSet<NodeId> {
         let (in_force, now_ms) = (self.state.in_force(), boot_ms());
         let contact_age_ms = self.state.coordinator_contact_age_ms();
@@ -53,7 +53,7 @@ impl TopologyFollower {
 
     /// Wakes the workers and logs the change.
     fn announce_failures(&self, before: &BTreeSet<NodeId>, failed: &BTreeSet<NodeId>) {
-        // Idle workers end waits of a cluster that is down.
+        // Wake idle workers so that they end blocked commands if the cluster is down.
         self.shared.mailboxes.wake_all();
         let (log, in_force) = (&self.shared.log, self.state.in_force());
         let Some(topology) = in_force.topology.as_deref() else { return };

@@ -1,4 +1,5 @@
-//! The files of a node: `nodes.conf`, which keeps its id, and next to it `topology.json`, the last document.
+//! The files of a node: `nodes.conf`, which contains its id, and next to it `topology.json`, which contains the last
+//! document.
 //!
 //! ```text
 //! dir/nodes.conf       as Redis writes it; only the own id is read back
@@ -6,7 +7,7 @@
 //! dir/topology.json    the document in force, as the coordinator had it
 //! ```
 //!
-//! Each file is replaced as a whole: after a crash it has the old or the new content.
+//! Each file is replaced atomically. After a crash, it has either the old or the new content.
 
 use super::identity::new_id;
 use brisk_cluster::document::{DOCUMENT_BYTES_MAX, Topology};
@@ -18,7 +19,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a start waits for the lock: the process before may be about to end.
+/// How long a starting process waits for the lock. The previous process may be about to end.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// The pause between two attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -28,7 +29,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct TopologyFiles {
     nodes: PathBuf,
     topology: PathBuf,
-    /// The lock lasts as long as this file is open.
+    /// The lock is held as long as this file is open.
     _lock: File,
 }
 
@@ -122,7 +123,7 @@ fn read(path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot open {}: {error}", path.display())),
     };
-    // One byte more, so that a larger file is noticed by its reader.
+    // Read one byte more, so that the reader notices if the file is too large.
     let read = file.take(bytes_max as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     Ok(Some(bytes))

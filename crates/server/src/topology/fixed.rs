@@ -1,9 +1,9 @@
-//! This node's run and address in a document that never changes.
+//! Adopts this node's run and address from a document that never changes.
 
 use brisk_cluster::document::{Registration, Topology};
 
-/// Takes this node's address and run from a document of `static:FILE`. No change can put a new run into the document,
-/// and no other node can become the primary, so any run may serve.
+/// Takes this node's address and run from a document of `static:FILE`. A new run cannot be added to the document, and
+/// no other node can become the primary, so any run may serve.
 pub(super) fn adopt_place(own: &mut Registration, topology: &Topology) {
     if let Some(member) = topology.members.get(&own.id) {
         own.member = member.clone();

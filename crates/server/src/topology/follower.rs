@@ -1,11 +1,11 @@
 //! The state that the threads of the topology share, and the installation of documents.
 //!
-//! Any thread may install a document: the one that waits for events, the one that renews the lease, and one that
-//! has committed a change. They do so one after another ([`DocumentLock`]). A document is put in force on worker 0
-//! while all other workers are quiesced, so that no two workers act by different versions.
+//! Any thread may install a document: the thread that waits for events, the thread that renews the lease, and a thread
+//! that has committed a change. They do so one at a time ([`DocumentLock`]). A document is put in force on worker 0
+//! while all other workers are quiesced, so that no two workers use different versions.
 //!
-//! No thread holds a lock of this state during a call of the coordinator. Only [`DocumentLock`] is held during
-//! quiescence, and the thread that renews the lease waits for it for a limited time.
+//! No thread holds a lock of this state while it calls the coordinator. Only [`DocumentLock`] is held during
+//! quiescence, and the thread that renews the lease waits for it only for a limited time.
 
 use super::deadline::LeaseDeadline;
 use super::document::{DocumentLock, DocumentState};
@@ -69,30 +69,30 @@ pub(super) struct TopologyFollower {
     pub(super) document: DocumentLock,
     /// The nodes with a lease, as the watch reports them.
     pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
-    /// The current lease, for the controller, the report, and the end of the process.
+    /// The current lease, which is needed by the controller, for the report, and to end the lease on shutdown.
     lease: Mutex<Option<Lease>>,
-    /// The workers run: documents are put in force by worker 0.
+    /// True if the workers are running. Worker 0 then puts documents in force.
     has_workers: AtomicBool,
     pub(super) deadline: Arc<LeaseDeadline>,
-    /// Until when a primary of an earlier term may hold a lease.
+    /// The time until which a primary of an earlier term may hold a lease.
     horizon: Mutex<LeaseHorizon>,
-    /// The start of this process, on the clock of [`boot_ms`].
+    /// The start time of this process, on the clock of [`boot_ms`].
     started_ms: u64,
     /// Numbers the changes of this process.
     changes: AtomicU64,
-    /// The office of the controller is vacant.
+    /// True if there is no controller.
     is_vacant: AtomicBool,
-    /// CLUSTER RESET HARD has changed the id of this node.
+    /// True if CLUSTER RESET HARD has changed the id of this node.
     has_new_id: AtomicBool,
-    /// Changed settings have changed the registration.
+    /// True if changed settings have changed the registration.
     has_new_details: AtomicBool,
-    /// The watch has had no error since its last events: `registered` is current.
+    /// True if the watch has had no error since its last events, so that `registered` is current.
     pub(super) is_watch_sound: AtomicBool,
     /// The local address of the route to etcd.
     routed_ip: Option<IpAddr>,
     pub(super) failures: Mutex<FailureDetector>,
-    /// The shard of this node since the start of the process, if it has had no other: a dataset from disk is a copy of
-    /// that shard's.
+    /// The shard of this node, if it has been the only one since the process started. In that case, a dataset that was
+    /// loaded from disk is a copy of this shard's dataset.
     pub(super) shard_at_start: Mutex<Option<ShardId>>,
     /// The last contact with the primary of the shard.
     pub(super) contact: Mutex<Option<LastContact>>,
@@ -106,8 +106,9 @@ impl fmt::Debug for TopologyFollower {
     }
 }
 
-/// A document that was read, with the revision that was in force before the read began. A revision lower than that is a
-/// rollback. A revision that is lower only than the current one was overtaken.
+/// A document that was read, with the revision that was in force before the read began. If the document's revision is
+/// lower than that, the coordinator was rolled back. If it is lower only than the current revision, another
+/// installation was faster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found<'t> {
     pub(super) topology: &'t CoordinatorTopology,
@@ -121,14 +122,14 @@ pub(super) enum Installation {
     InForce,
     /// The document in force stays.
     Refused(InstallError),
-    /// The time limit has passed: another thread is installing a document, or a slow script or a long command is
-    /// running. The thread that follows the events installs it later.
+    /// The time limit has passed, because another thread is installing a document or a slow script or a long command is
+    /// running. The thread that follows the events installs the document later.
     Unfinished,
 }
 
 impl TopologyFollower {
-    /// Puts the last document of this node in force, then that of the coordinator if it can be read. The workers do
-    /// not run yet.
+    /// Puts the last document of this node in force, then the coordinator's document if it can be read. The workers are
+    /// not running yet.
     ///
     /// # Errors
     /// A file is damaged.
@@ -189,7 +190,7 @@ impl TopologyFollower {
         self.files.lock().even_poisoned().last_topology()
     }
 
-    /// Hands over, ends the lease and the threads.
+    /// Hands over, ends the lease, and stops the threads.
     pub(super) fn stop(&self) {
         self.state.switches.stop();
         // A planned switch before the shutdown has already handed over, unless it failed.
@@ -207,12 +208,12 @@ impl TopologyFollower {
         self.coordinator.stop();
     }
 
-    /// True if the last call about the lease reached the coordinator.
+    /// True if the last renewal of the lease reached the coordinator.
     pub(super) fn is_reached(&self) -> bool {
         self.state.coordinator() != CoordinatorState::Unreachable
     }
 
-    /// True for `static:`: nothing changes, and there is no failover.
+    /// True for `static:`, where nothing changes and there is no failover.
     pub(super) const fn is_static(&self) -> bool {
         matches!(self.setting, CoordinatorSetting::Static(_))
     }
@@ -231,7 +232,7 @@ impl TopologyFollower {
         self.state.in_force().own.clone()
     }
 
-    /// Takes changed settings into the registration. If it has changed, the node registers again.
+    /// Applies changed settings to the registration. If it has changed, the node registers again.
     pub(super) fn refresh_own(&self) {
         let config = self.shared.config();
         let in_force = self.state.in_force();
@@ -249,27 +250,27 @@ impl TopologyFollower {
         }
     }
 
-    /// Gives this node, which is not a member, another id.
+    /// Gives this node, which must not be a member, another id.
     pub(super) fn adopt_id(&self, id: NodeId) {
-        // No document is installed during the call.
+        // Ensure that no document is installed during this call.
         let document = self.document.take(None);
         let state = self.state;
         self.when_quiesced(true, move |_| {
             state.change_own(|own| own.id = id);
         });
         drop(document);
-        // Before the node registers: after a crash it restarts with this id.
+        // Write the id before the node registers, so that it restarts with this id after a crash.
         self.write_nodes_file();
         self.has_new_id.store(true, Ordering::SeqCst);
         self.lease_signal.wake();
     }
 
-    /// Reports once that this node has another id.
+    /// Returns true once after this node got another id.
     pub(super) fn take_new_id(&self) -> bool {
         self.has_new_id.swap(false, Ordering::SeqCst)
     }
 
-    /// Reports once that the registration has changed.
+    /// Returns true once after the registration has changed.
     pub(super) fn take_new_details(&self) -> bool {
         self.has_new_details.swap(false, Ordering::SeqCst)
     }
@@ -320,7 +321,7 @@ impl TopologyFollower {
         self.signal.wake();
     }
 
-    /// Reports once that there is no controller any more.
+    /// Returns true once after the controller has gone.
     pub(super) fn take_vacancy(&self) -> bool {
         self.is_vacant.swap(false, Ordering::SeqCst)
     }
@@ -330,7 +331,7 @@ impl TopologyFollower {
         self.document.revision()
     }
 
-    /// Reads the document and installs it if it is newer, both within `limit`.
+    /// Reads the document and installs it if it is newer. Both together take at most `limit`.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
@@ -340,7 +341,7 @@ impl TopologyFollower {
         Ok(self.install(Found { topology: &topology, known }, until))
     }
 
-    /// Reads the topology and the nodes, and installs the topology if it is newer, both within `limit`.
+    /// Reads the topology and the nodes, and installs the topology if it is newer. Both together take at most `limit`.
     ///
     /// # Errors
     /// The coordinator cannot be reached.
@@ -355,8 +356,8 @@ impl TopologyFollower {
         Ok((snapshot, installation))
     }
 
-    /// Installs a document unless it is in force. Waits until it is in force, at most until `until`. A refusal is
-    /// logged and counted once per document.
+    /// Installs a document unless it is in force. Waits until it is in force, but no longer than `until`. A rejection
+    /// is logged and counted once per document.
     pub(super) fn install(&self, found: Found<'_>, until: Instant) -> Installation {
         let until = Some(until);
         let revision = found.topology.revision;
@@ -396,14 +397,15 @@ impl TopologyFollower {
         };
         guard.set(DocumentState { revision, refused: None });
         drop(guard);
-        // The woken controller reads the document again: without a change it would never pause.
+        // Wake the controller only after a change: it reads the document again, so without this check it would never
+        // pause.
         if has_changed {
             self.signal.wake();
         }
         Installation::InForce
     }
 
-    /// The document to put in force; `None` if it is in force already, or if there is none and was none.
+    /// The document to put in force. `None` if it is already in force, or if there is none and was none.
     fn examine(&self, json: Option<&[u8]>) -> Result<Option<Topology>, InstallError> {
         let in_force = self.state.in_force();
         let in_force = in_force.topology.as_deref();
@@ -417,17 +419,17 @@ impl TopologyFollower {
         Ok(new)
     }
 
-    /// True if this node cannot know the content of a rejected document. It must not serve by the document in force.
+    /// True if this node cannot parse a rejected document. It must then not serve based on the document in force.
     pub(super) const fn is_incomprehensible(error: &InstallError) -> bool {
         matches!(error, InstallError::Invalid(DocumentError::Format(_)))
     }
 
-    /// Returns false if the document could not be put in force until `until`, or if the server shuts down.
+    /// Returns false if the document could not be put in force before `until` or the server shuts down.
     fn put_in_force(&self, topology: Arc<Topology>, until: Option<Instant>) -> bool {
         let before = self.state.in_force();
         let own_before =
             before.map.own_shard().map(|(shard, term)| (before.map.role(), shard, term));
-        // Before the document is in force: from then on this node may serve.
+        // Do this before the document is in force, because from then on this node may serve.
         let has_ended_acks = self.note_term(&topology, &before);
         let own = self.own();
         let own_next = topology.shard_of(own.id);
@@ -438,15 +440,15 @@ impl TopologyFollower {
         let (shard_before, shard_next) =
             (own_before.map(|(_, shard, _)| shard), own_next.map(|(_, shard, _)| shard));
         if shard_before.is_some() && shard_before != shard_next {
-            // The dataset is not a copy of the next shard's, even if that one was this node's before.
+            // The dataset is not a copy of the next shard's dataset, even if this node belonged to that shard before.
             *self.shard_at_start.lock().even_poisoned() = None;
             *self.contact.lock().even_poisoned() = None;
         }
         let (state, new) = (self.state, Arc::clone(&topology));
         let deadline = Arc::clone(&self.deadline);
         if self.has_workers.load(Ordering::SeqCst) {
-            // A slow script must not keep this node from renewing its lease. It sees the new document from its
-            // next call on. A change of the role waits for its end.
+            // A slow script must not prevent this node from renewing its lease. The script sees the new document from
+            // its next command on. A change of the role waits until the script ends.
             let keeps_role = role::keeps_role(self.shared, &topology, &own);
             let is_done = self.when_quiesced_within(until, keeps_role, move |core| {
                 state.install(Some(Arc::clone(&new)));
@@ -457,12 +459,13 @@ impl TopologyFollower {
             });
             if !is_done {
                 if has_ended_acks {
-                    // A later document may leave this node a replica of the same primary.
+                    // According to a later document, this node may stay a replica of the same primary.
                     self.shared.replication.upstream.resume_acks();
                 }
                 return false;
             }
-            // Idle workers end waits and subscriptions of slots that have left.
+            // Wake idle workers so that they end blocked commands and subscriptions on slots that this node no longer
+            // serves.
             self.shared.mailboxes.wake_all();
         } else {
             state.install(Some(new));
@@ -473,8 +476,8 @@ impl TopologyFollower {
         true
     }
 
-    /// Notes from when on this node may serve if it begins a term as the primary: an earlier primary may serve until
-    /// then. The node no longer acknowledges. Returns true if it has ended its acknowledgements.
+    /// If this node begins a term as the primary, notes the time from which it may serve, because an earlier primary
+    /// may serve until then. The node also stops acknowledging. Returns true if it has stopped its acknowledgements.
     fn note_term(&self, topology: &Topology, before: &InForce) -> bool {
         let run = self.state.run();
         let Some(shard) = topology.shard_of(run.node) else { return false };
@@ -509,7 +512,7 @@ impl TopologyFollower {
         true
     }
 
-    /// True if this node follows the primary of the term before `shard`'s, and a later process of that primary is
+    /// True if this node follows the primary of the previous term of `shard` and a later process of that primary is
     /// registered.
     fn is_primary_restarted(&self, shard: &Shard, before: &InForce) -> bool {
         let is_next = before.map.role() == MapRole::Replica
@@ -527,7 +530,7 @@ impl TopologyFollower {
         })
     }
 
-    /// Marks all nodes as alive, for a document whose members are all alive: with `static:` no node has a lease.
+    /// Marks all members of the document as alive. Used with `static:`, where no node has a lease.
     pub(super) fn set_all_alive(&self) {
         let in_force = self.state.in_force();
         let members = in_force.topology.iter().flat_map(|topology| topology.members.keys());

@@ -1,10 +1,10 @@
-//! A primary that shuts down hands its shard over, unless a planned switch has done so before. This happens after
-//! SHUTDOWN NOW, and if no replica had every write within `shutdown-timeout`.
+//! Hands over the shard of a primary that shuts down, unless a planned switch has already done so. This happens after
+//! SHUTDOWN NOW, and if no replica had received every write within `shutdown-timeout`.
 //!
-//! A planned switch needs workers that hold commands back, and a replica that has every write. Here the workers have
-//! ended, and the replica with the most of the stream is promoted. Without this, the controller would do the same after
-//! the end of the lease. But then the new primary would have to wait until its acknowledgements have no effect, since
-//! it could not know that this node no longer serves.
+//! A planned switch needs workers that hold commands back, and a replica that has every write. Here, the workers have
+//! already ended, and the replica that has received most of the stream is promoted. Otherwise the controller would do
+//! the same after the lease has ended. But the new primary would then have to wait until its acknowledgements have
+//! expired, because it could not know that this node no longer serves.
 
 use super::follower::TopologyFollower;
 use super::query;
@@ -23,7 +23,7 @@ impl TopologyFollower {
     pub(super) fn hand_over(&self) {
         let state = self.state;
         let in_force = state.in_force();
-        // A primary that waits after its promotion is fenced: an earlier one may serve.
+        // A primary that waits after its promotion is fenced, because an earlier primary may still serve.
         let serves = in_force.map.role() == MapRole::Primary && !state.is_fenced();
         let is_reached = state.coordinator() == CoordinatorState::Ok;
         if !self.has_expiring_leases() || !serves || !is_reached {
@@ -55,7 +55,7 @@ impl TopologyFollower {
         }
     }
 
-    /// The replica that has the most of the stream of this node, and its offset.
+    /// The replica that has received most of this node's stream, and its offset.
     fn successor(&self, shard: &Shard) -> Option<(NodeRun, u64)> {
         let (shared, registered) = (self.shared, self.registered());
         let is_fit = |run: NodeRun, no_failover: bool| {

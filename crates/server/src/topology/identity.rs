@@ -1,5 +1,5 @@
-//! The identity of this node: its id, its incarnation, and the address that it announces. Also the conversion
-//! between the ids of the document and those of the coordinator.
+//! The identity of this node: its id, its incarnation, and the address that it announces. Also converts between the ids
+//! of the document and the ids of the coordinator.
 
 use brisk_cluster::document::{Member, Registration};
 use brisk_cluster::id::{Incarnation, NodeId};
@@ -43,7 +43,7 @@ pub(super) fn member(config: &Config, routed_ip: Option<IpAddr>) -> Member {
     let port = |announced: i64, own: i64| {
         u16::try_from(if announced > 0 { announced } else { own }).unwrap_or_default()
     };
-    // 0 is the announced port plus 10000. As in Redis, an announced port does not change the bus port.
+    // 0 means the announced port plus 10000. As in Redis, announcing a port does not change the bus port.
     let own_bus = match (cluster.cluster_port, cluster.cluster_announce_port) {
         (0, 0) => 0,
         (0, _) => network.port + 10_000,
@@ -61,8 +61,8 @@ pub(super) fn member(config: &Config, routed_ip: Option<IpAddr>) -> Member {
     }
 }
 
-/// The announced address: the setting, else the first address of `bind` that names an interface, else the address
-/// from which etcd is reached.
+/// The announced address. This is the setting, or else the first address of `bind` that names an interface, or else the
+/// address from which etcd is reached.
 fn own_ip(config: &Config, routed_ip: Option<IpAddr>) -> String {
     let announced = &config.cluster.cluster_announce_ip;
     if !announced.is_empty() {
@@ -77,7 +77,7 @@ fn own_ip(config: &Config, routed_ip: Option<IpAddr>) -> String {
     ip.to_string()
 }
 
-/// The local address of the route to etcd. Connecting a datagram socket sends nothing.
+/// The local address of the route to etcd. Connecting a datagram socket does not send any packets.
 pub(super) fn route_to(setting: &CoordinatorSetting) -> Option<IpAddr> {
     let CoordinatorSetting::Etcd { endpoints, .. } = setting else { return None };
     endpoints.iter().find_map(|endpoint| {
@@ -90,7 +90,7 @@ pub(super) fn route_to(setting: &CoordinatorSetting) -> Option<IpAddr> {
     })
 }
 
-/// A registration as the coordinator keeps it.
+/// Converts a registration to the coordinator's form.
 ///
 /// # Errors
 /// The names of this node are too long.
@@ -102,7 +102,7 @@ pub(super) fn to_coordinator(own: &Registration) -> Result<NodeRegistration, Str
     Ok(NodeRegistration { node, incarnation, details })
 }
 
-/// Converts a node id of the coordinator to one of the document. Both have the same text.
+/// Converts a node id of the coordinator to a node id of the document. Both have the same text form.
 pub(super) fn node_id(id: values::NodeId) -> Option<NodeId> {
     id.as_str().parse().ok()
 }

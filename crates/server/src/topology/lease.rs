@@ -1,16 +1,17 @@
 //! The thread `brisk-lease`: registers this node, renews its lease, and sets the lease deadline of the workers.
 //!
-//! It has no other work, so that neither a slow request to a node nor a slow call of the controller delays a renewal.
+//! The thread has no other work, so that neither a slow request to a node nor a slow call by the controller delays a
+//! renewal.
 //!
 //! ```text
 //! sent ── renew: at most TTL/2 ── read and install the document: at most TTL/2 ── deadline = sent + TTL − margin
 //!         (one endpoint: TTL/6, the next one: TTL/3)
-//! the next: TTL/3 after `sent`; after an error TTL/6 after it, or at once
+//! next renewal: TTL/3 after `sent`; after an error, TTL/6 after `sent`, or immediately if that time has passed
 //! ```
 //!
 //! A renewal counts only after the newest document is installed. Otherwise this node could renew its lease and miss a
 //! forced promotion. A primary that registers again first reasserts its role. If a promotion was decided while the
-//! primary had no lease, that change makes it fail.
+//! primary had no lease, the reassertion makes the promotion fail.
 
 use super::coord::ErrorLog;
 use super::follower::{Installation, TopologyFollower};
@@ -26,11 +27,12 @@ use std::time::Duration;
 
 /// A lease is renewed this many times per TTL, and twice as often after an error.
 const RENEWALS_PER_TTL: u64 = 3;
-/// A confirmation takes at most this part of the TTL: a renewed lease lives longer than that.
+/// A confirmation takes at most the TTL divided by this number, and a renewed lease lives longer than that.
 const CONFIRMATION_PARTS: u64 = 2;
-/// The pause after an error that took long.
+/// The pause after a call that took long and failed.
 const RETRY_PAUSE_MS: u64 = 50;
-/// The longest time between two turns, which is also the delay until the end of a wait after a promotion is noticed.
+/// The longest time between two turns. This is also the delay until the thread notices that the wait after a promotion
+/// is over.
 const TURN_MS_MAX: u64 = 100;
 
 /// The reason why a renewal does not count.
@@ -38,7 +40,7 @@ enum RenewalError {
     Coordinator(CoordinatorError),
     /// The newest document is not in force yet.
     Unfinished,
-    /// The address or the role was not confirmed.
+    /// The coordinator did not confirm the address or the role.
     Reassertion(CommitError),
 }
 
@@ -63,13 +65,13 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 pub(super) struct LeaseKeeper {
     follower: Arc<TopologyFollower>,
     lease: Option<Lease>,
-    /// The node has been registered in this process.
+    /// True if the node has been registered by this process.
     has_registered: bool,
-    /// The node has registered, but has not yet corrected its address or reasserted its role.
+    /// True if the node has registered, but has not yet corrected its address or reasserted its role.
     must_reassert: bool,
-    /// The next renewal, on the clock of [`boot_ms`].
+    /// When the next renewal is due, on the clock of [`boot_ms`].
     due_ms: u64,
-    /// Since when a newer document could not be put in force, on the same clock.
+    /// Since when a newer document could not be put in force, on the clock of [`boot_ms`].
     unfinished_since_ms: Option<u64>,
     errors: ErrorLog,
 }
@@ -99,7 +101,7 @@ impl LeaseKeeper {
         self.follower.deadline.publish(self.follower.state);
     }
 
-    /// As [`LeaseKeeper::turn`], although no renewal is due.
+    /// As [`LeaseKeeper::turn`], even if no renewal is due.
     #[cfg(test)]
     pub(super) fn turn_now(&mut self) {
         self.due_ms = 0;
@@ -110,25 +112,25 @@ impl LeaseKeeper {
         self.follower.ttl.seconds().saturating_mul(1000)
     }
 
-    /// Registers again with changed details, at once.
+    /// Makes the node register again immediately, with changed details.
     fn announce(&mut self) {
         self.lease = None;
         self.due_ms = 0;
     }
 
-    /// Ends the lease of an id that this node has given up, and registers with the new one at once.
+    /// Ends the lease of an id that this node has given up, and makes the node register with the new id immediately.
     fn leave(&mut self) {
         if let Some(lease) = self.lease.take()
             && let Err(error) = self.follower.coordinator.end(&lease)
         {
-            // The lease ends by itself.
+            // The lease will expire anyway.
             self.errors.note(&error.to_string());
         }
         self.follower.note_lease(None);
         (self.has_registered, self.due_ms) = (false, 0);
     }
 
-    /// Renews the lease if that is due.
+    /// Renews the lease if a renewal is due.
     fn keep(&mut self) {
         let sent_ms = boot_ms();
         if sent_ms < self.due_ms {
@@ -160,8 +162,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// True if the newest document could not be put in force for a whole TTL: no renewal counted during this time. This
-    /// node lets its lease end, so that another node can be promoted.
+    /// True if the newest document could not be put in force for a whole TTL, so that no renewal counted during this
+    /// time. This node then lets its lease end, so that another node can be promoted.
     pub(super) fn lets_lease_end(&self, now_ms: u64) -> bool {
         let since_ms = self.unfinished_since_ms;
         since_ms.is_some_and(|since_ms| now_ms.saturating_sub(since_ms) > self.ttl_ms())
@@ -179,7 +181,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// The time to install the newest document, and to commit a change.
+    /// The time limit for installing the newest document, and for committing a change.
     fn confirmation_max(&self) -> Duration {
         Duration::from_millis(self.ttl_ms() / CONFIRMATION_PARTS)
     }
@@ -193,7 +195,7 @@ impl LeaseKeeper {
         Ok(lease)
     }
 
-    /// Makes a renewal count: installs the newest document, and sets the deadline.
+    /// Makes a renewal count: installs the newest document and sets the deadline.
     fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), RenewalError> {
         let refusal = match self.follower.install_newest(self.confirmation_max())? {
             Installation::InForce => None,
@@ -207,7 +209,7 @@ impl LeaseKeeper {
         let contact =
             if refusal.is_some() { CoordinatorState::Stale } else { CoordinatorState::Ok };
         self.follower.state.note_coordinator(contact);
-        // A node that does not understand the newest document does not know its role: its deadline passes.
+        // A node that does not understand the newest document does not know its role, so it lets its deadline pass.
         if refusal.is_some_and(|refusal| TopologyFollower::is_incomprehensible(&refusal)) {
             return Ok(());
         }
@@ -222,7 +224,7 @@ impl LeaseKeeper {
         Ok(())
     }
 
-    /// A member that has registered with another address than the document has corrects the document.
+    /// If a member has registered with an address that differs from the one in the document, corrects the document.
     fn correct_address(&self) -> Result<(), RenewalError> {
         let own = self.follower.own();
         let in_force = self.follower.state.in_force();
@@ -238,7 +240,7 @@ impl LeaseKeeper {
                 log.notice(format_args!("Cluster: this node has a new address: {ip}:{port}"));
                 Ok(())
             }
-            // It continues to serve at its old address.
+            // The node continues to serve at its old address.
             Err(RenewalError::Reassertion(CommitError::Refused(error))) => {
                 log.warning(format_args!(
                     "Cluster: the address of this node was rejected: {error}"
@@ -249,7 +251,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// A primary that has registered commits a change that confirms its role.
+    /// If this node is a primary that has just registered, commits a change that confirms its role.
     fn reassert(&self) -> Result<(), RenewalError> {
         if self.follower.state.in_force().map.role() != MapRole::Primary {
             return Ok(());
@@ -257,7 +259,7 @@ impl LeaseKeeper {
         let run = self.follower.state.run();
         let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
         match self.commit(&edit) {
-            // Another node is the primary by now. This node must not serve by the earlier document.
+            // Another node is the primary by now. This node must not serve based on the earlier document.
             Err(RenewalError::Reassertion(CommitError::Refused(
                 ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
             ))) => match self.follower.state.in_force().map.role() {

@@ -1,4 +1,4 @@
-//! The topology of cluster mode: where it comes from, and how this process follows it.
+//! The topology in cluster mode: its source, and how this process follows it.
 //!
 //! ```text
 //!  brisk-lease ── register, renew, read ──┐
@@ -9,28 +9,28 @@
 //!
 //! | file | about |
 //! |---|---|
-//! | here | start and stop |
+//! | here | starts and stops the threads |
 //! | `fixed` | this node's run and address in a document that never changes |
 //! | `identity` | the id of this node, and the address that it announces |
 //! | `files` | `nodes.conf`, its lock, and `topology.json` |
 //! | `signal` | wakes and stops the threads |
 //! | `follower` | the state that the threads share; installs documents |
-//! | `document` | the document that was examined last; one installation at a time |
+//! | `document` | the document that was last examined; ensures that only one thread installs a document at a time |
 //! | `quiesced` | work on worker 0 while the other workers are quiesced |
-//! | `save` | writes the files after an installation: the thread `brisk-files` |
-//! | `role` | this server becomes the primary or replica that the document names |
-//! | `handover` | a primary that shuts down hands its shard over |
-//! | `writer` | commits changes of the document |
+//! | `save` | writes the files after an installation (the thread `brisk-files`) |
+//! | `role` | makes this server the primary or a replica, as the document requires |
+//! | `handover` | hands over the shard of a primary that shuts down |
+//! | `writer` | commits changes to the document |
 //! | `watch` | the thread that follows the coordinator's events |
-//! | `status` | the report of this node, and the state of other nodes |
-//! | `failures` | which members have failed |
+//! | `status` | the status report of this node, and the state of other nodes |
+//! | `failures` | determines which members have failed |
 //! | `query` | requests to other nodes |
 //! | `controller` | carries out the decisions about failovers |
 //! | `deadline` | the lease deadline |
-//! | `switch` | hands a shard over to a replica: the thread `brisk-switch` |
-//! | `availability` | extends the deadline while the coordinator cannot be reached: the thread `brisk-acks` |
-//! | `lease` | registers this node, renews its lease, and sets the lease deadline: the thread `brisk-lease` |
-//! | `coord` | follows the role, reports, and decides: the thread `brisk-coord` |
+//! | `switch` | hands a shard over to a replica (the thread `brisk-switch`) |
+//! | `availability` | extends the deadline while the coordinator cannot be reached (the thread `brisk-acks`) |
+//! | `lease` | registers this node, renews its lease, and sets the lease deadline (the thread `brisk-lease`) |
+//! | `coord` | follows the role, reports the status, and acts as the controller (the thread `brisk-coord`) |
 
 mod availability;
 mod controller;
@@ -70,7 +70,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The body of a thread; it ends when the threads are stopped.
+/// The body of a thread. It returns when the threads are stopped.
 type ThreadBody = fn(&Arc<TopologyFollower>);
 
 /// The threads that follow the topology.
@@ -143,8 +143,8 @@ pub(crate) fn start(
 }
 
 impl TopologyThreads {
-    /// Hands over to a replica, ends the lease, so that a failover can begin at once, and ends the threads. The
-    /// workers have ended: no client is served any more.
+    /// Hands over to a replica, ends the lease so that a failover can begin immediately, and stops the threads. The
+    /// workers have already ended, so no client is served any more.
     pub(crate) fn stop(self) {
         self.follower.stop();
         for thread in self.threads {
@@ -154,7 +154,7 @@ impl TopologyThreads {
     }
 }
 
-/// The coordinator of the settings. Relative paths count from `dir`.
+/// The coordinator that the settings name. Relative paths are relative to `dir`.
 fn setting(config: &Config) -> Result<CoordinatorSetting, String> {
     let setting: CoordinatorSetting = config
         .cluster

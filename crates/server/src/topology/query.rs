@@ -1,4 +1,4 @@
-//! Requests to other nodes, on a separate connection to the client port: a node's report, and a ping.
+//! Requests to other nodes over a separate connection to the client port: status reports and pings.
 
 use brisk_cluster::document::{Member, NodeStatus, REPORT_BYTES_MAX};
 use brisk_cluster::id::NodeId;
@@ -12,19 +12,20 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
-/// The time limit for one request, including the connection. Requests run in parallel, so the controller waits no
+/// The time limit for one request, including the time to connect. Requests run in parallel, so the controller waits no
 /// longer than this.
 const QUERY_MAX: Duration = Duration::from_millis(300);
-/// The option of REPLCONF that replies with a report.
+/// The option of REPLCONF that replies with a status report.
 pub(super) const STATUS_OPTION: &str = "brisk-status";
-/// The number of nodes that are queried in parallel; a shard has fewer replicas.
+/// The maximum number of nodes that are queried in parallel. A shard has fewer replicas than this.
 const QUERIES_MAX: usize = 64;
 
 /// A connection to a node, with or without TLS.
 trait Stream: Read + Write {}
 impl<S: Read + Write> Stream for S {}
 
-/// A socket whose reads and writes end at a time. The handshake of TLS reads and writes by itself.
+/// A socket whose reads and writes fail after a certain time. It is needed because the TLS handshake reads and writes
+/// on its own.
 #[derive(Debug)]
 struct TimedSocket {
     socket: TcpStream,
@@ -49,7 +50,7 @@ impl Write for TimedSocket {
     }
 }
 
-/// Requests the reports of these nodes. Nodes that do not reply in time are missing in the result.
+/// Requests the reports of these nodes. The result does not include nodes that do not reply in time.
 pub(super) fn statuses(
     config: &Config,
     nodes: &[(NodeId, Member)],
@@ -71,7 +72,7 @@ pub(super) fn pings(config: &Config, nodes: &[(NodeId, Member)]) -> Vec<NodeId> 
     replies.into_iter().filter_map(is_alive).collect()
 }
 
-/// Runs a request to each node, all in parallel.
+/// Sends a request to each node, in parallel.
 fn each<T: Send>(
     nodes: &[(NodeId, Member)],
     request: impl Fn(&Member) -> io::Result<T> + Sync,
@@ -90,10 +91,10 @@ fn each<T: Send>(
     results
 }
 
-/// Sends a request and returns its reply: the bytes of a bulk string, or the line of another reply.
+/// Sends a request and returns its reply. For a bulk string, these are its bytes; for other replies, the line.
 ///
 /// # Errors
-/// The node cannot be reached, or does not reply in time.
+/// The node cannot be reached or does not reply in time.
 pub(super) fn request_of(config: &Config, member: &Member, words: &[&str]) -> io::Result<Vec<u8>> {
     let until = Instant::now() + QUERY_MAX;
     let (port, uses_tls) = peer_port(config, member);
@@ -145,7 +146,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// The first complete reply in these bytes, and its end: a bulk string, or a line.
+/// The first complete reply in these bytes (a bulk string or a line), and its end.
 fn first_reply(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let (line, after) = (&bytes[..end], end + 2);
@@ -174,7 +175,7 @@ mod tests {
         let mut config = Config::default();
         config.tls.cluster = true;
         config.tls.ca_cert_file = authority.to_str().unwrap().into();
-        // The system accepts the connection, and no process reads it.
+        // The kernel accepts the connection, but no process reads from it.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let tls = listener.local_addr().unwrap().port();
         let member = Member { ip: "127.0.0.1".to_owned(), tls, ..Member::default() };

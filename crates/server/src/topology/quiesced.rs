@@ -1,4 +1,4 @@
-//! Work of the topology's threads on worker 0, while all other workers are quiesced.
+//! Work that the topology threads do on worker 0 while all other workers are quiesced.
 
 use super::follower::TopologyFollower;
 use brisk_node::core::Core;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits for worker 0 checks that the server still runs, and how often it tries again
+/// How often a thread that waits for worker 0 checks whether the server is shutting down. Also how often it tries again
 /// while a slow script prevents quiescence.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// An attempt: it waits for worker 0, was begun there, or was given up before.
+/// The state of an attempt: it waits for worker 0, worker 0 has begun it, or it was given up before worker 0 began it.
 #[derive(Debug, Default)]
 struct QuiesceAttempt(AtomicU8);
 
@@ -25,7 +25,7 @@ impl QuiesceAttempt {
         self.leave_waiting(QuiesceAttempt::BEGUN)
     }
 
-    /// Returns false if the work was begun.
+    /// Returns false if the work has already begun.
     fn give_up(&self) -> bool {
         self.leave_waiting(QuiesceAttempt::GIVEN_UP)
     }
@@ -47,8 +47,8 @@ impl TopologyFollower {
         self.when_quiesced_within(None, despite_scripts, work)
     }
 
-    /// The same, but returns false if the work has not begun at the time `until`, because a slow script prevents
-    /// quiescence or a worker executes a long command. The work is not done later either.
+    /// Like `when_quiesced`, but returns false if the work has not begun by `until`, because a slow script prevents
+    /// quiescence or a worker is executing a long command. In this case, the work is never done.
     pub(super) fn when_quiesced_within(
         &self,
         until: Option<Instant>,

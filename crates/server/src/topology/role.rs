@@ -1,4 +1,4 @@
-//! The role of this server follows the document: it becomes a primary, or a replica of the primary of its shard.
+//! Makes the role of this server follow the document. The server becomes a primary or a replica of its shard's primary.
 
 use brisk_cluster::document::{Registration, TermCause, Topology};
 use brisk_cluster::id::{ShardId, Term};
@@ -12,12 +12,12 @@ use brisk_node::replication::role;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The primary that this server must follow by the document; `None` for a primary.
+/// The primary that this server must follow according to the document. `None` if this server is a primary.
 fn wanted_primary(in_force: &InForce, uses_tls: bool) -> Option<PrimaryAddress> {
     primary_by(&in_force.map, in_force.topology.as_deref()?, uses_tls)
 }
 
-/// The same, by a document and its map.
+/// The same for a given document and its map.
 fn primary_by(map: &SlotMap, topology: &Topology, uses_tls: bool) -> Option<PrimaryAddress> {
     if map.role() != MapRole::Replica {
         return None;
@@ -28,26 +28,26 @@ fn primary_by(map: &SlotMap, topology: &Topology, uses_tls: bool) -> Option<Prim
     Some(PrimaryAddress { host, port: client_port(member, uses_tls) })
 }
 
-/// True if a document leaves the role and the primary of this server as they are.
+/// True if a document does not change the role and the primary of this server.
 pub(super) fn keeps_role(shared: &Shared, topology: &Arc<Topology>, own: &Registration) -> bool {
     let map = SlotMap::new(Some(topology), own.run());
     let config = shared.config();
     primary_by(&map, topology, config.tls.replication) == config.replication.replicaof
 }
 
-/// True if the role or the primary of this server is not that of the document.
+/// True if the role or the primary of this server differs from the document.
 pub(super) fn differs(shared: &Shared, state: &ClusterState) -> bool {
     let config = shared.config();
     let wanted = wanted_primary(&state.in_force(), config.tls.replication);
     wanted != config.replication.replicaof
 }
 
-/// True while a dataset is loaded: then the role cannot change.
+/// True while a dataset is being loaded. During that time, the role cannot change.
 pub(super) fn is_loading(shared: &Shared) -> bool {
     shared.conditions.is_loading() || shared.conditions.is_loading_async()
 }
 
-/// Sets the role of the document before the workers start. The server follows its primary once its own dataset is
+/// Sets the role in the document before the workers start. The server follows its primary once its own dataset is
 /// loaded.
 pub(super) fn prepare(shared: &Shared, state: &ClusterState) {
     let primary = wanted_primary(&state.in_force(), shared.config().tls.replication);
@@ -57,8 +57,8 @@ pub(super) fn prepare(shared: &Shared, state: &ClusterState) {
     shared.publish_config((*store.current()).clone());
 }
 
-/// Takes the role of the document, unless a dataset is being loaded: the caller tries again then. All other workers
-/// are quiesced.
+/// Adopts the role in the document. If a dataset is being loaded, does nothing, and the caller tries again later. All
+/// other workers are quiesced.
 pub(super) fn follow_document(core: &mut Core, state: &ClusterState) {
     let shared = core.shared;
     if is_loading(shared) || !differs(shared, state) {
@@ -70,7 +70,7 @@ pub(super) fn follow_document(core: &mut Core, state: &ClusterState) {
     }
 }
 
-/// Logs the role of this node if it is another than `before`.
+/// Logs the role of this node if it differs from `before`.
 pub(super) fn log_change(
     shared: &Shared,
     state: &ClusterState,
@@ -112,7 +112,7 @@ pub(super) fn log_change(
     }
 }
 
-/// Counts a term that this node begins as the primary.
+/// Counts a term that begins with this node as the primary.
 fn count_term(shared: &Shared, cause: TermCause) {
     let metrics = &shared.observe.metrics;
     let has_data = shared.keyspace.key_count(DbIndex::FIRST) > 0;

@@ -1,12 +1,12 @@
-//! The thread `brisk-files`: writes the files of this node after a document was put in force.
+//! The thread `brisk-files`, which writes the files of this node after a document has been put in force.
 //!
-//! No installation waits for the disk, so that neither a switch nor a renewal of the lease does. The files need not be
-//! durable before this node serves by the document:
+//! An installation does not wait for the disk, so that neither a switch nor a lease renewal has to. The files need not
+//! be durable before this node serves based on the document:
 //!
-//! - The coordinator has the document. A node that starts reads it there before it serves, and serves only by that
-//!   document. Its own copy only names the primary that it follows until then.
-//! - `nodes.conf` keeps the id of the node. The id is written before the node registers with it.
-//! - A node refuses a document whose epoch or term is lower than that of its copy. A power failure before the copy is
+//! - The coordinator has the document. When a node starts, it reads the document from the coordinator before it serves,
+//!   and serves only based on that document. The node's own copy only names the primary that it follows until then.
+//! - `nodes.conf` contains the id of the node. The id is written before the node registers with it.
+//! - A node rejects a document whose epoch or term is lower than that of its copy. A power failure before the copy is
 //!   written matters only if the coordinator loses the same change at the same time.
 
 use super::follower::TopologyFollower;
@@ -16,10 +16,10 @@ use brisk_structures::poison::EvenPoisoned as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest wait; each installation ends it.
+/// The longest wait. Each installation ends it.
 const IDLE_WAIT: Duration = Duration::from_secs(60);
 
-/// Writes the files after each installation until the threads are stopped.
+/// Writes the files after each installation, until the threads are stopped.
 pub(super) fn run(follower: &Arc<TopologyFollower>) {
     loop {
         if follower.files_signal.wait(IDLE_WAIT) {
@@ -34,7 +34,7 @@ impl TopologyFollower {
     /// Writes both files with the document in force.
     fn write_files(&self) {
         self.write_nodes_file();
-        // Read after the lock was taken, so that the last writer writes the newest document.
+        // Read the document after taking the lock, so that the last writer writes the newest document.
         let files = self.files.lock().even_poisoned();
         let in_force = self.state.in_force();
         let Some(topology) = in_force.topology.as_deref().filter(|_| !self.is_static()) else {
@@ -45,7 +45,7 @@ impl TopologyFollower {
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
-            // The document stays in force: a full disk must not prevent a node from following.
+            // The document stays in force, because a full disk must not prevent a node from following the topology.
             self.shared.log.warning(format_args!("Cluster: cannot write topology.json: {error}"));
         }
     }

@@ -1,10 +1,10 @@
-//! Wakes a thread of the topology, and stops it.
+//! Wakes and stops a topology thread.
 
 use brisk_structures::poison::EvenPoisoned as _;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// A signal for a thread of the topology. Other threads may pause until it is stopped.
+/// A signal for a topology thread. Other threads can use it to pause until the threads are stopped.
 #[derive(Debug, Default)]
 pub(super) struct TopologySignal {
     flags: Mutex<SignalFlags>,
@@ -13,7 +13,7 @@ pub(super) struct TopologySignal {
 
 #[derive(Debug, Default)]
 struct SignalFlags {
-    /// The thread was woken, since something has changed.
+    /// True if the thread was woken because something has changed.
     is_awake: bool,
     is_stopped: bool,
 }
@@ -35,13 +35,13 @@ impl TopologySignal {
         self.flags.lock().even_poisoned().is_stopped
     }
 
-    /// Waits until [`TopologySignal::wake`], at most for `limit`. Returns true if it was called.
+    /// Waits for up to `limit` until [`TopologySignal::wake`] is called. Returns true if it was called.
     pub(super) fn wait(&self, limit: Duration) -> bool {
         let mut flags = self.wait_while(limit, |flags| !flags.is_awake && !flags.is_stopped);
         std::mem::take(&mut flags.is_awake)
     }
 
-    /// Waits for `duration`, or until the threads are stopped.
+    /// Waits for `duration` or until the threads are stopped.
     pub(super) fn pause(&self, duration: Duration) {
         drop(self.wait_while(duration, |flags| !flags.is_stopped));
     }

@@ -1,4 +1,4 @@
-//! The report of this node, and the state of all nodes.
+//! The status report of this node, and the state of all nodes.
 
 use super::follower::TopologyFollower;
 use super::identity::node_id;
@@ -34,7 +34,7 @@ impl StatusReporter for TopologyFollower {
         let at_start = *self.shard_at_start.lock().even_poisoned();
         let is_same_shard = shard.is_some() && shard == at_start;
         let is_from_disk = is_same_shard && status.dataset == Dataset::Disk;
-        // A copy that is still received does not count, but the dataset that it will replace does.
+        // A copy that is still being received does not count, but the dataset that it will replace does.
         let is_whole = !role::is_loading(shared) && !shared.replication.upstream.is_partial();
         is_whole && (status.last_contact_ms.is_some() || is_from_disk)
     }
@@ -68,14 +68,14 @@ impl TopologyFollower {
         }
     }
 
-    /// Notes the last byte from the primary. It counts for the current shard only: data of another shard is no
-    /// reason to promote this node.
+    /// Notes when the last byte from the primary arrived. It counts only for the current shard, because data of another
+    /// shard is no reason to promote this node.
     pub(super) fn note_contact(&self) {
         let shared = self.shared;
         let upstream = &shared.replication.upstream;
         let in_force = self.state.in_force();
         let Some((shard, _)) = in_force.map.own_shard() else { return };
-        // A node that returns to a shard has to follow its primary first.
+        // A node that returns to a shard first has to follow the shard's primary.
         let mut contact = self.contact.lock().even_poisoned();
         *contact = contact.filter(|contact| contact.shard == shard);
         drop(contact);
@@ -104,8 +104,8 @@ impl TopologyFollower {
         Ok(parsed.collect())
     }
 
-    /// Publishes the state of the nodes, for CLUSTER NODES and similar commands. `statuses` are the last reports, each
-    /// with its arrival in Unix ms.
+    /// Publishes the state of the nodes for CLUSTER NODES and similar commands. `statuses` are the last reports, each
+    /// with its arrival time in Unix ms.
     pub(super) fn publish_lives(&self, statuses: &BTreeMap<NodeId, (NodeStatus, u64)>) {
         if self.is_static() {
             return self.set_all_alive();

@@ -1,4 +1,4 @@
-//! The thread `brisk-switch`: a primary hands its shard over to a replica without losing a write.
+//! The thread `brisk-switch`, with which a primary hands its shard over to a replica without losing a write.
 //!
 //! ```text
 //!  a replica replies, and lags little ── writes wait ── it has the last offset ── reads wait ── promotion committed
@@ -7,9 +7,9 @@
 //!                                                                                      └─ outcome unknown: settled
 //! ```
 //!
-//! Reads are held back before the promotion is sent: after it, another node may serve writes. From then on this node
-//! serves only by a later document. Either that document names another primary, or this node has confirmed its role in
-//! it ([`reassert`]), after which the promotion can no longer be committed.
+//! Reads are held back before the promotion is sent, because afterwards another node may serve writes. From then on,
+//! this node serves only based on a later document. Either that document names another primary, or this node has
+//! confirmed its role in it ([`reassert`]), so that the promotion can no longer be committed.
 
 use super::follower::TopologyFollower;
 use super::query;
@@ -30,18 +30,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The maximum duration of a switch, as in Redis. A shorter `cluster-node-timeout` makes it shorter.
+/// The maximum duration of a switch, as in Redis. A lower `cluster-node-timeout` reduces it.
 const SWITCH_MAX: Duration = Duration::from_secs(5);
-/// The largest lag of the replica at which writes begin to wait. A replica applies these bytes in a few milliseconds.
+/// The lag of the replica below which writes begin to wait. A replica applies these bytes in a few milliseconds.
 const LAG_BYTES_MAX: u64 = 64 << 10;
 /// The pause between two reports of the replica.
 const REPORT_PAUSE: Duration = Duration::from_millis(2);
-/// The time limit for the commit of the promotion. Afterwards the outcome is settled in another way.
+/// The time limit for committing the promotion. If it passes, the outcome is unknown, and `settle` determines it.
 const COMMIT_MAX: Duration = Duration::from_secs(1);
 /// The time limit for one attempt to settle an unknown outcome. The next constant is the pause before the next attempt.
 const SETTLE_MAX: Duration = Duration::from_millis(500);
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
-/// How long commands wait for the new primary to serve. Otherwise clients would be redirected back and forth.
+/// How long commands wait until the new primary serves. Without this wait, clients would be redirected back and forth.
 const SUCCESSOR_MAX: Duration = Duration::from_secs(1);
 
 /// Carries out requests until the threads are stopped.
@@ -61,7 +61,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
     }
 }
 
-/// This replica requests a switch from its primary.
+/// Requests a switch from the primary of this replica.
 fn take_over(follower: &TopologyFollower) {
     let (shared, in_force) = (follower.shared, follower.state.in_force());
     let own = in_force.own.run();
@@ -92,7 +92,7 @@ fn take_over(follower: &TopologyFollower) {
     ));
 }
 
-/// This primary hands over to a replica that requested it.
+/// Hands over from this primary to a replica that has requested it.
 fn hand_over(follower: &TopologyFollower, request: HandoverRequest) {
     let timeout_ms = follower.shared.config().cluster.cluster_node_timeout_ms;
     let limit = SWITCH_MAX.min(Duration::from_millis(timeout_ms.max(0).unsigned_abs()));
@@ -107,7 +107,7 @@ fn hand_over(follower: &TopologyFollower, request: HandoverRequest) {
     switch.run();
 }
 
-/// This primary hands over to any replica before it shuts down. Returns true if another node is the primary.
+/// Hands over from this primary to any replica before it shuts down. Returns true if another node is now the primary.
 fn depart(follower: &TopologyFollower, until_ms: u64) -> bool {
     let in_force = follower.state.in_force();
     let Some((shard, term)) = in_force.map.own_shard() else { return false };
@@ -123,23 +123,23 @@ fn depart(follower: &TopologyFollower, until_ms: u64) -> bool {
     switch.run()
 }
 
-/// A switch of the shard whose primary this node is.
+/// A switch of the shard of which this node is the primary.
 struct PlannedSwitch<'f> {
     follower: &'f TopologyFollower,
     shard: ShardId,
     /// The term of this node as the primary.
     term: Term,
-    /// The replica that takes over. `None` for any, before a shutdown.
+    /// The replica that takes over. `None` means any replica, before a shutdown.
     to: Option<NodeRun>,
-    /// The switch is aborted at this time unless it is being committed.
+    /// The time at which the switch is aborted, unless it is being committed.
     until: Instant,
-    /// The reason as a text, for the document.
+    /// The reason for the switch, for the document.
     why: &'static str,
 }
 
 /// How long writes waited in each phase.
 struct WriteStop {
-    /// Until the replica had the last writes.
+    /// Until the replica had received the last writes.
     for_replica: Duration,
     /// Until the promotion was committed and in force.
     for_commit: Duration,
@@ -171,7 +171,8 @@ struct HeldCommands {
 
 impl Drop for HeldCommands {
     fn drop(&mut self) {
-        // If the server shuts down during a switch, its outcome may be unknown: nothing more is served.
+        // If the server shuts down during a switch, the outcome of the switch may be unknown, so nothing more is
+        // served.
         if !self.shared.process.shutdown.is_requested() {
             self.shared.release_writes(self.purpose);
         }
@@ -294,7 +295,7 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Holds writes back, once no slow script runs.
+    /// Holds writes back as soon as no slow script is running.
     fn hold_writes(&self) -> Result<HeldCommands, String> {
         let shared = self.follower.shared;
         let is_held = self.follower.when_quiesced_within(Some(self.until), false, |core| {
@@ -307,7 +308,7 @@ impl PlannedSwitch<'_> {
         Err("a slow script is running, or the server is shutting down".to_owned())
     }
 
-    /// Waits until a replica has all of the stream. From then on reads wait, too.
+    /// Waits until a replica has the whole stream. From then on, reads wait as well.
     fn wait_until_equal(
         &self,
         candidates: &[Candidate],
@@ -366,7 +367,7 @@ impl PlannedSwitch<'_> {
     /// Commits the promotion. Returns once the document in force names the primary.
     ///
     /// # Errors
-    /// This node is the primary, or a node other than `to`.
+    /// The primary is this node, or a node other than `to`.
     fn commit(&self, to: NodeRun) -> Result<(), String> {
         let promotion = Promotion {
             shard: self.shard,
@@ -390,7 +391,7 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Waits until a document is in force that was made after the promotion was sent.
+    /// Waits until a document that was created after the promotion was sent is in force.
     fn settle(&self, to: NodeRun) -> Result<(), String> {
         let (shared, state) = (self.follower.shared, self.follower.state);
         loop {
@@ -410,20 +411,20 @@ impl PlannedSwitch<'_> {
                 return Err("the coordinator did not reply in time".to_owned());
             }
             if state.is_fenced() {
-                // Commands that wait get the error of a cluster that is down.
+                // Waiting commands get the CLUSTERDOWN error.
                 shared.check_paused_again();
             }
             self.follower.signal.pause(SETTLE_PAUSE);
         }
     }
 
-    /// Makes the new primary read the topology, and waits until it serves.
+    /// Makes the new primary read the topology and waits until it serves.
     fn wait_for_successor(&self, to: NodeRun, candidates: &[Candidate]) {
         let is_new = |(run, _): &&Candidate| *run == to;
         let Some(successor) = candidates.iter().find(is_new) else { return };
         let until = Instant::now() + SUCCESSOR_MAX;
         let words = ["REPLCONF", SWITCH_OPTION, LOOK_VALUE];
-        // If this request fails, its watch finds the document a little later.
+        // If this request fails, the new primary's watch finds the document a little later.
         let _ = query::request_of(&self.follower.shared.config(), &successor.1, &words);
         let serves = || {
             let statuses = self.statuses(std::slice::from_ref(successor));
@@ -436,7 +437,7 @@ impl PlannedSwitch<'_> {
     }
 }
 
-/// True if this node is the primary of a shard in this term, by the document in force.
+/// True if this node is the primary of this shard in this term, according to the document in force.
 fn is_primary(state: &ClusterState, shard: ShardId, term: Term) -> bool {
     let map = &state.in_force().map;
     map.role() == MapRole::Primary && map.own_shard() == Some((shard, term))

@@ -1,4 +1,4 @@
-//! The threads of the topology with a coordinator in memory. There are no workers.
+//! Tests of the topology threads with an in-memory coordinator. There are no workers.
 
 use super::coord::{self, Coord};
 use super::files::TopologyFiles;
@@ -30,14 +30,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// The calls of a coordinator.
+/// The calls to a coordinator.
 #[derive(Debug, Default)]
 struct Calls {
     renewals: AtomicU64,
     snapshots: AtomicU64,
-    /// A report is in progress, and hangs.
+    /// True if a report is in progress and hangs.
     is_reporting: AtomicBool,
-    /// Reports hang.
+    /// True if reports hang.
     hangs: Mutex<bool>,
     changed: Condvar,
     /// The document that another node commits after the next read.
@@ -55,7 +55,7 @@ impl Calls {
     }
 }
 
-/// A coordinator in memory that counts calls.
+/// An in-memory coordinator that counts calls.
 #[derive(Debug)]
 struct CountingCoordinator {
     inner: ModelCoordinator,
@@ -138,7 +138,7 @@ fn commit(coordinator: &ModelCoordinator, expected: Revision, document: &str) {
     assert!(matches!(coordinator.change(&change), ChangeOutcome::Changed(_)));
 }
 
-/// Two members: one is the primary of all slots, the other one its replica.
+/// A document with two members: the primary of all slots and its replica.
 fn document(epoch: u64, primary: NodeRun, replica: NodeRun) -> String {
     let member = |run: NodeRun| format!(r#""{}":{{"ip":"127.0.0.1","port":6379}}"#, run.node);
     let (members, shard) = (format!("{},{}", member(primary), member(replica)), primary.node);
@@ -166,7 +166,7 @@ impl Node {
         Node::with_document(ttl, |_| None)
     }
 
-    /// A node of a document that is created for its run.
+    /// A node with a document that is created for its run.
     fn with_document(ttl: Duration, make: impl Fn(NodeRun) -> Option<String>) -> Node {
         let dir = TempDir::new();
         let log = Arc::new(Log::to_file(Level::Notice, &dir.path("log")).unwrap());
@@ -234,7 +234,7 @@ fn an_installation_that_takes_long_leaves_the_lease_alive_for_one_time_to_live()
         lease.turn();
         node.calls.renewals() > 0
     });
-    // They do not count before the newest document is in force.
+    // Renewals do not count before the newest document is in force.
     assert!(node.is_fenced());
     wait_until("the lease to be given up", || {
         lease.turn();
@@ -262,7 +262,7 @@ fn a_renewal_without_a_newer_document_waits_for_no_installation() {
 fn a_primary_that_was_replaced_while_it_registered_has_no_confirmed_lease() {
     let ttl = Duration::from_secs(2);
     let node = Node::with_document(ttl, |own| Some(document(1, own, OTHER)));
-    // The promotion cannot be put in force: no worker runs.
+    // The promotion cannot be put in force, because no worker is running.
     let next = document(2, OTHER, node.follower.state.run());
     *node.calls.next_document.lock().unwrap() = Some(next);
     LeaseKeeper::new(&node.follower).turn();
@@ -282,7 +282,7 @@ fn a_controller_without_a_document_waits_for_events() {
         coord.turn();
         coord.wait(Duration::ZERO);
     }
-    // One pass after the election; an event of the start may cause another one.
+    // There is one pass after the election. An event during startup may cause another one.
     let passes = node.calls.snapshots.load(Ordering::SeqCst);
     assert!((1..=2).contains(&passes), "{passes} passes in 20 turns");
 }

@@ -1,4 +1,4 @@
-//! The thread `brisk-watch`: takes a snapshot of the coordinator, then follows its events.
+//! The thread `brisk-watch`, which takes a snapshot of the coordinator and then follows its events.
 
 use super::coord::ErrorLog;
 use super::follower::{Found, Installation, TopologyFollower};
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long one call waits for events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
-/// A watch without events and errors for this time works: a silent member has replied to a probe in the meantime.
+/// A watch that has had neither events nor errors for this long works, because the etcd member has replied to a probe
+/// in the meantime.
 const SOUND_AFTER: Duration = Duration::from_secs(10);
 /// The pause after a snapshot that failed or could not be installed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -21,7 +22,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 pub(super) fn run(follower: &Arc<TopologyFollower>) {
     let mut errors = ErrorLog::new(follower.shared, "the watch of the topology");
     while !follower.signal.is_stopped() {
-        // A refusal is logged by the installation.
+        // If the document is rejected, the installation logs it.
         match follower.snapshot(CALL_MAX) {
             // The events after the snapshot do not include this document, so it is read again.
             Ok((snapshot, Installation::Unfinished)) => {
@@ -51,8 +52,8 @@ fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
     }
 }
 
-/// Follows the events after a snapshot, until they are not kept any more, a document could not be installed, or the
-/// threads are stopped.
+/// Follows the events after a snapshot until the coordinator no longer has the next events, a document could not be
+/// installed, or the threads are stopped.
 fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut ErrorLog) {
     let mut watch = follower.coordinator.watch(snapshot.revision);
     let mut failed_at = Instant::now();
@@ -79,11 +80,13 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
         for event in events {
             match event {
                 WatchEvent::Topology(topology) => {
-                    // A later document may be in force by now: the revision before the wait does not count.
+                    // A later document may already be in force, so the known revision must not be higher than the
+                    // revision of this event.
                     let known = known.min(topology.revision);
                     let found = Found { topology: &topology, known };
                     let until = Instant::now() + CALL_MAX;
-                    // A slow script runs: the next snapshot has the nodes that end or register in the meantime.
+                    // A slow script may be running. The next snapshot will include the nodes that leave or register in
+                    // the meantime.
                     if follower.install(found, until) == Installation::Unfinished {
                         return;
                     }
@@ -97,7 +100,7 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
             }
         }
         if is_sound {
-            // After the events: they may say that a node is registered again.
+            // Set this after handling the events, because they may show that a node has registered again.
             follower.is_watch_sound.store(true, Ordering::SeqCst);
         }
     }

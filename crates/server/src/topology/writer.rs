@@ -1,4 +1,4 @@
-//! Commits changes of the document.
+//! Commits changes to the document.
 
 use super::follower::{Found, Installation, TopologyFollower};
 use super::identity::{new_id, registration_of};
@@ -13,19 +13,20 @@ use std::time::{Duration, Instant};
 
 /// The time limit for one commit, which is how long clients of CLUSTER commands wait.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
-/// The pause before another attempt after a lost race or an error.
+/// The pause before another attempt, after another change came first or an error occurred.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// The shortest time limit for a call: it is worth one more call to learn the outcome of a change that was sent.
+/// The shortest time limit for a call. Even after the deadline, one more call is worthwhile to learn the outcome of a
+/// change that was sent.
 const CALL_MIN: Duration = Duration::from_millis(50);
 /// How long a search for a change in the history waits for the coordinator.
 const HISTORY_WAIT: Duration = Duration::from_millis(500);
 
 /// The result of one attempt.
 pub(super) enum Attempt {
-    /// The document was changed, or already had the wanted content, and is in force. The revision of the change, if
-    /// known.
+    /// The document was changed or already had the wanted content, and is in force. Contains the revision of the
+    /// change, if known.
     Done(Option<Revision>),
-    /// The document was changed. This node puts it in force later.
+    /// The document was changed. This node will put it in force later.
     NotInForce(Option<Revision>),
     /// Another change came first.
     Overtaken,
@@ -78,7 +79,7 @@ impl TopologyFollower {
             let attempt = snapshot.map(|snapshot| self.attempt(&snapshot, until, edit));
             match attempt.transpose()? {
                 Some(Attempt::Done(_)) => return Ok(()),
-                // After its workers have ended, a node puts nothing in force any more.
+                // After the workers have ended, a node no longer puts documents in force.
                 Some(Attempt::NotInForce(_)) if self.shared.process.shutdown.is_requested() => {
                     return Ok(());
                 }
@@ -86,7 +87,7 @@ impl TopologyFollower {
                 Some(Attempt::Overtaken) | None => {}
             }
             if Instant::now() >= until || self.signal.is_stopped() {
-                // No outcome is unknown: each attempt was overtaken, or nothing was sent.
+                // The outcome is known: another change always came first, or nothing was sent.
                 let nothing = || "the topology changes too often, try again".to_owned();
                 return Err(CommitError::Coordinator(last.unwrap_or_else(nothing)));
             }
@@ -124,8 +125,8 @@ impl TopologyFollower {
         self.propose(&proposal, change, until)
     }
 
-    /// Sends a change until its outcome is known, and installs it, both until `until`. Sending it again is safe: it is
-    /// applied at most once, since its expected revision no longer exists afterwards.
+    /// Sends a change repeatedly until its outcome is known, and installs it, both before `until`. Sending it again is
+    /// safe. It is applied at most once, because its expected revision is no longer current afterwards.
     pub(super) fn propose(
         &self,
         proposal: &TopologyChange<'_>,
@@ -180,8 +181,8 @@ impl TopologyFollower {
         }
     }
 
-    /// Looks for a change in the document and in the history after `expected`, and installs the document. `None` if the
-    /// outcome cannot be determined.
+    /// Looks for a change in the document and in the history after `expected`, and installs the document. Returns
+    /// `None` if the outcome cannot be determined.
     fn find_change(
         &self,
         expected: Revision,
@@ -218,7 +219,7 @@ impl TopologyFollower {
     }
 }
 
-/// The time for the next call.
+/// The time limit for the next call.
 fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now()).max(CALL_MIN)
 }

@@ -1,4 +1,4 @@
-//! Buffers that a worker keeps between two uses.
+//! Buffers that a worker keeps for reuse.
 
 use brisk_node::pubsub::Mail;
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ const PLAIN_KEPT_MAX: usize = 128 * 1024;
 /// The queue of messages is freed if it has room for more than this.
 const MESSAGES_KEPT_MAX: usize = 1024;
 
-/// Empty buffers. Each is taken for a use and put back after it.
+/// Empty buffers. A buffer is taken when it is needed and put back afterwards.
 #[derive(Default)]
 pub(super) struct SpareBuffers {
     /// Swapped with the queue of the inbox.

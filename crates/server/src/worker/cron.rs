@@ -1,8 +1,8 @@
 //! A worker's periodic tasks: expiry, idle clients, sampled metrics.
 //!
-//! They run `hz` times a second on each worker; worker 0 also samples the server-wide metrics.
-//! Between rounds, expiry continues in slices of [`EXPIRE_SLICE_NS`] as long as it has work. It
-//! takes at most a quarter of the worker's time (more with `active-expire-effort`).
+//! The tasks run `hz` times a second on each worker. Worker 0 also samples the server-wide metrics. Between rounds,
+//! expiry continues in slices of [`EXPIRE_SLICE_NS`] as long as it has work. It takes at most a quarter of the worker's
+//! time (more with a higher `active-expire-effort`).
 
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{SweepOutcome, Sweeper};
@@ -24,19 +24,19 @@ use brisk_reactor::{Close, Control, ReactorCounters, Token};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The length of one expiry slice, which bounds the time for which it delays clients.
+/// The length of one expiry slice, which bounds the time for which expiry delays clients.
 const EXPIRE_SLICE_NS: u64 = 400_000;
 /// Pause between two slices at the default effort, so that expiry takes at most a quarter of the
 /// time.
 const EXPIRE_PAUSE_NS: u64 = 1_200_000;
-/// Keys created by a replica's own clients that one cycle checks: takes well below a millisecond.
+/// On a replica, the number of keys created by its own clients that one cycle checks. Checking them takes well below a
+/// millisecond.
 const OWN_KEYS_PER_CYCLE: usize = 1000;
 /// The interval between the starts of two cycles over all slots.
 const EXPIRE_PERIOD_NS: u64 = 100_000_000;
-/// The length of one slice of a snapshot's walk.
+/// The length of one slice of the walk for a snapshot.
 const WALK_SLICE_NS: u64 = 200_000;
-/// Pause between two slices of a worker that has commands to execute. A worker without commands
-/// continues at once.
+/// Pause between two slices of a worker that has commands to execute. A worker without commands continues immediately.
 const WALK_PAUSE_NS: u64 = 1_200_000;
 /// Pause between two slices of the restart of access clocks, so that it takes at most a third of
 /// the time.
@@ -45,7 +45,7 @@ const CLOCK_PAUSE_NS: u64 = 400_000;
 const WALK_WAIT_NS: u64 = 5_000_000;
 /// Time between two newlines for a replica that waits for its snapshot.
 const NEWLINE_PERIOD_NS: u64 = 1_000_000_000;
-/// Number of samples that a rate is averaged over.
+/// Number of samples over which a rate is averaged.
 const RATE_SAMPLES: usize = 16;
 /// Time between two samples.
 const SAMPLE_PERIOD_NS: u64 = 100_000_000;
@@ -60,27 +60,27 @@ pub struct Cron {
     next_sample: u64,
     /// When replicas were last sent a PING.
     pinged: u64,
-    /// When replicas that wait for a snapshot are next shown that the server is alive.
+    /// When replicas that wait for a snapshot are next sent a newline, which shows that the server is alive.
     next_newline: u64,
     sweeper: Option<Sweeper>,
-    /// When the walk of the snapshot in progress continues; `None` without a snapshot.
+    /// When the walk for the snapshot in progress continues; `None` if there is none.
     next_walk: Option<u64>,
     walker: CutWalker,
-    /// Commands that had been executed before the last slice of the walk.
+    /// The number of commands that had been executed before the last slice of the walk.
     commands_walked: u64,
-    /// When the restart of access clocks continues; `None` without one.
+    /// When the restart of access clocks continues; `None` if there is none in progress.
     next_clocks: Option<u64>,
     clock_walker: ClockWalker,
-    /// When the comparison with replicas continues; `None` without one.
+    /// When the comparison with replicas continues; `None` if there is none in progress.
     next_compare: Option<u64>,
     comparer: Comparer,
-    /// Commands that had been executed before the last slice of the comparison.
+    /// The number of commands that had been executed before the last slice of the comparison.
     commands_compared: u64,
-    /// Tracked keys to forget at the next tick if the table exceeds its limit.
+    /// The number of tracked keys to forget at the next tick if the table exceeds its limit.
     trim_step: usize,
     /// The position of the walk over sessions.
     session_cursor: usize,
-    /// The event loop's counters as last published for INFO.
+    /// The event loop's counters that were last published for INFO.
     published: ReactorCounters,
     commands: Rate,
     input: Rate,
@@ -154,7 +154,7 @@ impl Cron {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
         if self.samples_server {
-            // A shutdown may be waiting for a slow script, or for replicas.
+            // A shutdown may be waiting for a slow script or for replicas.
             ending::advance_shutdown(&worker.core);
         }
         if worker.core.shared.keyspace.is_emitting() && self.next_walk.is_none() {
@@ -189,11 +189,11 @@ impl Cron {
                 handover::check(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
-                // Last: clients that request one snapshot after another would otherwise starve the
+                // This comes last, because clients that request one snapshot after another would otherwise starve the
                 // other tasks.
                 synchronise::begin_if_due(&worker.core);
                 self.sample(worker, now);
-                // Getting huge pages takes long, so a thread does it, after loading.
+                // Getting huge pages takes long, so a separate thread does it, after loading.
                 if !worker.core.shared.conditions.is_loading() {
                     brisk_observe::memory::take_huge_pages_if_worth(
                         brisk_node::core::long::yield_to_workers,
@@ -227,7 +227,7 @@ impl Cron {
         (last.receives, last.sends) = (now.receives, now.sends);
     }
 
-    /// Continues with replicas that have no snapshot yet, and shows them once a second that the
+    /// Continues to send snapshots to replicas that have none yet, and shows these replicas once a second that the
     /// server is alive.
     fn keep_synchronising(&mut self, worker: &mut Worker, io: &mut Control, now: u64) {
         worker.synchronise(io);
@@ -237,7 +237,7 @@ impl Cron {
         }
     }
 
-    /// Sends replicas a PING, and stops recording the stream for replicas that are gone.
+    /// Sends replicas a PING, and stops recording the stream if the replicas are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
         shared.replication.trim_stream();
@@ -245,7 +245,7 @@ impl Cron {
         shared.update_few_replicas(&worker.core.config.replication);
         follow::disarm_propagation(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
-        // Computed on each call, since the setting may have become shorter. A replica that takes over must have all of
+        // Computed on each call, because the setting may have been lowered. A replica that takes over must have all of
         // the stream, so the stream must not grow until then.
         let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000
             && !shared.conditions.is_held(Hold::Failover);
@@ -262,7 +262,7 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        // A replica gets expirations from its primary.
+        // A replica receives the deletions of expired keys from its primary.
         let held_back = core.data_must_not_change()
             || core.shared.conditions.is_replica()
             || core.is_congested();
@@ -303,7 +303,7 @@ impl Cron {
         let core = &worker.core;
         let clock = core.clock;
         let begin = clock.ticks();
-        // The admin lane only hands in the records that its own commands have emitted.
+        // The admin lane only delivers the records that its own commands have emitted.
         let slice_ns = if self.sweeper.is_some() { WALK_SLICE_NS } else { 0 };
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < slice_ns;
         let walked = self.walker.walk(&core.shared.keyspace, &core.env, more);
@@ -319,7 +319,7 @@ impl Cron {
         };
     }
 
-    /// Restarts a part of the access clocks if the eviction policy now uses another kind of clock.
+    /// Restarts some of the access clocks if the eviction policy now uses another kind of clock.
     fn restart_clocks(&mut self, worker: &Worker, now: u64) {
         let core = &worker.core;
         if !core.shared.keyspace.restarts_clocks() || self.next_clocks.is_some_and(|at| now < at) {
@@ -333,7 +333,7 @@ impl Cron {
         self.next_clocks = (!is_complete).then_some(end + CLOCK_PAUSE_NS);
     }
 
-    /// Compares a part of this server's data with its replicas if a comparison was requested.
+    /// If a comparison was requested, compares a part of this server's data with its replicas.
     fn compare(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
         if self.next_compare.is_none() && core.shared.replication.comparison.is_requested() {
@@ -357,8 +357,8 @@ impl Cron {
         };
     }
 
-    /// Forgets tracked keys above the limit. The number doubles with each tick that does not
-    /// suffice.
+    /// Forgets tracked keys above the limit. If one tick does not suffice, the number of keys doubles for the next
+    /// tick.
     fn trim_tracking(&mut self, worker: &Worker) {
         const STEP_MIN: usize = 128;
         const STEP_MAX: usize = 16 * 1024;
@@ -367,8 +367,8 @@ impl Cron {
         self.trim_step = if tracking.trim(env, step) { 0 } else { step * 2 };
     }
 
-    /// Checks a share of the sessions, so that all are checked once a second. Closes idle sessions,
-    /// and sessions that take too long for their handshake.
+    /// Checks some of the sessions, so that all sessions are checked once a second. Closes idle sessions, and sessions
+    /// that take too long for their handshake.
     fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
         let slots = worker.sessions.len();
         if slots == 0 {
@@ -440,7 +440,7 @@ fn next_multiple(now: u64, period: u64) -> u64 {
     (now / period + 1) * period
 }
 
-/// Publishes what the event loop counted since `last` for INFO.
+/// Publishes for INFO the numbers that the event loop has counted since `last`.
 fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut ReactorCounters) {
     let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
     let ns = |of: fn(&ReactorCounters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));

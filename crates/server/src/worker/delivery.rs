@@ -1,8 +1,8 @@
 //! Appends published messages to the output of this worker's subscribers.
 //!
-//! A message follows what the session was sent last, and never lands inside a reply: a reply that
-//! is still being written delays messages. The messages of a round leave with one send for each
-//! connection.
+//! A message is appended after everything that the session has been sent so far. It never ends up inside a reply,
+//! because a reply that is still being written delays messages. The messages of a round are sent with one system call
+//! per connection.
 
 use super::Worker;
 use brisk_engine::ReplyBuffer;
@@ -16,8 +16,7 @@ use brisk_reactor::{Close, Control, Output, OutputBytes, SHARED_BYTES_MIN, Token
 use brisk_resp::Protocol;
 use std::sync::Arc;
 
-/// A message in the form that the subscribers of one topic get: a header, and a part of the
-/// message.
+/// A message in the form for the subscribers of one topic, which consists of a header and a part of the message.
 #[derive(Clone, Copy)]
 struct Framed<'p> {
     head: &'p [u8],
@@ -34,7 +33,7 @@ impl<'p> Framed<'p> {
         Framed { head, message: message.wire(), from: message.tail() }
     }
 
-    /// Its length in bytes. The first byte depends on the protocol, but the length does not.
+    /// The length of the message in bytes. The first byte depends on the protocol, but the length does not.
     #[inline]
     fn len(&self) -> usize {
         self.head.len() + self.message.len() - self.from
@@ -81,8 +80,8 @@ impl<'p> Framed<'p> {
 }
 
 impl Worker {
-    /// Publishes the events that have accumulated, and delivers all messages of the inbox to their
-    /// subscribers. `current` is the session whose turn it is: its messages follow its replies.
+    /// Publishes the events that have accumulated, and delivers all messages of the inbox to their subscribers.
+    /// `current` is the session whose turn it is. Its messages follow its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
         if publish::has_events(&self.core) {
@@ -158,7 +157,7 @@ fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut Repl
     }
 }
 
-/// Appends a push message to a session outside of its turn; `wire` is the form for RESP2.
+/// Appends a push message to a session outside of its turn. `wire` is the RESP2 form.
 pub(super) fn push_to_idle(core: &Core, io: &mut Control, session: &mut Session, wire: Vec<u8>) {
     let message = Arc::new(wire.into());
     push(core, io, session, Framed { head: &[], message: &message, from: 0 });
@@ -182,7 +181,7 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
             return check_output(core, io, session, token);
         }
         if let Some(stream) = session.connection.tls_mut() {
-            // Each call makes a TLS record.
+            // Each call creates a TLS record, so combine the pieces.
             let mut whole = Vec::with_capacity(framed.len());
             framed.pieces(protocol, |piece| whole.extend_from_slice(piece));
             stream.send(&whole, io.output(token));
@@ -194,8 +193,8 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
     check_output(core, io, session, token);
 }
 
-/// Closes a session that does not read its unrequested output. The limit is that of its class, or
-/// that of all clients together if the class has none.
+/// Closes a session that does not read its unrequested output. The limit is the limit of its class. If the class has
+/// none, the limit for all clients together applies.
 #[inline]
 pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
     let unsent = io.unsent(token);

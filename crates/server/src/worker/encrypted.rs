@@ -1,4 +1,4 @@
-//! A worker's TLS connections: from the TLS listener to the input path that all sessions share.
+//! A worker's TLS connections, from the TLS listener to the input path that all sessions share.
 
 use super::Worker;
 use brisk_engine::ReplyBuffer;
@@ -8,7 +8,7 @@ use brisk_reactor::{Control, Output, PeerAddr};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
-/// Encrypts replies to the end of `output`.
+/// Encrypts replies and appends them to `output`.
 pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &mut Output) {
     let sink = RefCell::new((stream, output));
     let send = |bytes: &[u8]| {
@@ -65,7 +65,7 @@ impl Worker {
         }
         let connected = shaking && !stream.is_handshaking();
         if shaking && self.is_stranger(&io.peer_addr(token)) {
-            // Data that arrived with the end of the handshake, or before an error, is not executed.
+            // Data that arrived with the end of the handshake or before an error is not executed.
             plain.clear();
             if connected {
                 self.deny(session);

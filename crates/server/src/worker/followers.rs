@@ -1,7 +1,7 @@
 //! Sends the stream to this worker's replicas.
 //!
-//! Between turns, each replica gets as much as its connection has room for. The rest is not copied: it stays in
-//! the backlog.
+//! Between turns, each replica is sent as much as its connection has room for. The rest is not copied but stays in the
+//! backlog.
 
 use super::logging::reached_by;
 use super::synchronising::has_replies_left;
@@ -15,21 +15,21 @@ use brisk_node::replication::backlog::StreamPiece;
 use brisk_node::replication::replica::ReplicaStage;
 use brisk_reactor::{Close, Control, Token};
 
-/// The most bytes of the stream in the output of a replica, plus one transaction. Small changes are copied into
-/// the output, so this is the memory for a replica that does not read, in addition to the backlog.
+/// The most bytes of the stream in the output of a replica, plus one transaction. Small changes are copied into the
+/// output, so a replica that does not read takes this much memory in addition to the backlog.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 
 /// The result of sending the stream to a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StreamSent {
-    /// It has everything, or as much as it takes for now.
+    /// The replica has everything, or as much as it can take for now.
     Enough,
-    /// It waits until more of it is in the append-only file.
+    /// The replica waits until more of the stream is in the append-only file.
     WaitsForFile,
 }
 
 impl Worker {
-    /// Hands new parts of the stream to this worker's replicas, and closes those that lag too far behind.
+    /// Passes new parts of the stream to this worker's replicas, and disconnects replicas that lag too far behind.
     #[cold]
     pub(super) fn deliver_stream(&mut self, io: &mut Control) {
         self.core.shared.replication.replicas.clear_ready(self.core.id);
@@ -59,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// Closes a replica that would get a reply. Within the stream the reply would count as a part of it.
+    /// Disconnects a replica that would get a reply, because the reply would appear to be part of the stream.
     #[cold]
     pub(super) fn reject_reply(&mut self, session: &mut Session) {
         let Some(replica) = session.replication.replica_mut().filter(|replica| replica.follows())
@@ -130,14 +130,14 @@ impl Worker {
             if level == Level::Disk {
                 core.shared.persistence.aof.hasten(level);
             }
-            // If some of it was sent, the disk is not stuck.
+            // If a part of the stream was sent, the disk is not stuck.
             self.waits.note_stream_waits(now, has_sent);
         }
         self.check_replica(io, token);
         sent
     }
 
-    /// Closes a replica that does not read.
+    /// Disconnects a replica that does not read.
     pub(super) fn check_replica(&mut self, io: &mut Control, token: Token) {
         let core = &self.core;
         let Some(session) = self.sessions.get_mut(token) else { return };
@@ -153,7 +153,7 @@ impl Worker {
             io.close(token, Close::Now);
         }
         core.publish_output(unsent, session);
-        // The stream is sent between its turns, so its traffic is published here.
+        // The stream is sent between the session's turns, so its traffic is published here.
         session.publish_traffic();
         core.weigh(io.output_memory(token), session);
     }

@@ -1,4 +1,4 @@
-//! The listeners of a worker, and changes of them. Only the loop around a worker can replace listeners.
+//! The listeners of a worker, and changes to them. Only the loop around a worker can replace listeners.
 
 use super::Worker;
 use brisk_net::listeners::{Purpose, Replacement};
@@ -14,7 +14,7 @@ pub struct WorkerListeners {
     purposes: Vec<Purpose>,
     /// Messages that change the listeners. Only the loop around the worker can apply them.
     changes: Vec<Message>,
-    /// The generation of the configuration whose settings the loop has.
+    /// The generation of the configuration whose settings the loop uses.
     loop_generation: Option<u64>,
 }
 
@@ -46,8 +46,8 @@ impl WorkerListeners {
         }
     }
 
-    /// Applies settings to the loop, and accept limits to the listeners: at startup, for new
-    /// listeners, and after the configuration has changed.
+    /// Applies settings to the loop and accept limits to the listeners. Called at startup, for new listeners, and after
+    /// the configuration has changed.
     #[cold]
     fn configure_loop(&mut self, core: &Core, io: &mut Control) {
         self.loop_generation = Some(core.config_generation());
@@ -70,7 +70,7 @@ impl WorkerListeners {
         let Replacement { purpose, listeners } = new;
         for index in 0..self.purposes.len() {
             if self.purposes[index] == purpose {
-                // The index may be reused for another listener; until then no event arrives for it.
+                // The index may be reused for another listener. Until then, no events arrive for it.
                 drop(reactor.unlisten(index));
             }
         }

@@ -1,5 +1,5 @@
-//! The end of a round with an append-only file or replicas: changes are written and sent, then the output that waited
-//! for them is sent.
+//! The end of a round if there is an append-only file or replicas: changes are written and sent, and then the output
+//! that waited for them is sent.
 
 use super::Worker;
 use super::sending::close_flushed;
@@ -18,19 +18,19 @@ use brisk_node::run::count;
 use brisk_reactor::Control;
 use std::time::Duration;
 
-/// Output waits no longer than this for a write that the disk blocks. Its changes are then in memory only, which
-/// is counted. The limit does not apply with `always`, to clients that requested durability on disk, or while a
-/// rewrite begins another file, since that ends.
+/// Output waits no longer than this for a write that the disk blocks. When the output is then sent, its changes are
+/// only in memory, and a counter is incremented. The limit does not apply with `always`, or to clients that requested
+/// durability on disk. It also does not apply while a rewrite begins another file, because that always ends.
 const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
-/// The error for a client whose replies have waited for replicas for its timeout.
+/// The error for a client whose replies have waited for replicas until its timeout.
 const NOT_ACKNOWLEDGED: &str =
     "UNBLOCKED too few replicas acknowledged the write within the timeout; it may be lost";
-/// How often waiting output is checked, if no other event occurs.
+/// How often waiting output is checked if no other event occurs.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Worker {
-    /// Hands changes to replicas, writes them to the append-only file, and sends output that waited for that.
-    /// Called between turns.
+    /// Passes changes to replicas, writes them to the append-only file, and sends output that waited for either. Called
+    /// between turns.
     #[inline]
     pub(super) fn commit(&mut self, io: &mut Control) {
         // Nothing is appended to the journal while it has no reader.
@@ -45,14 +45,14 @@ impl Worker {
         let (shared, id) = (self.core.shared, self.core.id);
         if self.core.pending.take_request_for_acks() && shared.replication.replicas.following() > 0
         {
-            // After all changes that this round's output shows.
+            // The request comes after all changes that this round's output shows.
             shared.keyspace.journal().append_request(GETACK_REQUEST);
         }
         shared.dispatch_changes(id);
         if shared.persistence.aof.is_on() && shared.persistence.aof.has_pending() {
             self.write_pending();
         }
-        // After the write, often nothing is left to wait for.
+        // Often, no output needs to wait after the write.
         if shared.replication.replicas.is_ready(id) {
             self.deliver_stream(io);
         }
@@ -69,12 +69,12 @@ impl Worker {
         shared.persistence.aof.set_waiting(id, self.has_waiting_replies());
     }
 
-    /// Writes pending changes: this worker does it, the worker that holds the file, or the thread.
+    /// Has pending changes written, by this worker, the worker that is using the file, or the writer thread.
     fn write_pending(&self) {
         let (shared, id) = (self.core.shared, self.core.id);
         let mut written = shared.persistence.aof.write_now(shared, id);
         if written == Written::OthersWrite && self.has_waiting_replies() {
-            // The worker that holds the file may finish before it sees that this one waits.
+            // The worker that is using the file may finish before it sees that this worker waits.
             shared.persistence.aof.set_waiting(id, true);
             written = shared.persistence.aof.write_now(shared, id);
             if written == Written::OthersWrite {
@@ -122,7 +122,7 @@ impl Worker {
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
         let waited = now.saturating_sub(session.output.durability_queue().since_ns());
-        // The output may wait for replicas only.
+        // The output may be waiting only for replicas.
         let lacks_file = session.output.durability_queue().first() > Some(aof.reached(level));
         let file = if lacks_file { reached_by(core, session, waited) } else { aof.reached(level) };
         let reached = file.min(wait::acknowledged(core, session));
@@ -146,8 +146,8 @@ impl Worker {
         }
     }
 
-    /// Drops waiting output, since the fate of its changes is unknown. The client gets an error and is
-    /// disconnected, since its other replies will not be sent either.
+    /// Drops waiting output, because it is unknown whether its changes will survive. The client gets an error and is
+    /// disconnected, because its other replies will not be sent either.
     fn give_up_waiting(&self, io: &mut Control, session: &mut Session, text: &'static str) {
         let error = CommandError::text(text);
         count::count_error(&self.core, &error);
@@ -163,8 +163,8 @@ impl Worker {
         close_flushed(io, session);
     }
 
-    /// Notes the position that the replies of this turn show, and keeps them back if it has not been reached.
-    /// Returns true if so.
+    /// Notes the position that the replies of this turn show. If the stream has not reached this position, holds the
+    /// replies back and returns true.
     #[cold]
     pub(super) fn keep_replies(&mut self, session: &mut Session) -> bool {
         let shown = self.core.env.take_shown();
@@ -177,7 +177,7 @@ impl Worker {
             return false;
         }
         if self.replies.has_shared() && session.output.durability_queue().is_empty() {
-            // Large replies: writing now costs less than copying them.
+            // For large replies, writing the file now costs less than copying the replies.
             let shared = self.core.shared;
             shared.dispatch_changes(self.core.id);
             shared.persistence.aof.write_now(shared, self.core.id);
@@ -197,7 +197,7 @@ impl Worker {
         true
     }
 
-    /// Returns true if output is kept back. The connection then closes after the output has left.
+    /// Returns true if output is held back. The connection then closes after the output has been sent.
     pub(super) fn closes_later(io: &mut Control, session: &mut Session) -> bool {
         if session.output.durability_queue().is_empty() {
             return false;
@@ -208,7 +208,7 @@ impl Worker {
     }
 }
 
-/// The position up to which a session may be sent the stream, or output, after it has waited for this time.
+/// The position up to which a session may be sent the stream or output after it has waited for this long.
 pub(super) fn reached_by(core: &Core, session: &Session, waited_ns: u64) -> Ticket {
     let aof = &core.shared.persistence.aof;
     if !aof.is_on() {

@@ -1,5 +1,5 @@
-//! Commands that end outside of their session's turn: those that other threads compute, and slow scripts.
-//! Between two slices of a slow script, the worker serves its sessions.
+//! Commands that end outside of their session's turn: commands that other threads compute, and slow scripts. Between
+//! two slices of a slow script, the worker serves its sessions.
 
 use super::Worker;
 use brisk_engine::command::Flags;
@@ -18,7 +18,7 @@ impl Worker {
             self.stalled.hold_back(*outcome);
             return;
         }
-        // The reply of another command shows no data, so that a fenced node may send it.
+        // The replies of other commands show no data, so a fenced node may send them.
         let touches_keys =
             outcome.asker.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
         match long::finish_long(&mut self.core, *outcome) {
@@ -35,7 +35,7 @@ impl Worker {
         self.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(delivery.replies)));
     }
 
-    /// Continues the script for one slice, if one is running.
+    /// Continues the slow script, if there is one, for one slice.
     pub(super) fn run_script_slice(&mut self, io: &mut Control) {
         if !self.core.scripts.is_parked() {
             return;

@@ -1,24 +1,24 @@
-//! A worker: one thread, one event loop, its sessions.
+//! A worker: one thread with one event loop and its sessions.
 //!
 //! ```text
 //!  received ─ cut a batch ─ prefetch ─ dispatch each ─ replies ─ one send
 //!      └ input that is not executed yet stays in the session
 //! ```
 //!
-//! The state is in parts with private fields:
+//! The state consists of parts with private fields:
 //!
 //! | part | purpose |
 //! |---|---|
 //! | `sessions` | the sessions, by the index of their connection |
-//! | `stalled` | stalled sessions, which execute nothing, and resuming them |
+//! | `stalled` | stalled sessions, which execute nothing until they are resumed |
 //! | `waits` | timeouts, acknowledgements, and the append-only file |
-//! | `staging` | small requests of many sessions, and executing them together |
+//! | `staging` | small requests of many sessions, which are executed together |
 //! | `monitors` | MONITOR sessions |
-//! | `rounds` | the times of the rounds |
-//! | `replayed` | commands of the dataset that is loaded, and of the primary |
-//! | `listening` | listeners, and replacing them after a setting has changed |
+//! | `rounds` | timing of the rounds |
+//! | `replayed` | commands of the dataset that is being loaded, and of the primary |
+//! | `listening` | listeners, and replacing them after settings have changed |
 //! | `cron` | periodic tasks: expiry, idle clients, sampled metrics |
-//! | `buffers` | buffers that are kept between two uses |
+//! | `buffers` | buffers that are kept for reuse |
 //!
 //! The other files contain methods of `Worker` that use several parts:
 //!
@@ -26,14 +26,14 @@
 //! |---|---|
 //! | `events` | handlers for events of the event loop |
 //! | `turn` | executing a session's input |
-//! | `sending` | output of a session on its way to its connection |
+//! | `sending` | moves the output of a session to its connection |
 //! | `delivery` | delivering published messages to subscribers |
 //! | `notices` | delivering invalidation messages of client-side caching |
 //! | `waiting` | sessions whose commands block on keys |
-//! | `rerouted` | waits and subscriptions that end because other nodes serve their slots |
+//! | `rerouted` | ends blocked commands and subscriptions if other nodes now serve their slots |
 //! | `followers` | sending the replication stream to replicas |
-//! | `synchronising` | sending the snapshots that replicas begin with |
-//! | `logging` | writing the append-only file at the end of a round, and output that waited for it |
+//! | `synchronising` | sending the initial snapshots to replicas |
+//! | `logging` | writing the append-only file at the end of a round, and sending output that waited for it |
 //! | `long` | commands that other threads compute, and slow scripts |
 //! | `encrypted` | TLS sessions |
 
@@ -85,8 +85,8 @@ use std::time::Duration;
 /// How long a closing connection waits for its client to read the last replies.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Number of finished watches that are removed from the queues of their keys between two rounds,
-/// which takes about 0.1 ms.
+/// Number of finished watches that are removed from the queues of their keys between two rounds. Removing them takes
+/// about 0.1 ms.
 const LEFTOVERS_PER_ROUND: usize = 128;
 
 /// A worker.
@@ -139,15 +139,15 @@ impl Worker {
         self.replayed.advance_loading(&mut self.core, &self.participant)
     }
 
-    /// Runs between two rounds: timers, and sessions that had to wait. Returns how long the loop
-    /// may wait for events.
+    /// Called between two rounds. Runs timers and sessions that had to wait. Returns how long the loop may wait for
+    /// events.
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
         self.listeners.follow_config(&self.core, io);
         self.core.read_clocks();
         self.rounds.begin(self.core.accounting.last_ticks());
-        // Sessions that are not reached stay at the front. Otherwise, a round with thousands of
-        // sessions would make each of them wait for all others.
+        // Sessions that are not reached in this round stay at the front of the queue. Otherwise, a round with thousands
+        // of sessions would make each of them wait for all others.
         for _ in 0..self.stalled.in_next_round() {
             let Some(token) = self.stalled.pop_next_round() else { break };
             self.resume(io, token, Stall::NextRound);
@@ -163,7 +163,7 @@ impl Worker {
         }
         self.end_late_waits(io);
         if self.core.env.has_ready() {
-            // The expiry cycle, or the end of a pause, may have left waiters to serve.
+            // The expiry cycle or the end of a pause may have left waiters to serve.
             brisk_node::run::waiting::serve_waiters(&mut self.core);
         }
         self.deliver_all(io);

@@ -1,8 +1,8 @@
 //! Appends messages of client-side caching to the output of sessions.
 //!
-//! They are placed as published messages are: after the reply of the current command, never inside a
-//! reply. They also follow the reply of a command that another thread computes or has served. That
-//! command may have read a value that is no longer current.
+//! Like published messages, they are placed after the reply of the current command and never inside a reply. If another
+//! thread computes a command or has served it, they also follow its reply, because that command may have read a value
+//! that is no longer current.
 
 use super::Worker;
 use super::delivery::check_output;
@@ -21,11 +21,11 @@ use brisk_reactor::{Control, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;
 
-/// A null on the wire, which stands for all keys.
+/// A null on the wire, which means all keys.
 const NULL_RESP3: &[u8] = b"_\r\n";
 const NULL_RESP2: &[u8] = b"$-1\r\n";
 
-/// Gives access to sessions while messages are delivered.
+/// Provides access to sessions while messages are delivered.
 struct NoticeDelivery<'w> {
     core: &'w mut Core,
     sessions: &'w mut Sessions,
@@ -56,7 +56,7 @@ impl Worker {
         }
     }
 
-    /// Runs after events were handled: sends changes to the clients that track prefixes.
+    /// Called after events have been handled. Sends changes to the clients that track prefixes.
     #[inline]
     pub(super) fn end_of_turns(&mut self, io: &mut Control) {
         if self.core.env.hooks.get().intersects(Hooks::BROADCAST | Hooks::INVALIDATE) {
@@ -65,8 +65,7 @@ impl Worker {
         }
     }
 
-    /// Sends an invalidation about all keys to a session that missed invalidations, if it has read
-    /// enough of its output.
+    /// Sends an invalidation of all keys to a session that missed invalidations, if it has read enough of its output.
     pub(super) fn make_up_invalidations(&mut self, io: &mut Control, token: Token) {
         if let Some(session) = self.sessions.get_mut(token)
             && session.push.lacks_invalidations()
@@ -77,7 +76,7 @@ impl Worker {
 }
 
 impl NoticeDelivery<'_> {
-    /// Calls `act` with a session, and with its reply buffer if it is its turn.
+    /// Calls `act` with a session. If it is the session's turn, also passes the reply buffer.
     fn with<R>(
         &mut self,
         token: Token,
@@ -133,7 +132,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// Sends an invalidation to a tracking session, or to the session that it redirects to.
+    /// Sends an invalidation to a tracking session or to the session to which it redirects.
     fn invalidate(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
         let redirected = self.with(token, |core, session, replies| {
             let redirect = session.push.tracker().map_or(0, |tracker| tracker.redirect());
@@ -154,7 +153,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// Sends keys to client `to` of this worker, which client `of` redirects to.
+    /// Sends keys to client `to` of this worker, to which client `of` redirects.
     fn pass_on(&mut self, io: &mut Control, to: u64, of: TrackingClient, keys: &Arc<Vec<u8>>) {
         let record = self.core.shared.clients.find(to);
         let sent = record.and_then(|record| {
@@ -172,7 +171,7 @@ impl NoticeDelivery<'_> {
         }
     }
 
-    /// Handles the loss of the client that client `of` of this worker redirects to.
+    /// Handles the loss of the client to which client `of` of this worker redirects.
     fn break_redirection(&mut self, io: &mut Control, of: u64) {
         let Some(token) = self.core.tracking.find(of) else { return };
         self.with(token, |core, session, replies| {
@@ -187,9 +186,9 @@ impl NoticeDelivery<'_> {
     }
 }
 
-/// Sends keys in the form that the session can distinguish from replies; nothing if its protocol
-/// has no such form. A session with more than [`Core::soft_limit`] bytes of unread messages gets no
-/// more of them. It gets an invalidation about all keys after it has read half.
+/// Sends keys in a form that the session can distinguish from replies. If its protocol has no such form, sends nothing.
+/// A session with more than [`Core::soft_limit`] bytes of unread messages gets no more messages. It gets a single
+/// invalidation of all keys after it has read half of them.
 fn send_keys(
     core: &Core,
     io: &mut Control,
@@ -212,8 +211,8 @@ fn send_keys(
     put_keys(core, io, session, replies, keys, redirected);
 }
 
-/// Sends an invalidation about all keys to a session that missed some, if it has read enough.
-/// Otherwise this is done later, after the session has read more.
+/// Sends an invalidation of all keys to a session that missed some invalidations, if it has read enough. Otherwise this
+/// is done after the session has read more.
 pub(super) fn make_up(core: &Core, io: &mut Control, session: &mut Session) {
     let (token, low_water) = (session.token, core.soft_limit() / 2);
     session.output.unread_replies(io.unsent(token));

@@ -1,4 +1,4 @@
-//! Commands that a worker executes without a client: those of the dataset that is being loaded, and those of the
+//! Commands that a worker executes without a client: commands of the dataset that is being loaded, and commands of the
 //! primary's stream.
 
 use brisk_node::core::Core;
@@ -8,14 +8,14 @@ use brisk_node::replication::upstream::state::Upstream;
 use brisk_structures::reclaim::Participant;
 use std::sync::Arc;
 
-/// The sources of these commands.
+/// The sources of replayed commands.
 pub(super) struct ReplayedInput {
     /// This worker's part in loading the dataset, until it is loaded.
     loading: Option<WorkerLoading>,
     /// The primary of this server.
     upstream: Arc<Upstream>,
-    /// Executes the stream of the primary. Only the first worker has one, after a part of the
-    /// stream has arrived.
+    /// Executes the stream of the primary. Only the first worker has an applier, and only after a part of the stream
+    /// has arrived.
     applier: Option<Box<Applier>>,
 }
 

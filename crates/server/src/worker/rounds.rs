@@ -1,11 +1,11 @@
-//! The times of a worker's rounds.
+//! Timing of a worker's rounds.
 
 use brisk_node::core::Core;
 
-/// In a round that has taken longer than this, turns become short.
+/// If a round has taken longer than this, its remaining turns are shortened.
 const ROUND_NS_MAX: u64 = 4_000_000;
 
-/// When the current round began, and what the metrics of the last one need.
+/// When the current round began, and the values from which the metrics of a round are computed.
 pub(super) struct RoundClock {
     /// When the current round began, in ticks.
     began: u64,
@@ -19,12 +19,12 @@ impl RoundClock {
         RoundClock { began: 0, resumed_at: brisk_reactor::clock().ticks(), commands_before: 0 }
     }
 
-    /// A round begins, without a wait for events before it.
+    /// Called when a round begins without a preceding wait for events.
     pub(super) fn begin(&mut self, ticks: u64) {
         self.began = ticks;
     }
 
-    /// A round begins after a wait for events.
+    /// Called when a round begins after a wait for events.
     pub(super) fn resume(&mut self, ticks: u64) {
         self.began = ticks;
         self.resumed_at = ticks;

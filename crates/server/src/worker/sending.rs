@@ -1,5 +1,5 @@
-//! Output of a session on its way to its connection: replies are flushed, limited, and written as the client reads
-//! them. The session's numbers are published after its turn.
+//! Moves the output of a session to its connection: replies are flushed, limited, and written as the client reads them.
+//! The session's metrics are published after its turn.
 
 use super::{LINGER, Worker, encrypted};
 use brisk_engine::effect::Hooks;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 /// and in the cache.
 pub(super) const FLUSH_BYTES: usize = 64 * 1024;
 
-/// The most input that is held for a session that is read although it is stalled.
+/// The most input that is held for a stalled session that is read nevertheless.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
 /// How long replies that wait for replicas are kept for a client that has shut down its sending side, in ms. The client
@@ -74,7 +74,7 @@ impl Worker {
     /// Runs after a session's turn: sends replies, publishes metrics, and may close the session.
     pub(super) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
         let token = session.token;
-        // Excludes the replies of this turn, which the kernel has not been offered yet.
+        // This excludes the replies of this turn, which have not been passed to the kernel yet.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         let mut queued = io.unsent(token);
@@ -84,7 +84,7 @@ impl Worker {
                 close_flushed(io, session);
                 queued = io.unsent(token);
             } else if !self.core.shared.process.shutdown.is_requested() {
-                // After SHUTDOWN, the process exit closes it, when no listener is open any more.
+                // After SHUTDOWN, the process exit closes the connection, when no listener is open any more.
                 io.close(token, Close::Now);
             }
         } else if session.stall() != Stall::None {
@@ -96,8 +96,8 @@ impl Worker {
             unsent = queued;
             let gone = session.connection.is_finished() || io.has_hung_up(token);
             if gone && session.stall().ends_with_the_client() {
-                // The client left while its requests waited for another reason, or shut down its
-                // sending side after them.
+                // The client disconnected while its requests waited for another reason, or shut down its sending side
+                // after sending them.
                 io.close(token, Close::Now);
             }
         } else if self.exceeds_query_limit(session) {
@@ -113,7 +113,7 @@ impl Worker {
             io.close(token, Close::Now);
             unsent = 0;
         } else if waiting >= self.core.limits.output_watch_bytes() {
-            // Output of this size counts even before it is offered to the kernel.
+            // Output of this size counts even before it is passed to the kernel.
             unsent = queued;
         }
         let memory = if unsent > 0 { io.output_memory(token) } else { 0 };
@@ -143,7 +143,7 @@ impl Worker {
             && session.output.pushed() > 0
             && session.output.durability_queue().is_empty()
         {
-            // Messages that arrived in the meantime follow its replies.
+            // Messages that have arrived since come after the replies.
             session.output.unread_replies(unsent);
             io.when_drained(token, self.core.soft_limit() / 2 + session.output.pushed());
         }
@@ -164,13 +164,13 @@ impl Worker {
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
-    /// Continues to write a large reply. Returns true when it is complete; false if its client has
-    /// enough to read, and the session is now stalled.
+    /// Continues to write a large reply. Returns true if it is complete, and false if its client has enough to read and
+    /// the session is now stalled.
     #[cold]
     pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
         let Some(mut stream) = session.output.take_stream() else { return true };
         if wait::has_ended(&self.core, session) {
-            // The header may have been sent: an error can no longer follow it.
+            // The header may have been sent, so an error can no longer be sent instead.
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
             session.output.durability_queue_mut().clear();
             session.close_at_once();
@@ -181,7 +181,7 @@ impl Worker {
             let more = stream.write(&mut self.replies, soft_limit.min(FLUSH_BYTES));
             self.flush(io, session);
             if !more || session.record.has(flag::CLOSE_ASAP) {
-                // It may hold the last reference to a huge value.
+                // The stream may hold the last reference to a huge value.
                 self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
                 session.output.release_held(self.replies.bytes_mut());
                 return true;
@@ -194,8 +194,8 @@ impl Worker {
         }
     }
 
-    /// Flushes replies in the middle of a batch. Returns false if the session is stalled, because
-    /// another flush of this size would exceed `soft_limit`.
+    /// Flushes replies in the middle of a batch. Returns false if it stalled the session because another flush of this
+    /// size would exceed `soft_limit`.
     #[cold]
     pub(super) fn flush_large(
         &mut self,
@@ -213,9 +213,9 @@ impl Worker {
         fits
     }
 
-    /// Called before and after a session executes: stalls it if its unread replies reach the limit.
-    /// `unsent` bytes are in the connection's output. Replies too small to be flushed during a turn are
-    /// checked only here.
+    /// Called before and after a session executes. Stalls the session if its unread replies reach the limit. `unsent`
+    /// bytes are in the connection's output. Replies that are too small to be flushed during a turn are checked only
+    /// here.
     #[inline]
     pub(super) fn stall_if_unread(
         &mut self,
@@ -240,7 +240,7 @@ impl Worker {
         }
         let soft_limit = self.core.soft_limit();
         let flush_at = soft_limit.min(FLUSH_BYTES);
-        // At least half of the limit, below which a stalled session continues.
+        // The result is at least half of the limit; below half of the limit, a stalled session continues.
         let most = (soft_limit - flush_at).max(flush_at);
         if session.output.unread_replies(io.unsent(session.token)) > most {
             self.stall_for_output(io, session);
@@ -254,10 +254,10 @@ impl Worker {
         self.resume_when_drained(io, session);
     }
 
-    /// Continues a session that is stalled for its output after its client has read enough of the
-    /// replies to its own requests.
+    /// Continues a session that is stalled because of its output, after its client has read enough of the replies to
+    /// its own requests.
     pub(super) fn resume_when_drained(&self, io: &mut Control, session: &mut Session) {
-        // Held replies go to the output later; this function is called again then.
+        // Held replies are moved to the output later. This function is then called again.
         if session.output.durability_queue().is_empty() {
             let token = session.token;
             session.output.unread_replies(io.unsent(token));
@@ -272,7 +272,7 @@ impl Worker {
     }
 }
 
-/// Sends bytes outside of a client's turn, about an event that has already happened.
+/// Sends bytes outside of a client's turn. They are about an event that has already happened.
 pub(super) fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]) {
     session.accounting.count_sent(bytes.len());
     let shown = wait::shown_to_all(core);
@@ -296,14 +296,14 @@ pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
     io.close(session.token, Close::Flush { linger: LINGER });
 }
 
-/// Returns the bytes of output that have not left: those that wait for the append-only file, and
-/// those that the kernel has not taken.
+/// Returns the number of bytes of output that have not been sent: bytes that wait for the append-only file, and bytes
+/// that the kernel has not taken.
 fn queued(io: &Control, session: &Session) -> usize {
     io.unsent(session.token) + session.output.durability_queue().len()
 }
 
-/// True if a client has shut down its sending side, and its replies have waited for replicas for
-/// [`HELD_FOR_LEFT_MS`] since. Replies that wait for the disk need no such limit.
+/// True if a client has shut down its sending side and its replies have since waited for replicas for
+/// [`HELD_FOR_LEFT_MS`]. Replies that wait for the disk need no such limit.
 fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
     let waits = !session.output.durability_queue().is_empty()
         && session.replication.durability().replicas().is_some();
@@ -314,8 +314,8 @@ fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
     now_ms.saturating_sub(session.output.note_left(now_ms)) >= HELD_FOR_LEFT_MS
 }
 
-/// True if a stalled session is read nevertheless. The end of an encrypted stream is a record
-/// within the stream, so the kernel does not report it.
+/// True if the worker reads from a session although it is stalled. The end of an encrypted stream is a record within
+/// the stream, so the kernel does not report it.
 fn listens_for_the_end(session: &Session) -> bool {
     session.connection.is_encrypted()
         && session.stall().ends_with_the_client()

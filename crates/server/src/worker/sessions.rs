@@ -3,14 +3,14 @@
 use brisk_node::core::session::Session;
 use brisk_reactor::Token;
 
-/// The sessions of a worker. The session whose turn it is has been taken out.
+/// The sessions of a worker, except the session whose turn it is, which has been taken out.
 #[derive(Default)]
 pub(super) struct Sessions {
     slots: Vec<Option<Box<Session>>>,
 }
 
 impl Sessions {
-    /// Number of slots; some are empty.
+    /// Number of slots, some of which are empty.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }

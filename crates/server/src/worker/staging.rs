@@ -1,14 +1,14 @@
 //! Staging: executes small requests of many connections together.
 //!
-//! A connection that does not pipeline sends one request a round, so there is nothing to prefetch
-//! ahead of. But a busy round brings requests of many connections. They are set aside as they are
-//! received. When requests of [`CONNECTIONS_MAX`] connections have been set aside, or the round
-//! ends, they go through the steps of a batch together: all are cut, all buckets are prefetched,
-//! all entries are prefetched, then all are executed. The replies leave at the end of the round.
+//! A connection that does not pipeline sends one request per round, so there are no other requests during which data
+//! could be prefetched. But a busy round has requests from many connections. They are set aside as they are received.
+//! When requests from [`CONNECTIONS_MAX`] connections have been set aside or the round ends, they pass through the
+//! steps of a batch together: all requests are cut, all buckets are prefetched, all entries are prefetched, and all
+//! requests are executed. The replies are sent at the end of the round.
 //!
-//! Only requests that would be executed at once anyway are staged: the session is not stalled, has no other pending
-//! input, and is authenticated. Order within a connection is preserved, because every other event of a connection
-//! executes its staged requests first.
+//! Only requests that would otherwise be executed immediately are staged. Their session is not stalled, has no other
+//! pending input, and is authenticated. Order within a connection is preserved, because every other event of a
+//! connection executes its staged requests first.
 
 use super::Worker;
 use super::turn::{Cut, cut};
@@ -18,9 +18,10 @@ use brisk_node::run::gate;
 use brisk_reactor::{Control, Token};
 use std::ops::Range;
 
-/// Connections whose requests are executed together. More would evict each other from the cache.
+/// Maximum number of connections whose requests are executed together. With more connections, prefetched data would be
+/// evicted from the cache before it is used.
 const CONNECTIONS_MAX: usize = 16;
-/// The most bytes that are worth copying. A larger read is a pipeline, which prefetches by itself.
+/// The most bytes that are worth copying. A larger read is a pipeline, which is prefetched on its own.
 const BYTES_MAX: usize = 256;
 
 /// Requests that were set aside.
@@ -28,13 +29,13 @@ const BYTES_MAX: usize = 256;
 pub(super) struct Staged {
     connections: Vec<(Token, Range<usize>)>,
     bytes: Vec<u8>,
-    /// Boxed, since each is swapped with the worker's batch twice for each request.
+    /// Boxed, because each batch is swapped with the worker's batch twice per request.
     #[expect(clippy::vec_box, reason = "they are swapped on the hot path")]
     batches: Vec<Box<Batch>>,
     /// One for each connection during execution.
     cuts: Vec<Option<Cut>>,
-    /// True from a wait for events to the end of its round, which executes what was set aside. At
-    /// other times, nothing would execute it before the next wait is over.
+    /// True from the end of a wait for events to the end of the round, which executes the requests that were set aside.
+    /// At other times, they would not be executed before the next wait is over.
     pub(super) open: bool,
 }
 
@@ -93,7 +94,7 @@ impl Worker {
         self.end_of_turns(io);
     }
 
-    /// Runs each step of a batch for all of them before the next step.
+    /// Runs each step of a batch for all requests before the next step.
     fn run_together(
         &mut self,
         io: &mut Control,

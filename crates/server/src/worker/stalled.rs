@@ -1,4 +1,4 @@
-//! Stalled sessions of a worker, which execute nothing until they are resumed.
+//! The stalled sessions of a worker, which execute nothing until they are resumed.
 
 use super::Worker;
 use super::sessions::Sessions;
@@ -16,13 +16,14 @@ pub(super) struct StalledSessions {
     paused: Vec<Token>,
     /// Sessions that wait until slots are no longer frozen.
     frozen: Vec<Token>,
-    /// Computed results that may not be stored during CLIENT PAUSE. There are at most as many as
-    /// commands that wait for one.
+    /// Computed results that may not be stored during CLIENT PAUSE. There are at most as many results as there are
+    /// commands waiting for one.
     held_back: Vec<Outcome>,
 }
 
 impl StalledSessions {
-    /// Adds a session. Sessions that are stalled for other reasons are resumed by an event of their own.
+    /// Adds a session, if the worker has to resume it. Sessions that are stalled for other reasons are resumed by
+    /// events.
     pub(super) fn add(&mut self, token: Token, stall: Stall, sessions: &Sessions) {
         match stall {
             Stall::NextRound => self.next_round.push_back(token),
@@ -41,7 +42,7 @@ impl StalledSessions {
         self.next_round.len()
     }
 
-    /// Takes the session that has waited longest for the next round.
+    /// Takes the session that has waited for the next round for the longest time.
     pub(super) fn pop_next_round(&mut self) -> Option<Token> {
         self.next_round.pop_front()
     }
@@ -59,7 +60,7 @@ impl StalledSessions {
         std::mem::take(&mut self.frozen)
     }
 
-    /// Holds a result back that may not be stored yet.
+    /// Holds back a result that may not be stored yet.
     pub(super) fn hold_back(&mut self, outcome: Outcome) {
         self.held_back.push(outcome);
     }
@@ -69,8 +70,8 @@ impl StalledSessions {
     }
 }
 
-/// Adds a session to a list of waiting sessions. Sessions that were closed meanwhile leave their
-/// tokens in the list: at most one for each open session.
+/// Adds a session to a list of waiting sessions. Sessions that have been closed leave their tokens in the list. There
+/// is at most one such token per open session.
 fn hold(list: &mut Vec<Token>, token: Token, sessions: &Sessions) {
     if list.len() > 2 * sessions.len() {
         list.retain(|token| sessions.get(*token).is_some());
@@ -108,7 +109,7 @@ impl Worker {
             if session.stall() == Stall::None {
                 io.resume_reading(token);
                 if session.connection.is_finished() {
-                    // Only after the replies of this turn, which are not encrypted yet.
+                    // Close only after the replies of this turn, which are not encrypted yet.
                     session.close_after_reply();
                 }
             }
@@ -118,7 +119,7 @@ impl Worker {
         self.close_connections(io);
     }
 
-    /// Resumes sessions that CLIENT PAUSE holds, if it is over.
+    /// Resumes sessions that CLIENT PAUSE holds back, if the pause is over.
     pub(super) fn resume_paused(&mut self, io: &mut Control) {
         self.core.read_clocks();
         self.take_held_back(io);
@@ -141,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Resumes sessions that waited for frozen slots, after slots were released.
+    /// Resumes sessions that were waiting for frozen slots, after slots have been released.
     pub(super) fn resume_frozen(&mut self, io: &mut Control) {
         self.core.read_clocks();
         for token in self.stalled.take_frozen() {

@@ -1,7 +1,7 @@
-//! Sends snapshots to replicas: the position in the stream, then the file, or its part that is written by now, as
-//! the replica takes it. The stream since the cut follows from the backlog.
+//! Sends snapshots to replicas. First the position in the stream is sent, then the file, or the part of it that has
+//! been written so far, as fast as the replica takes it. The stream since the cut follows from the backlog.
 //!
-//! Until then a replica's output gets nothing else (see `Session::holds_messages`), and its commands wait.
+//! Until then, nothing else is added to a replica's output (see `Session::holds_messages`), and its commands wait.
 
 use super::Worker;
 use super::sending::append;
@@ -17,7 +17,7 @@ use brisk_reactor::{Close, Control, SHARED_BYTES_MIN, Token, unix_ms};
 use rustix::net::sockopt::set_tcp_nodelay;
 use std::sync::Arc;
 
-/// The bytes of a snapshot that are read from its file at once.
+/// The number of bytes of a snapshot that are read from its file at a time.
 const PIECE_BYTES: usize = 256 << 10;
 /// The most bytes of a snapshot in the output of a replica, plus one piece.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
@@ -25,21 +25,21 @@ const AHEAD_BYTES_MAX: usize = 1 << 20;
 /// The next step for a replica.
 enum Step {
     Wait,
-    /// The connection cannot be used any more.
+    /// The connection can no longer be used.
     Close,
     Synchronised,
 }
 
 impl Worker {
-    /// Continues with all replicas that do not have their snapshot.
+    /// Continues to send snapshots to all replicas that do not have theirs yet.
     pub(super) fn synchronise(&mut self, io: &mut Control) {
         for token in self.core.followers.waiting() {
             self.synchronise_one(io, token);
         }
     }
 
-    /// Shows replicas without a snapshot that the server is alive. This is not part of the stream.
-    /// Also closes replicas that block the writer of their snapshot.
+    /// Sends a newline to replicas without a snapshot, which shows that the server is alive. The newline is not part of
+    /// the stream. Also disconnects replicas that block the writer of their snapshot.
     pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
         for token in self.core.followers.waiting() {
             let core = &self.core;
@@ -59,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// Continues with a session if it is a replica that does not have its snapshot.
+    /// Continues to send the snapshot if a session is a replica that does not have its snapshot yet.
     pub(super) fn synchronise_one(&mut self, io: &mut Control, token: Token) {
         let core = &self.core;
         let Some(session) = self.sessions.get_mut(token) else { return };
@@ -119,7 +119,7 @@ fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
     }
 }
 
-/// Sends a replica that used PSYNC the position at which its snapshot ends, once.
+/// Sends the position at which the snapshot ends to a replica that used PSYNC, but only once.
 fn send_position(
     core: &Core,
     io: &mut Control,
@@ -134,8 +134,8 @@ fn send_position(
     }
 }
 
-/// True if a replica has taken nothing for `repl-timeout` of a snapshot that is sent while it is written, though
-/// bytes were available.
+/// True if the snapshot is sent while it is being written, and the replica has taken nothing of it for `repl-timeout`
+/// although bytes were available.
 fn blocks_writer(core: &Core, unsent: usize, session: &mut Session) -> bool {
     let Some(replica) = session.replication.replica_mut() else { return false };
     let transfer = replica.progress().and_then(|progress| progress.transfer());
@@ -145,14 +145,14 @@ fn blocks_writer(core: &Core, unsent: usize, session: &mut Session) -> bool {
         && replica.snapshot.stuck_ms(unsent as u64, unix_ms()).is_some_and(|ms| ms > timeout_ms)
 }
 
-/// Begins to send the snapshot, if that was not done. Returns true if it has begun.
+/// Begins to send the snapshot, unless that has already been done. Returns true if sending has begun.
 fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: &str) -> bool {
     let sent = |session: &Session| session.replication.replica()?.snapshot.sent();
     if sent(session).is_some() {
         return true;
     }
     if wait::must_wait(core, session, Ticket(from)) {
-        // As any reply it shows only changes in the append-only file. The timers try again.
+        // Like any reply, the snapshot may show only changes that are in the append-only file. The timers try again.
         return false;
     }
     if core.config.replication.repl_disable_tcp_nodelay
@@ -168,7 +168,7 @@ fn begin(core: &Core, io: &mut Control, session: &mut Session, from: u64, head: 
     true
 }
 
-/// The bytes of the snapshot that were sent, if the replica takes more now.
+/// The number of bytes of the snapshot that were sent, if the replica can take more now.
 fn room(io: &mut Control, session: &mut Session) -> Option<u64> {
     let unsent = io.unsent(session.token);
     let replica = session.replication.replica_mut()?;
@@ -216,7 +216,7 @@ fn send(
     Step::Wait
 }
 
-/// Sends as much of the written part of the snapshot as the replica takes, and the mark at the end.
+/// Sends as much of the written part of the snapshot as the replica takes, and finally the end mark.
 fn send_written(
     core: &Core,
     io: &mut Control,
@@ -252,7 +252,7 @@ fn put(io: &mut Control, session: &mut Session, bytes: &[u8]) {
     io.send(session.token);
 }
 
-/// As [`put`], without a copy if the bytes are many.
+/// As [`put`], but does not copy the bytes if there are many.
 fn put_owned(io: &mut Control, session: &mut Session, bytes: Vec<u8>) {
     put_shared(io, session, Arc::new(bytes));
 }

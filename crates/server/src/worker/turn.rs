@@ -1,9 +1,9 @@
-//! A session's turn: its input is cut into batches and executed as far as the session may proceed,
-//! and `sending` hands the replies to its connection.
+//! A session's turn. Its input is cut into batches and executed as far as the session may proceed, and `sending` passes
+//! the replies to its connection.
 //!
-//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read until it
-//! may proceed. Fairness: a session that has taken longer than [`TURN_NS_MAX`] waits for the next
-//! round, and turns become short in a long round.
+//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read until it may proceed. For
+//! fairness, a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and turns are shortened in
+//! a long round.
 
 use super::Worker;
 use super::sending::FLUSH_BYTES;
@@ -22,22 +22,21 @@ use brisk_reactor::Control;
 use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
 
-/// How long one session may execute before the others have their turn.
+/// How long one session may execute before other sessions get their turn.
 const TURN_NS_MAX: u64 = 2_000_000;
-/// The same limit in a long round. With thousands of busy pipelines, each would otherwise wait for
-/// the long turns of all others.
+/// The limit in a long round. Otherwise, each of thousands of busy pipelines would wait for the long turns of all
+/// others.
 const SHORT_TURN_NS_MAX: u64 = 50_000;
-/// Accumulated input of at least this size is checked against the limit before one of its requests
-/// is executed.
+/// Accumulated input of at least this size is checked against the memory limit before any of its requests is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
-/// A batch that was cut: the number of bytes it takes, and why it ends.
+/// A batch that was cut: its number of bytes, and why it ends.
 pub(super) struct Cut {
     pub(super) len: usize,
     pub(super) stop: Stop,
 }
 
 impl Worker {
-    /// Executes requests that arrived, and keeps those that cannot be executed yet.
+    /// Executes requests that have arrived, and keeps requests that cannot be executed yet.
     #[inline]
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
         session.accounting.count_received(bytes.len());
@@ -71,7 +70,7 @@ impl Worker {
         session.unexecuted_bytes() > self.core.config.clients.client_query_buffer_limit
     }
 
-    /// Executes the input that the session holds.
+    /// Executes the pending input of the session.
     pub(super) fn execute_input(&mut self, io: &mut Control, session: &mut Session) {
         if session.connection.input().is_empty() {
             return;
@@ -81,8 +80,8 @@ impl Worker {
         session.connection.input_mut().put_back(bytes, used);
     }
 
-    /// Executes the complete requests at the beginning of `data`, as far as the session may
-    /// proceed. Returns the number of bytes they took.
+    /// Executes the complete requests at the beginning of `data`, as far as the session may proceed. Returns the number
+    /// of bytes of the executed requests.
     pub(super) fn execute(
         &mut self,
         io: &mut Control,
@@ -100,7 +99,7 @@ impl Worker {
         cut
     }
 
-    /// Records the time since the last measurement as time for cutting batches.
+    /// Records the time since the last measurement as time spent cutting batches.
     pub(super) fn note_parsing(&mut self) {
         let ns = self.core.accounting.charge(self.core.clock);
         self.core.stats().parse_ns.add(ns);
@@ -167,8 +166,7 @@ impl Worker {
         }
     }
 
-    /// Prepares for the execution of sessions: updates settings and the clock, and forgets earlier
-    /// prefetches.
+    /// Prepares for executing sessions: updates settings and the clock, and forgets earlier prefetches.
     pub(super) fn begin_turn(&mut self) {
         self.core.refresh_config();
         self.core.read_clocks();
@@ -188,8 +186,7 @@ impl Worker {
         session: &mut Session,
         data: &[u8],
     ) -> Option<usize> {
-        // At most the size at which replies are flushed, which depends on the output of all
-        // clients.
+        // A lower bound of the size at which replies are flushed. The exact size depends on the output of all clients.
         let mut flush_at = self.core.limits.output_watch_bytes().min(FLUSH_BYTES);
         if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.prefetch_tracked(session);
@@ -209,7 +206,7 @@ impl Worker {
                 return Some(stop);
             }
             if session.push.gets_messages() && publish::has_messages(&self.core) {
-                // Messages that arrived before a command precede its reply, and precede
+                // Messages that arrived before a command are sent before its reply, and also before the effect of
                 // UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
             }
@@ -267,8 +264,8 @@ impl Worker {
         None
     }
 
-    /// Handles special states of a session before a request that begins at `start`. Returns the
-    /// offset at which the session must stop, of `len` bytes, if it must.
+    /// Handles special states of a session before a request that begins at `start`. If the session must stop, returns
+    /// the offset, up to `len`, at which it stops.
     #[cold]
     fn attend(
         &mut self,
@@ -277,7 +274,7 @@ impl Worker {
         start: usize,
         len: usize,
     ) -> Option<usize> {
-        // After QUIT, or a CLIENT KILL from any client, nothing more is executed.
+        // After QUIT or a CLIENT KILL by any client, nothing more is executed.
         if session.is_closing() {
             return Some(len);
         }
@@ -297,8 +294,8 @@ impl Worker {
         None
     }
 
-    /// Prefetches the tracking table's entries for the keys of the batch: for remembering the keys,
-    /// or for sending invalidations.
+    /// Prefetches the tracking table's entries for the keys of the batch, which are needed to remember the keys or send
+    /// invalidations.
     #[cold]
     fn prefetch_tracked(&self, session: &Session) {
         let (keys, tracking) = (self.batch.all_keys(), self.core.shared.keyspace.tracking());
@@ -311,8 +308,7 @@ impl Worker {
         }
     }
 
-    /// Ends CLIENT CACHING, which applies to the next command or transaction other than CLIENT
-    /// itself.
+    /// Ends CLIENT CACHING, which applies only to the next command or transaction after the CLIENT command itself.
     #[cold]
     fn end_caching(&self, session: &mut Session, row: Option<&Row>, flow: Flow) {
         let keeps = row.is_some_and(|row| row.has(Flags::KEEPS_CACHING));
@@ -324,11 +320,11 @@ impl Worker {
         }
     }
 
-    /// Delivers the messages that a command caused after its reply.
+    /// Delivers the messages that a command caused. They follow its reply.
     #[cold]
     fn deliver_after_reply(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
         if flow == Flow::Elsewhere {
-            // The reply is still to come.
+            // The reply has not been created yet.
             session.set_stall(Stall::Elsewhere);
         }
         self.deliver_messages(io, Some(session));
@@ -353,8 +349,7 @@ impl Worker {
     }
 }
 
-/// Cuts a batch out of `data`. [`Worker::note_parsing`] records the time, after one or several
-/// cuts.
+/// Cuts a batch out of `data`. After one or several cuts, [`Worker::note_parsing`] records the time.
 #[inline]
 pub(super) fn cut(
     core: &Core,

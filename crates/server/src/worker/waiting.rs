@@ -1,9 +1,7 @@
-//! Blocked sessions: how a command begins to wait for keys, and the four ways in which the wait
-//! ends.
+//! Blocked sessions: how a command begins to wait for keys, and the four ways in which the wait can end.
 //!
-//! A wait ends when it is served (by the worker that made a key ready: [`serve_waiters`]), by its
-//! timeout, by CLIENT UNBLOCK, or with its connection. The engine ensures that only one of these
-//! happens; see `Waiter::end`.
+//! A wait ends when the worker that made a key ready serves it ([`serve_waiters`]), at its timeout, because of CLIENT
+//! UNBLOCK, or with its connection. The engine ensures that only one of these happens; see `Waiter::end`.
 
 use super::Worker;
 use brisk_acl::{Context, Denied};
@@ -56,7 +54,7 @@ impl Worker {
         }
     }
 
-    /// Replies to a command whose wait ended before it was served.
+    /// Replies to a command whose wait ended before the command was served.
     pub(super) fn answer_unserved(
         &mut self,
         io: &mut Control,
@@ -111,7 +109,7 @@ impl Worker {
         self.deliver(io, delivery);
     }
 
-    /// Replies with an error to a command whose wait the caller has ended. As in Redis, the command does not count
+    /// Replies with an error to a command after the caller has ended its wait. As in Redis, the command does not count
     /// as failed.
     pub(super) fn refuse_waiting(
         &mut self,
@@ -129,7 +127,7 @@ impl Worker {
         self.deliver(io, delivery);
     }
 
-    /// Counts and records a command that waited until it became forbidden. Its reply is the error.
+    /// Counts and logs a command that became forbidden while it was waiting. Its reply is the error.
     fn refuse_waiter(
         &mut self,
         token: Token,
@@ -164,8 +162,8 @@ impl Worker {
         error
     }
 
-    /// Delivers the reply to a command that ran outside of its session's turn. If the lease has ended, the
-    /// command may have run after its deadline: the connection is closed instead.
+    /// Delivers the reply to a command that ran outside of its session's turn. If the lease has ended, the command may
+    /// have run after the lease deadline, so the connection is closed instead.
     pub(super) fn deliver_executed(&mut self, io: &mut Control, delivery: Delivery) {
         if self.core.cluster.is_fenced() {
             let is_it = |session: &&mut Session| session.id() == delivery.client;
@@ -178,7 +176,7 @@ impl Worker {
         self.deliver(io, delivery);
     }
 
-    /// Delivers a command's reply to the session that waited for it, and resumes the session.
+    /// Delivers a command's reply to the session that is waiting for it, and resumes the session.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
         let Some(mut session) = self.sessions.take(token) else {
@@ -201,7 +199,7 @@ impl Worker {
             session.output.release_held(self.replies.bytes_mut());
         }
         session.after_command();
-        // The change that it reports was made for another client, or in another thread.
+        // The change that the reply shows was made by another client's command or by another thread.
         self.core.env.note_shown(wait::shown_to_all(&self.core));
         self.sessions.put(session);
         self.resume(io, token, stall);

@@ -8,10 +8,10 @@ use brisk_structures::wheel::Wheel;
 pub(super) struct PendingWaits {
     /// Timeouts of the blocked sessions of this worker.
     timers: Wheel<Token>,
-    /// Sessions whose WAIT or WAITAOF waits.
+    /// Sessions with a waiting WAIT or WAITAOF command.
     for_acks: Vec<Token>,
-    /// When replicas began to wait until more of the stream is in the append-only file, in the
-    /// worker's nanoseconds; `None` if none waits.
+    /// When replicas began to wait until more of the stream is in the append-only file, in the worker's nanoseconds.
+    /// `None` if no replica waits.
     stream_since: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl PendingWaits {
         std::mem::take(&mut self.for_acks)
     }
 
-    /// Reports whether commands wait for acknowledgements, or parts of the stream for the append-only file.
+    /// Reports whether commands wait for acknowledgements or parts of the stream wait for the append-only file.
     #[inline]
     pub(super) fn has_acks_or_stream(&self) -> bool {
         !self.for_acks.is_empty() || self.stream_waits()
@@ -62,12 +62,12 @@ impl PendingWaits {
         self.stream_since.is_some()
     }
 
-    /// Returns for how long the stream has waited, in nanoseconds.
+    /// Returns how long the stream has waited, in nanoseconds.
     pub(super) fn stream_waited_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.stream_since.unwrap_or(now_ns))
     }
 
-    /// Notes that the stream waits. After a part of it was sent, the time counts from now.
+    /// Notes that the stream waits. If a part of it has just been sent, the time is measured from now.
     pub(super) fn note_stream_waits(&mut self, now_ns: u64, has_sent: bool) {
         self.stream_since = match self.stream_since {
             Some(since) if !has_sent => Some(since),

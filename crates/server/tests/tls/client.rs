@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a test waits for bytes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Certificates in files, a port, and the settings to start servers with them.
+/// Certificates in files, a port, and the settings for starting servers that use them.
 pub(crate) struct Site {
     pub(crate) dir: Dir,
     pub(crate) authority: Authority,
@@ -43,7 +43,7 @@ impl Site {
         }
     }
 
-    /// A server with TLS in addition to its plain port; clients need no certificate.
+    /// A server with TLS in addition to its plain port. Clients need no certificate.
     pub(crate) fn launch(&self) -> Launch {
         let program = if subject_is_redis() {
             Program::Redis
@@ -148,7 +148,8 @@ impl Client {
         }
     }
 
-    /// Reads until the server closes. Returns an error if it closes without a close notification.
+    /// Reads until the server closes the connection. Returns an error if the server closes it without a close
+    /// notification.
     pub(crate) fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         let mut all = std::mem::take(&mut self.input);
         self.stream.read_to_end(&mut all)?;

@@ -1,18 +1,18 @@
-//! A cluster whose nodes have no plain port: nodes, replicas, and tools use TLS only.
+//! Tests of a cluster whose nodes have no plain port. Nodes, replicas, and tools use only TLS.
 
 use super::client::{Client, Site, config};
 use brisk_testkit::port::Port;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 
-/// A node, and its port with TLS.
+/// A node and its TLS port.
 struct Node {
     server: Server,
     port: Port,
 }
 
 impl Node {
-    /// A connection by the Unix socket.
+    /// A connection over the Unix socket.
     fn connect(&self) -> Conn {
         self.server.connect_unix()
     }
@@ -26,7 +26,7 @@ impl Node {
     }
 }
 
-/// Nodes that form a cluster of this many shards with one replica each.
+/// Starts nodes that form a cluster with this number of shards, each with one replica.
 fn start(site: &Site, store: &TempDir, shards: usize) -> Vec<Node> {
     let coordinator = format!("local:{}", store.path("coordinator").display());
     let start = |_| {
@@ -87,7 +87,7 @@ fn nodes_without_a_plain_port_form_a_cluster_and_replace_a_primary() {
     let (site, store) = (Site::new(), TempDir::new());
     let mut nodes = start(&site, &store, 2);
 
-    // Redirects and CLUSTER SLOTS name the port with TLS.
+    // Redirects and CLUSTER SLOTS name the TLS port.
     let [primary, replica] = shard_of(&nodes, "key");
     let moved = format!("(error) MOVED 12539 {}", primary.address());
     let mut client = client_at(&site, primary);
@@ -100,16 +100,16 @@ fn nodes_without_a_plain_port_form_a_cluster_and_replace_a_primary() {
         nodes.iter().all(|node| slots.contains(&format!("(integer) {}", node.port.number())))
     });
 
-    // Messages reach subscribers at all nodes.
+    // Messages reach subscribers on all nodes.
     for (from, to) in [(0, 3), (3, 0), (1, 2)] {
         let (mut subscriber, mut publisher) = (nodes[to].connect(), nodes[from].connect());
-        // A channel of its own: the subscriber before may not be gone yet.
+        // Use a separate channel each time, because the previous subscriber may not be gone yet.
         subscriber.cmd(&format!("SUBSCRIBE news{from}"));
         assert_eq!(publisher.cmd(&format!("PUBLISH news{from} hello")).integer(), 0);
         assert!(subscriber.reply().to_string().contains("hello"));
     }
 
-    // The planned switch, to the replica and back.
+    // Test the planned switch, to the replica and back.
     for _ in 0..2 {
         let [primary, replica] = shard_of(&nodes, "key");
         assert_reply!(replica.connect(), "CLUSTER FAILOVER", "OK");
@@ -120,7 +120,7 @@ fn nodes_without_a_plain_port_form_a_cluster_and_replace_a_primary() {
         assert_reply!(replica.connect(), "GET key", "\"1\"");
     }
 
-    // The failover.
+    // Test the failover.
     let lost = shard_of(&nodes, "key")[0].port.number();
     let lost = nodes.iter().position(|node| node.port.number() == lost).expect("it is a node");
     nodes[lost].server.kill_for_now();

@@ -1,4 +1,4 @@
-//! Bytes that are not TLS, or almost TLS: the server continues, and leaks no resources.
+//! Sends bytes that are not TLS or only almost TLS. The server must continue and leak no resources.
 
 use super::client::{self, Site};
 use brisk_testkit::random::Random;
@@ -38,7 +38,7 @@ fn noise(random: &mut Random) -> Vec<u8> {
     let len = 1 + random.below(most);
     let mut bytes: Vec<u8> = (0..len).map(|_| random.bits() as u8).collect();
     if random.percent(50) {
-        // The header of a record, so that the server parses further.
+        // Begin with the header of a record, so that the server parses further.
         let head = [20 + random.below(5) as u8, 3, random.below(5) as u8];
         for (byte, wanted) in bytes.iter_mut().zip(head) {
             *byte = wanted;
@@ -47,7 +47,7 @@ fn noise(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Sends bytes to the port, and sometimes waits for a response. The server may close at any time.
+/// Sends bytes to the port, and sometimes waits for a response. The server may close the connection at any time.
 fn throw(port: u16, bytes: &[u8], waits: bool) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
     socket.set_read_timeout(Some(client::DEADLINE)).unwrap();
@@ -106,7 +106,7 @@ fn garbage_after_a_handshake_closes_the_connection_after_earlier_commands() {
             for round in 0..60 {
                 let mut client = site.client();
                 let key = format!("k{round}");
-                // One write: the valid record and the garbage arrive together.
+                // Use one write, so that the valid record and the garbage arrive together.
                 let mut bytes = Vec::new();
                 let set = words::encode(&["SET", &key, "v"]);
                 client.stream.conn.writer().write_all(&set).unwrap();

@@ -1,4 +1,4 @@
-//! `/metrics` and the other paths of HTTP over TLS.
+//! Tests of `/metrics` and the other HTTP paths over TLS.
 
 use super::certificates::Identity;
 use super::client::{self, Site};
@@ -33,13 +33,13 @@ fn requests_over_tls_get_responses_and_plain_ones_do_not() {
     let (site, port) = (Site::new(), Port::claim());
     let launch = || {
         let launch = site.launch().set("http-port", &port.number().to_string());
-        // The port for clients may be disabled.
+        // The TLS port for clients may be disabled.
         launch.set("http-tls", "yes").set("tls-port", "0")
     };
     each_backend(launch, |_| {
         let answer = ask(&port, &site, None, "/ready").unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nready\n"));
-        // More than one record.
+        // This response is longer than one record.
         let answer = ask(&port, &site, None, "/metrics").unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(
@@ -49,8 +49,7 @@ fn requests_over_tls_get_responses_and_plain_ones_do_not() {
         plain.set_read_timeout(Some(client::DEADLINE)).unwrap();
         plain.write_all(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let mut rest = Vec::new();
-        // The client gets an alert, and the connection closes. It may be reset, since its request
-        // was not read.
+        // The client gets an alert, and the connection closes. It may be reset, because the request was not read.
         let _ = plain.read_to_end(&mut rest);
         assert!(!rest.starts_with(b"HTTP"));
     });

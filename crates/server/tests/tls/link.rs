@@ -1,4 +1,4 @@
-//! A replica follows its primary over an encrypted connection (`tls-replication`).
+//! Tests of a replica that follows its primary over an encrypted connection (`tls-replication`).
 
 use super::certificates::Authority;
 use super::client::Site;

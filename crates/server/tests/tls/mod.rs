@@ -1,4 +1,4 @@
-//! TLS: handshakes, client certificates, long and many values, hostile bytes, slow readers.
+//! Tests of TLS: handshakes, client certificates, long and many values, hostile bytes, slow readers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue fails at that point")]
 
@@ -170,8 +170,8 @@ fn requests_of_several_rounds_before_the_close_all_get_replies() {
             let mut client = site.client();
             let text = "abcdefghijklmnop".repeat(40);
             client.ask(&["MSET", "{t}a", &text, "{t}b", &text]);
-            // Each takes a fifth of a millisecond, and half of them take longer than a session's
-            // turn.
+            // Each command takes a fifth of a millisecond, and half of the commands together take longer than a
+            // session's turn.
             client.send(&words::encode(&["LCS", "{t}a", "{t}b", "LEN"]).repeat(50));
             client.stream.conn.send_close_notify();
             client.stream.flush().unwrap();
@@ -252,7 +252,7 @@ fn a_client_that_does_not_read_holds_little_memory() {
             plain.cmd("PING");
             let before = server.rss();
             client.send(&words::encode(&["GET", "big"]).repeat(COUNT));
-            // Rounds of the event loop that let the other client have its turn.
+            // Run rounds of the event loop that let the other client have its turn.
             for _ in 0..200 {
                 assert_eq!(plain.cmd("PING").to_string(), "PONG");
             }
@@ -275,7 +275,7 @@ fn connections_that_come_and_go_leave_no_descriptors() {
             site.client();
             let mut plain = server.connect();
             plain.cmd("PING");
-            // The first client's descriptor closes at some point: use the minimum that is observed.
+            // The first client's descriptor closes at some point, so use the minimum that is observed.
             let mut before = server.open_fds();
             for _ in 0..100 {
                 site.client();

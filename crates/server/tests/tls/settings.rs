@@ -1,4 +1,4 @@
-//! TLS settings: which apply after the start, and which prevent the server from starting.
+//! Tests of TLS settings: settings that apply after startup, and settings that prevent the server from starting.
 
 use super::certificates::{Authority, Identity};
 use super::client::{self, Site};
@@ -61,7 +61,7 @@ fn an_encrypted_key_is_rejected_with_advice() {
     assert!(!log.contains("secret"), "{log}");
 }
 
-/// Creates the certificate that `openssl x509 -req` makes without -extfile.
+/// Creates a certificate like the one that `openssl x509 -req` creates without -extfile.
 fn certificate_of_version_1(site: &Site) -> String {
     let [request, out] = ["old.csr", "old.crt"].map(|name| site.dir.path().join(name));
     let openssl = |words: &[&str]| {
@@ -84,12 +84,12 @@ fn a_certificate_of_version_1_is_rejected_with_advice() {
     let log = refusal(&site, &[("tls-cert-file", &old)]);
     let said = format!("tls-cert-file: the certificate in {old} has X.509 version 1");
     assert!(log.contains(&said) && log.contains("issue one with version 3"), "{log}");
-    // A certificate authority may have version 1.
+    // The certificate of an authority may have version 1.
     let _server =
         site.launch().set("tls-ca-cert-file", &old).set("tls-auth-clients", "yes").start();
 }
 
-/// The lines are those of Valkey 8.0.1.
+/// The expected lines are those of Valkey 8.0.1.
 #[test]
 fn info_lists_the_listeners() {
     if subject_is_redis() {
@@ -211,7 +211,7 @@ fn redis_cli_connects_with_tls() {
         .args(["-p", &port, "--tls", "--cacert", &site.authority_file])
         .args(["--cert", &certificate, "--key", &key, "ECHO", "from the shell"])
         .output();
-    // The tool is not installed everywhere, nor built with TLS everywhere.
+    // The tool is not installed everywhere, and may be built without TLS.
     if let Ok(output) = output
         && !String::from_utf8_lossy(&output.stderr).contains("Unrecognized option")
     {

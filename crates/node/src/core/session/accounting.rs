@@ -1,22 +1,22 @@
-//! The numbers of a session that are included in sums and shown to other threads.
+//! The numbers of a session that are included in totals and published to other threads.
 
 use super::Session;
 use crate::clients::Traffic;
 use std::sync::atomic::Ordering;
 
-/// The numbers as they were counted or published last.
+/// The numbers that were last counted or published.
 #[derive(Default)]
 pub struct SessionAccounting {
-    /// The bytes that its client sent and received, and the number of commands run for it. The
-    /// record has the values at the end of its last turn.
+    /// The bytes that the client sent and received, and the number of commands that ran for it. The client record has
+    /// the values at the end of the last turn.
     traffic: Traffic,
-    /// Bytes of input as its record shows them.
+    /// The number of input bytes that the client record shows.
     published_input: usize,
-    /// Output bytes of this session that are included in the worker's sum.
+    /// The number of output bytes of this session that the worker's sum includes.
     counted_output: i64,
     /// Bytes of memory at the last measurement.
     weight: u64,
-    /// The part of it that waited to be executed.
+    /// The part of `weight` that was input waiting to be executed.
     input_weight: u64,
 }
 
@@ -26,7 +26,7 @@ impl SessionAccounting {
         self.traffic
     }
 
-    /// Counts bytes that its client sent.
+    /// Counts bytes that the client sent.
     #[inline]
     pub fn count_received(&mut self, bytes: usize) {
         self.traffic.bytes_in += bytes as u64;
@@ -38,18 +38,18 @@ impl SessionAccounting {
         self.traffic.bytes_out += bytes as u64;
     }
 
-    /// Counts commands that ended within its turn.
+    /// Counts commands that ended within the session's turn.
     #[inline]
     pub fn count_commands(&mut self, commands: u64) {
         self.traffic.commands += commands;
     }
 
-    /// Bytes of input as its record shows them.
+    /// The number of input bytes that the client record shows.
     pub fn published_input(&self) -> usize {
         self.published_input
     }
 
-    /// Replaces the number of input bytes that its record shows. Returns false if it is the same.
+    /// Replaces the number of input bytes that the client record shows. Returns false if the number has not changed.
     #[inline]
     pub fn replace_published_input(&mut self, bytes: usize) -> bool {
         let changes = bytes != self.published_input;
@@ -59,7 +59,7 @@ impl SessionAccounting {
         changes
     }
 
-    /// Output bytes that are included in the worker's sum.
+    /// The number of output bytes that the worker's sum includes.
     #[inline]
     pub fn counted_output(&self) -> i64 {
         self.counted_output
@@ -80,7 +80,7 @@ impl SessionAccounting {
         self.weight = bytes;
     }
 
-    /// The part of the memory that waited to be executed.
+    /// The part of the memory that was input waiting to be executed.
     #[inline]
     pub(crate) fn input_weight(&self) -> u64 {
         self.input_weight
@@ -92,7 +92,7 @@ impl SessionAccounting {
 }
 
 impl Session {
-    /// Publishes what CLIENT LIST shows of its traffic and of its input buffer.
+    /// Publishes the data that CLIENT LIST shows about the session's traffic and input buffer.
     #[inline]
     pub fn publish_traffic(&self) {
         let capacity = self.connection.input().capacity() as u64;

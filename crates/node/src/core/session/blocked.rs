@@ -1,11 +1,11 @@
-//! The command of a session that waits: for a key, for replicas or for the disk.
+//! A session's blocked command, which waits for a key, for replicas or for the disk.
 
 use crate::replication::acks::AckWait;
 use brisk_engine::keyspace::Waiter;
 use brisk_structures::slab::Id;
 use std::sync::Arc;
 
-/// The wait of a session's command.
+/// The state of a session's blocked command.
 #[derive(Default)]
 pub struct BlockedCommand {
     waiter: Option<Arc<Waiter>>,
@@ -16,7 +16,7 @@ pub struct BlockedCommand {
 }
 
 impl BlockedCommand {
-    /// The wait, if a command waits.
+    /// The waiter, if a command waits.
     pub fn waiter(&self) -> Option<&Arc<Waiter>> {
         self.waiter.as_ref()
     }
@@ -31,7 +31,7 @@ impl BlockedCommand {
         self.acks
     }
 
-    /// Sets the acknowledgements that the command, which is about to wait, waits for.
+    /// Sets the acknowledgements that the command, which is about to wait, will wait for.
     pub fn await_acks(&mut self, acks: AckWait) {
         self.acks = Some(acks);
     }

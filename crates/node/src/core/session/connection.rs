@@ -12,7 +12,7 @@ pub struct ConnectionState {
     decoder: RequestDecoder,
     /// TLS, if the connection uses it.
     tls: Option<Box<TlsStream>>,
-    /// The peer has shut its sending side.
+    /// True if the peer has shut down its sending side.
     finished: bool,
 }
 
@@ -84,12 +84,12 @@ impl ConnectionState {
         }
     }
 
-    /// Notes that the peer has shut its sending side.
+    /// Notes that the peer has shut down its sending side.
     pub fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// Reports whether the peer has shut its sending side.
+    /// Reports whether the peer has shut down its sending side.
     pub fn is_finished(&self) -> bool {
         self.finished
     }

@@ -1,37 +1,36 @@
-//! The execution of a session's requests: whether it is stalled, and retries of its current request.
+//! The execution of a session's requests: whether the session is stalled, and retries of its current request.
 
 use super::Session;
 
-/// Rounds in which a request could not lock its slots before all other workers are stopped for it;
-/// a power of two. A round without other work takes some microseconds.
+/// If a request could not lock its slots in this many rounds, all other workers are stopped for it. A power of two. A
+/// round without other work takes some microseconds.
 const SLOT_REFUSALS_MAX: u32 = 64;
 
 /// Why a session executes nothing at the moment. Its unread input stays in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stall {
-    /// It executes commands.
+    /// The session executes commands.
     None,
-    /// Its client does not read its replies: the session waits until the output has drained. (P4)
+    /// The client does not read its replies. The session waits until the output has drained (P4).
     Output,
-    /// Another worker held a slot, or the session used its share of this round.
+    /// Another worker held a slot, or the session has used up its share of this round.
     NextRound,
     /// CLIENT PAUSE.
     Paused,
     /// Its command waits for a key.
     Waiting,
-    /// Its command is computed by another thread.
+    /// Another thread is computing its command.
     Elsewhere,
     /// Its command would write to data from which another command is being computed.
     Frozen,
-    /// It is a replica that is being sent its snapshot.
+    /// The session is a replica that is being sent its snapshot.
     Synchronises,
 }
 
 impl Stall {
-    /// Reports whether unexecuted requests are dropped when the client disconnects. This is so
-    /// during a pause or a wait, as in Redis, and for a replica that waits for its snapshot.
-    /// Otherwise the requests are executed first, since a client that only shut its sending side
-    /// may still read the replies.
+    /// Reports whether unexecuted requests are dropped if the client disconnects. They are dropped during a pause or a
+    /// wait, as in Redis, and for a replica that waits for its snapshot. Otherwise the requests are executed first,
+    /// because a client that has only shut down its sending side may still read the replies.
     pub fn ends_with_the_client(self) -> bool {
         matches!(self, Stall::Paused | Stall::Waiting | Stall::Synchronises)
     }
@@ -42,7 +41,7 @@ pub(super) struct ExecutionState {
     stall: Stall,
     /// How often the request was postponed because another worker held a slot.
     slot_refusals: u32,
-    /// Monitors have been shown the request, a script that still waits for its slots.
+    /// True if the request is a script that still waits for its slots and monitors have already been shown it.
     script_shown: bool,
 }
 
@@ -58,44 +57,44 @@ impl Session {
         self.execution.stall
     }
 
-    /// Sets why it executes nothing. The caller ensures that it is resumed.
+    /// Sets the reason why the session executes nothing. The caller ensures that the session is resumed.
     #[inline]
     pub fn set_stall(&mut self, stall: Stall) {
         self.execution.stall = stall;
     }
 
-    /// Counts that its current request could not lock its slots.
+    /// Counts a failed attempt of the current request to lock its slots.
     pub(crate) fn count_slot_refusal(&mut self) {
         self.execution.slot_refusals = self.execution.slot_refusals.saturating_add(1);
     }
 
-    /// Reports whether its current request was postponed because another worker held a slot.
+    /// Reports whether the current request was postponed because another worker held a slot.
     #[inline]
     pub(crate) fn was_refused_slots(&self) -> bool {
         self.execution.slot_refusals != 0
     }
 
-    /// Reports whether its current request was postponed so often that it is tried while all other
-    /// workers are quiesced. A request that needs several slots in constant use might never find
-    /// them free at once. The pauses between tries grow, because a script that holds a slot for
-    /// long cannot be stopped.
+    /// Reports whether the current request was postponed so often that the next attempt quiesces all other workers. A
+    /// request that needs several constantly used slots might never find all of them free. The number of rounds between
+    /// such attempts grows, because a script that holds a slot for a long time cannot be stopped.
     #[inline]
     pub fn is_starved(&self) -> bool {
         let refusals = self.execution.slot_refusals;
         refusals >= SLOT_REFUSALS_MAX && refusals.is_power_of_two()
     }
 
-    /// Notes that monitors are shown its script. Returns false if they were shown it before, at an earlier try.
+    /// Notes that monitors are shown the script. Returns false if they were shown it at an earlier attempt.
     pub(crate) fn note_script_shown(&mut self) -> bool {
         !std::mem::replace(&mut self.execution.script_shown, true)
     }
 
-    /// Ends a try of a script. The next script is shown again unless `again`: the same script is to be retried.
+    /// Ends an attempt to run a script. If `again` is true, the same script is retried and is not shown to monitors
+    /// again.
     pub fn end_script_try(&mut self, again: bool) {
         self.execution.script_shown &= again;
     }
 
-    /// Called after each command: the next request begins.
+    /// Called after each command, before the next request begins.
     #[inline]
     pub fn after_command(&mut self) {
         self.execution.slot_refusals = 0;

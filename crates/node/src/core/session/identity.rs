@@ -12,7 +12,7 @@ pub(super) struct SessionIdentity {
     account: Arc<Account>,
     user: Arc<User>,
     authenticated: bool,
-    /// The commands must be checked: the session is not authenticated, or has restricted permissions.
+    /// True if commands must be checked, because the session is not authenticated or has restricted permissions.
     restricted: bool,
 }
 
@@ -31,12 +31,12 @@ impl SessionIdentity {
 }
 
 impl Session {
-    /// The account whose user it acts as.
+    /// The account of the user that the session acts as.
     pub fn account(&self) -> &Arc<Account> {
         &self.identity.account
     }
 
-    /// The version of the user that applies to it.
+    /// The version of the user that applies to the session.
     pub fn user(&self) -> &User {
         &self.identity.user
     }
@@ -52,7 +52,7 @@ impl Session {
         self.identity.restricted
     }
 
-    /// Lets it run every command without a password.
+    /// Lets the session run every command without a password.
     pub fn trust(&mut self) {
         (self.identity.authenticated, self.identity.restricted) = (true, false);
     }
@@ -75,7 +75,7 @@ impl Session {
         self.renew_user();
     }
 
-    /// Loads the current version of its user.
+    /// Loads the current version of the user.
     #[cold]
     pub fn renew_user(&mut self) {
         self.record.set(flag::USER_CHANGED, false);
@@ -84,7 +84,7 @@ impl Session {
         own.restricted = !own.authenticated || !own.user.is_unrestricted();
     }
 
-    /// Reports whether its user was changed since the last check.
+    /// Reports whether the user has been changed since the last check.
     #[inline]
     pub fn has_old_user(&self) -> bool {
         self.record.has(flag::USER_CHANGED)

@@ -1,20 +1,20 @@
-//! A session: one connected client, seen from inside the server.
+//! A session: the server's state for one connected client.
 //!
 //! | part | purpose |
 //! |---|---|
-//! | `identity` | the account that it acts as, and the permissions of its user |
+//! | `identity` | the account that the session acts as, and the permissions of its user |
 //! | `options` | what the client has set for its connection: database, protocol, CLIENT REPLY |
-//! | `execution` | whether it is stalled, and retries of its current request |
+//! | `execution` | whether the session is stalled, and retries of its current request |
 //! | `transaction` | commands queued since MULTI, and watched keys |
-//! | `blocked` | the wait of its command for keys, replicas or the disk |
+//! | `blocked` | its blocked command, which waits for keys, replicas or the disk |
 //! | `connection` | input that is not executed yet, its decoder, TLS |
 //! | `output` | output that has not reached the connection |
 //! | `push` | subscriptions and tracking |
-//! | `replication` | its state as a replica, and the durability of the data that it is shown |
+//! | `replication` | its state as a replica, and the durability that its replies wait for |
 //! | `source` | whether its commands come from a client, a file or the primary |
-//! | `accounting` | its numbers in sums that INFO and CLIENT LIST show |
+//! | `accounting` | its part of the numbers that INFO and CLIENT LIST show |
 //!
-//! Each part has private fields. A verb that also changes the client's record is a method of [`Session`].
+//! Each part has private fields. An operation that also changes the client's record is a method of [`Session`].
 
 mod accounting;
 mod blocked;
@@ -49,7 +49,7 @@ use brisk_resp::Protocol;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The reply to a remote client while protected mode is on.
+/// The reply to a remote client in protected mode.
 pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no password is set \
      for the default user, and clients from other machines are not served. To serve them, set a \
      password (CONFIG SET requirepass, or requirepass in the configuration file), or turn protected \
@@ -94,8 +94,8 @@ impl Session {
         }
     }
 
-    /// A second session of the same client, user and database, to run commands while the client's
-    /// own session does something else.
+    /// A second session for the same client, user and database. It runs commands while the client's own session does
+    /// something else.
     pub fn standing_for(session: &Session) -> Session {
         Session {
             identity: session.identity.clone(),
@@ -118,20 +118,19 @@ impl Session {
         self.record.has(flag::ADMIN)
     }
 
-    /// Bytes received that still wait to be executed, including those queued since MULTI.
+    /// Received bytes that wait to be executed, including commands queued since MULTI.
     pub fn unexecuted_bytes(&self) -> u64 {
         (self.connection.input().len() + self.transaction.words_bytes()) as u64
     }
 
-    /// Bytes of memory of requests that are not executed yet, including those queued since MULTI.
-    /// O(1).
+    /// Bytes of memory of requests that are not executed yet, including commands queued since MULTI. O(1).
     #[inline]
     pub fn input_memory(&self) -> usize {
         self.connection.input_memory() + self.transaction.queue_memory()
     }
 
-    /// Bytes of memory of the session, including `output` bytes of output memory: exact for buffers and
-    /// texts, an estimate for entries of tables. O(1).
+    /// Bytes of memory of the session, including `output` bytes of output memory. Exact for buffers and strings, an
+    /// estimate for table entries. O(1).
     #[inline]
     pub fn memory(&self, output: usize) -> u64 {
         let own = size_of::<Session>() + size_of::<ClientRecord>();
@@ -149,8 +148,7 @@ impl Session {
         self.transaction.watches().map_or(0, |watches| watches.memory()) + self.push.memory()
     }
 
-    /// Resets it to the state of a new connection; only the name and version of the client library
-    /// stay.
+    /// Resets the session to the state of a new connection. Only the name and version of the client library stay.
     pub fn reset(&mut self, default: &Arc<Account>) {
         self.select(DbIndex::FIRST);
         self.set_protocol(Protocol::Resp2);
@@ -161,37 +159,37 @@ impl Session {
         self.record.edit_texts(|texts| texts.name.clear());
     }
 
-    /// Executes nothing more for it; it is closed after its output was sent.
+    /// From now on, no more commands are executed for this session. It is closed after its output has been sent.
     pub fn close_after_reply(&mut self) {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
 
-    /// Closes a session that has killed itself, after its reply. A client that has read that reply no longer
-    /// finds the session.
+    /// Closes a session that has killed itself, after its reply. Once the client has read that reply, the session can
+    /// no longer be found.
     pub fn close_as_killed(&mut self) {
         self.close_after_reply();
         self.record.killed.store(true, Ordering::Relaxed);
     }
 
-    /// Executes nothing more for it; it is closed even if output is unsent.
+    /// From now on, no more commands are executed for this session. It is closed even if there is unsent output.
     pub fn close_at_once(&mut self) {
         self.record.set(flag::CLOSE_ASAP, true);
     }
 
-    /// Reports whether nothing more is to be executed for it.
+    /// Reports whether no more commands are executed for this session.
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP)
     }
 
-    /// Reports whether it is a replica whose snapshot was not sent yet.
+    /// Reports whether the session is a replica whose snapshot has not been sent yet.
     #[inline]
     pub fn synchronises(&self) -> bool {
         self.record.has(flag::SYNCHRONISES)
     }
 
-    /// Reports whether the session is closing, its user was changed, or it is a replica that must wait
-    /// or that gets no replies.
+    /// Reports whether the session is closing, its user was changed, or the session is a replica that must wait or gets
+    /// no replies.
     #[inline]
     pub fn needs_attention(&self) -> bool {
         let ends = flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP;

@@ -11,7 +11,7 @@ pub(super) struct ClientOptions {
     db: DbIndex,
     protocol: Protocol,
     reply_mode: ReplyMode,
-    /// Its commands do not update access clocks (CLIENT NO-TOUCH).
+    /// True if commands do not update access clocks (CLIENT NO-TOUCH).
     no_touch: bool,
 }
 
@@ -20,24 +20,24 @@ pub(super) struct ClientOptions {
 enum ReplyMode {
     On,
     Off,
-    /// The replies to CLIENT REPLY SKIP itself and to the next command are left out.
+    /// The replies to CLIENT REPLY SKIP itself and to the next command are omitted.
     SkipNext,
     Skipping,
-    /// The running transaction is replied to; the next reply is left out.
+    /// The running transaction gets a reply. The reply after it is omitted.
     SkipAfterExec,
-    /// The running transaction is replied to; nothing after it is.
+    /// The running transaction gets a reply. All replies after it are omitted.
     OffAfterExec,
 }
 
 impl ReplyMode {
-    /// Reports whether the current command is replied to.
+    /// Reports whether the current command gets a reply.
     #[inline]
     fn answers(self) -> bool {
         matches!(self, ReplyMode::On | ReplyMode::SkipAfterExec | ReplyMode::OffAfterExec)
     }
 
-    /// The mode after CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients
-    /// expect the number of elements that its header announces.
+    /// The mode after CLIENT REPLY OFF. The reply to EXEC is sent completely or not at all, because clients expect the
+    /// number of elements that its header announces.
     fn turned_off(self, in_exec: bool) -> ReplyMode {
         if in_exec && self.answers() { ReplyMode::OffAfterExec } else { ReplyMode::Off }
     }
@@ -69,7 +69,7 @@ impl ClientOptions {
         ClientOptions { db: other.db, no_touch: other.no_touch, ..ClientOptions::default() }
     }
 
-    /// Called after each command: ends options that apply to one command.
+    /// Called after each command. Ends options that apply to a single command.
     #[inline]
     pub(super) fn after_command(&mut self) {
         match self.reply_mode {
@@ -82,9 +82,9 @@ impl ClientOptions {
         }
     }
 
-    /// Resets what RESET takes back and no other verb of the session resets.
+    /// Resets the options that RESET resets and that no other method of the session resets.
     pub(super) fn reset(&mut self) {
-        // The reply to RESET itself may be left out by CLIENT REPLY SKIP.
+        // CLIENT REPLY SKIP may apply to the reply to RESET itself.
         if self.reply_mode != ReplyMode::Skipping {
             self.reply_mode = ReplyMode::On;
         }
@@ -118,7 +118,7 @@ impl Session {
         self.record.resp.store(version, Ordering::Relaxed);
     }
 
-    /// Changes the protocol of the replies to a script's commands. CLIENT LIST shows the client's own.
+    /// Changes the protocol of the replies to a script's commands. CLIENT LIST still shows the client's protocol.
     pub fn reply_to_script_in(&mut self, protocol: Protocol) {
         self.options.protocol = protocol;
     }
@@ -144,7 +144,7 @@ impl Session {
         self.options.reply_mode = self.options.reply_mode.skipping(in_exec);
     }
 
-    /// Reports whether its commands update access clocks.
+    /// Reports whether commands of the session update access clocks.
     #[inline]
     pub fn touches_keys(&self) -> bool {
         !self.options.no_touch

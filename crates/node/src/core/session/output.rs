@@ -1,31 +1,31 @@
-//! Output of a session that has not reached its connection, and how much of its output is unread.
+//! Output of a session that has not reached its connection, and the amount of output that the client has not read.
 
 use super::Session;
 use crate::persistence::aof::durability_queue::DurabilityQueue;
 use brisk_engine::reply::ReplyStream;
 use brisk_structures::alloc::SetAside;
 
-/// The memory of held output is published to other threads when it has changed by this many bytes.
+/// The amount of memory of held output is published to other threads each time it has changed by this many bytes.
 const SET_ASIDE_STEP: u64 = 16 * 1024;
 
-/// Output that waits, and the numbers that limit unread output.
+/// Output that waits, and the numbers that are used to limit unread output.
 #[derive(Default)]
 pub struct SessionOutput {
-    /// A large reply that is written as the client reads it.
+    /// A large reply that is written piece by piece as the client reads it.
     stream: Option<ReplyStream>,
-    /// Messages that arrived during that reply, or during a replica's snapshot, and follow it.
+    /// Messages that arrived during that reply or during a replica's snapshot, and are sent after it.
     held: Vec<u8>,
-    /// Output that waits until the changes it shows are in the append-only file, or on replicas.
+    /// Output that waits until the changes that it shows are in the append-only file or on replicas.
     durability_queue: DurabilityQueue,
-    /// Upper bound of the bytes of unread output that no request of this client caused (published
-    /// messages, invalidations, lines for monitors).
+    /// Upper bound of the number of unread bytes that were not caused by requests of this client (published messages,
+    /// invalidations, lines for monitors).
     pushed: usize,
-    /// The memory of `held` and `durability_queue`, which does not count for eviction.
+    /// Excludes the memory of `held` and `durability_queue` from the memory that triggers eviction.
     set_aside: SetAside,
-    /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
+    /// Since when unsent output has been above the soft limit of its class, in Unix ms.
     over_soft_limit_since: Option<u64>,
-    /// When the timers first noticed that the client has disconnected while replies wait for replicas,
-    /// in Unix ms.
+    /// When the timers first noticed that the client had disconnected while replies were waiting for replicas, in Unix
+    /// ms.
     left_ms: Option<u64>,
 }
 
@@ -41,12 +41,12 @@ impl SessionOutput {
         self.stream.take()
     }
 
-    /// Sets the large reply that is written as the client reads it.
+    /// Sets the large reply that is written piece by piece as the client reads it.
     pub fn set_stream(&mut self, stream: Option<ReplyStream>) {
         self.stream = stream;
     }
 
-    /// Holds a part of a message back until the reply or snapshot before it is written.
+    /// Holds back a part of a message until the reply or snapshot before it has been written.
     pub fn hold(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
@@ -67,7 +67,7 @@ impl SessionOutput {
         self.held.len()
     }
 
-    /// Output that waits until the changes it shows are in the append-only file, or on replicas.
+    /// Output that waits until the changes that it shows are in the append-only file or on replicas.
     #[inline]
     pub fn durability_queue(&self) -> &DurabilityQueue {
         &self.durability_queue
@@ -84,13 +84,13 @@ impl SessionOutput {
         self.held.capacity() + self.durability_queue.memory()
     }
 
-    /// Upper bound of the bytes of unread output that no request of this client caused.
+    /// Upper bound of the number of unread bytes that were not caused by requests of this client.
     #[inline]
     pub fn pushed(&self) -> usize {
         self.pushed
     }
 
-    /// Counts bytes of output that no request of this client caused.
+    /// Counts bytes of output that were not caused by requests of this client.
     #[inline]
     pub fn count_pushed(&mut self, bytes: usize) {
         self.pushed += bytes;
@@ -104,8 +104,7 @@ impl SessionOutput {
         }
     }
 
-    /// Bytes of unread output. `unsent` of them are in the connection's output; the replies that are
-    /// held back are added. O(1).
+    /// Bytes of unread output: the `unsent` bytes in the connection's output, plus output that is held back. O(1).
     #[inline]
     pub fn unread(&self, unsent: usize) -> usize {
         unsent + self.durability_queue.memory() + self.held.len()
@@ -134,17 +133,17 @@ impl SessionOutput {
         self.over_soft_limit_since = None;
     }
 
-    /// Since when unsent output has been above the soft limit, in Unix ms. The limits of clients set it.
+    /// Since when unsent output has been above the soft limit, in Unix ms. `ClientLimits` updates it.
     pub(crate) fn over_soft_limit_since(&mut self) -> &mut Option<u64> {
         &mut self.over_soft_limit_since
     }
 
-    /// Notes that the client has not disconnected, or that no replies wait.
+    /// Notes that the client has not disconnected or that no replies wait.
     pub fn note_not_left(&mut self) {
         self.left_ms = None;
     }
 
-    /// Notes that the client has disconnected while replies wait. Returns since when, in Unix ms.
+    /// Notes that the client has disconnected while replies wait. Returns when this was first noted, in Unix ms.
     pub fn note_left(&mut self, now_ms: u64) -> u64 {
         *self.left_ms.get_or_insert(now_ms)
     }

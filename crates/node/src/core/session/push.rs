@@ -11,24 +11,25 @@ use std::sync::atomic::Ordering;
 #[derive(Default)]
 pub struct PushState {
     subscriptions: Subscriptions,
-    /// It has a subscription.
+    /// True if the session has a subscription.
     listens: bool,
-    /// It subscribes or tracks: other sessions may send it a message at any time.
+    /// True if the session subscribes or tracks, so that other sessions may send it a message at any time.
     gets_messages: bool,
-    /// Invalidations were dropped: after the client has read, it is sent one about all keys.
+    /// True if invalidations were dropped. After the client has read its output, it is sent a single invalidation of
+    /// all keys.
     lacks_invalidations: bool,
-    /// How it tracks the keys it reads.
+    /// How the session tracks keys; `None` if it does not.
     tracker: Option<Box<Tracker>>,
 }
 
 impl PushState {
-    /// Reports whether it has a subscription.
+    /// Reports whether the session has a subscription.
     #[inline]
     pub fn listens(&self) -> bool {
         self.listens
     }
 
-    /// Reports whether it subscribes or tracks: other sessions may send it a message at any time.
+    /// Reports whether the session subscribes or tracks, so that other sessions may send it a message at any time.
     #[inline]
     pub fn gets_messages(&self) -> bool {
         self.gets_messages
@@ -38,12 +39,13 @@ impl PushState {
         &self.subscriptions
     }
 
-    /// The subscriptions, to change them. [`PushState::note_subscriptions`] must follow.
+    /// Mutable access to the subscriptions. [`PushState::note_subscriptions`] must be called after a change.
     pub(crate) fn subscriptions_mut(&mut self) -> &mut Subscriptions {
         &mut self.subscriptions
     }
 
-    /// Called after a change of the subscriptions. Returns whether it has any, if that has changed.
+    /// Called after the subscriptions have changed. If the session got its first subscription or lost its last, returns
+    /// whether it has any.
     pub(crate) fn note_subscriptions(&mut self) -> Option<bool> {
         let any = !self.subscriptions.is_empty();
         if self.listens == any {
@@ -54,13 +56,13 @@ impl PushState {
         Some(any)
     }
 
-    /// Reports whether it tracks keys.
+    /// Reports whether the session tracks keys.
     #[inline]
     pub fn is_tracking(&self) -> bool {
         self.tracker.is_some()
     }
 
-    /// How it tracks the keys it reads.
+    /// How the session tracks keys; `None` if it does not.
     #[inline]
     pub fn tracker(&self) -> Option<&Tracker> {
         self.tracker.as_deref()
@@ -71,7 +73,7 @@ impl PushState {
         self.tracker.as_deref_mut()
     }
 
-    /// Begins tracking as `tracker` says, unless it tracks already. Returns the tracking in force.
+    /// Begins tracking with `tracker`, unless the session already tracks. Returns the tracker in force.
     pub(crate) fn begin_tracking(&mut self, tracker: Tracker) -> &mut Tracker {
         self.gets_messages = true;
         self.tracker.get_or_insert_with(|| Box::new(tracker))
@@ -93,12 +95,12 @@ impl PushState {
         self.lacks_invalidations
     }
 
-    /// Notes that invalidations are dropped until the client has read.
+    /// Notes that invalidations are dropped until the client has read its output.
     pub fn drop_invalidations(&mut self) {
         self.lacks_invalidations = true;
     }
 
-    /// Notes that the client is sent an invalidation about all keys.
+    /// Notes that the client is sent an invalidation of all keys.
     pub fn make_up_invalidations(&mut self) {
         self.lacks_invalidations = false;
     }
@@ -107,7 +109,7 @@ impl PushState {
     pub(super) fn memory(&self) -> usize {
         /// An entry in the list of a topic, an entry in the list of the session, and an edge.
         const SUBSCRIPTION_BYTES: usize = 64;
-        /// The share of a node and the prefix, in the session and in the table of its worker.
+        /// The prefix and its share of a tree node, in the session and in the table of its worker.
         const PREFIX_BYTES: usize = 96;
         let subscriptions =
             Space::ALL.map(|space| self.subscriptions.count(space)).iter().sum::<usize>();
@@ -122,13 +124,14 @@ impl Session {
         self.push.gets_messages || self.record.has(flag::MONITOR)
     }
 
-    /// Reports whether it may only receive messages: RESP2 cannot tell messages from replies.
+    /// Reports whether the session may only receive messages, because it has subscriptions and RESP2 cannot distinguish
+    /// messages from replies.
     #[inline]
     pub fn only_listens(&self) -> bool {
         self.push.listens && self.protocol() == Protocol::Resp2
     }
 
-    /// Publishes what CLIENT LIST shows of its tracking.
+    /// Publishes the data that CLIENT LIST shows about tracking.
     pub fn publish_tracking(&self) {
         let tracker = self.push.tracker();
         self.record.set(flag::TRACKING, tracker.is_some());

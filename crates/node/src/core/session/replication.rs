@@ -5,25 +5,25 @@ use crate::replication::acks::RequestedDurability;
 use crate::replication::replica::ReplicaSession;
 use brisk_engine::keyspace::Ticket;
 
-/// The state of a session as a replica, and the durability of the data that it is shown.
+/// The state of a session as a replica, and the durability that its replies wait for.
 #[derive(Default)]
 pub struct SessionReplication {
-    /// The state that REPLCONF set, and whether it follows the stream.
+    /// The state that REPLCONF has set, and whether the session follows the stream.
     replica: Option<Box<ReplicaSession>>,
-    /// The durability that its client requested for replies.
+    /// The durability that the client requested for its replies.
     durability: RequestedDurability,
-    /// The position in the stream of changes up to which it was shown the dataset.
+    /// The position in the stream of changes up to which the session was shown the dataset.
     shown: Ticket,
 }
 
 impl SessionReplication {
-    /// Reports whether it is a replica, or has announced itself as one.
+    /// Reports whether the session is a replica or has announced itself as one.
     #[inline]
     pub fn is_replica(&self) -> bool {
         self.replica.is_some()
     }
 
-    /// Reports whether it is a replica that requested the stream.
+    /// Reports whether the session is a replica that has requested the stream.
     pub fn follows(&self) -> bool {
         self.replica.as_ref().is_some_and(|replica| replica.follows())
     }
@@ -39,12 +39,12 @@ impl SessionReplication {
         self.replica.as_deref_mut()
     }
 
-    /// The state of a session that announces itself as a replica.
+    /// The state of a session that announces itself as a replica. Created if it does not exist.
     pub fn announce_replica(&mut self) -> &mut ReplicaSession {
         self.replica.get_or_insert_default()
     }
 
-    /// The durability that its client requested for replies.
+    /// The durability that the client requested for its replies.
     #[inline]
     pub fn durability(&self) -> &RequestedDurability {
         &self.durability
@@ -55,12 +55,12 @@ impl SessionReplication {
         &mut self.durability
     }
 
-    /// The position in the stream of changes up to which it was shown the dataset.
+    /// The position in the stream of changes up to which the session was shown the dataset.
     pub fn shown(&self) -> Ticket {
         self.shown
     }
 
-    /// Notes that it is shown the dataset up to `shown`.
+    /// Notes that the session is shown the dataset up to `shown`.
     pub fn note_shown(&mut self, shown: Ticket) {
         self.shown = self.shown.max(shown);
     }

@@ -1,16 +1,17 @@
-//! The source of a session's commands: a client, or a file or primary whose commands were executed before.
+//! The source of a session's commands: a client, or an append-only file or primary, whose commands were executed
+//! before.
 
 use super::Session;
 use brisk_engine::DbNumber;
 
-/// The source of commands, and the state of a source whose commands are repeated here.
+/// The source of commands. For a source whose commands are repeated here, also the state of the repetition.
 #[derive(Default)]
 pub struct CommandSource {
-    /// An append-only file is replayed: its commands wait for nothing.
+    /// True if an append-only file is being replayed. Its commands never wait.
     is_replay: bool,
-    /// The stream of this server's primary is applied: its commands were executed there.
+    /// True if the stream of this server's primary is being applied. The primary has already executed these commands.
     is_primary: bool,
-    /// The last command was rejected, failed, or ran nothing. It is kept out of the append-only file.
+    /// True if the last command was rejected, failed, or ran nothing. The append-only file does not get this command.
     ran_nothing: bool,
     /// The stream selected this database, which does not exist here. Commands that use the selected
     /// database are skipped until the next successful SELECT.
@@ -20,24 +21,24 @@ pub struct CommandSource {
 }
 
 impl CommandSource {
-    /// Reports whether its commands come from an append-only file.
+    /// Reports whether the commands come from an append-only file.
     #[inline]
     pub fn is_replay(&self) -> bool {
         self.is_replay
     }
 
-    /// Reports whether its commands come from this server's primary.
+    /// Reports whether the commands come from this server's primary.
     #[inline]
     pub fn is_primary(&self) -> bool {
         self.is_primary
     }
 
-    /// Its commands come from an append-only file from now on.
+    /// From now on, the commands come from an append-only file.
     pub fn begin_replay(&mut self) {
         self.is_replay = true;
     }
 
-    /// Its commands come from this server's primary from now on.
+    /// From now on, the commands come from this server's primary.
     pub fn follow_primary(&mut self) {
         self.is_primary = true;
     }
@@ -68,13 +69,13 @@ impl CommandSource {
         self.first_missing_db
     }
 
-    /// A database that exists was selected.
+    /// Notes that an existing database was selected.
     #[inline]
     pub(super) fn found_db(&mut self) {
         self.missing_db = None;
     }
 
-    /// Notes that a database was selected that does not exist here.
+    /// Notes that a database that does not exist here was selected.
     pub fn select_missing(&mut self, db: DbNumber) {
         self.missing_db = Some(db);
         self.first_missing_db.get_or_insert(db);
@@ -82,8 +83,8 @@ impl CommandSource {
 }
 
 impl Session {
-    /// Reports whether its commands were executed before, earlier or on another server, and are
-    /// repeated here. They are not rejected, and do not wait for other sessions.
+    /// Reports whether the session's commands have already been executed, earlier or on another server, and are
+    /// repeated here. They are not rejected and do not wait for other sessions.
     #[inline]
     pub fn repeats(&self) -> bool {
         self.source.is_replay || self.source.is_primary

@@ -12,12 +12,12 @@ use std::sync::atomic::Ordering;
 pub struct TransactionState {
     /// The commands queued since MULTI.
     queued: Option<Box<Transaction>>,
-    /// Created at the first WATCH.
+    /// The watched keys. Created by the first WATCH.
     watches: Option<Box<Watches>>,
 }
 
 impl TransactionState {
-    /// Reports whether commands are being queued: MULTI was called, and EXEC was not.
+    /// Reports whether commands are being queued, because MULTI was called and EXEC was not.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.queued.is_some()
@@ -33,12 +33,12 @@ impl TransactionState {
         self.queued.as_deref_mut()
     }
 
-    /// Begins to queue commands in `transaction`, or goes on after [`TransactionState::take_queued`].
+    /// Begins to queue commands in `transaction`, or continues after [`TransactionState::take_queued`].
     pub(crate) fn open(&mut self, transaction: Box<Transaction>) {
         self.queued = Some(transaction);
     }
 
-    /// Takes the queued commands. Commands are no longer queued.
+    /// Takes the queued commands, which ends queueing.
     pub(crate) fn take_queued(&mut self) -> Option<Box<Transaction>> {
         self.queued.take()
     }
@@ -70,7 +70,7 @@ impl TransactionState {
         self.watches.iter().flat_map(|watches| watches.places())
     }
 
-    /// Takes the watches out to add keys. [`TransactionState::put_watches`] gives them back.
+    /// Takes the watches, to add keys. [`TransactionState::put_watches`] puts them back.
     pub fn take_watches(&mut self) -> Option<Box<Watches>> {
         self.watches.take()
     }
@@ -81,14 +81,13 @@ impl TransactionState {
 }
 
 impl Session {
-    /// Reports whether it is between MULTI and EXEC.
+    /// Reports whether the session is between MULTI and EXEC.
     #[inline]
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_open()
     }
 
-    /// The flags of a command as this session would run it: EXEC has the flags of the queued
-    /// commands.
+    /// The flags of a command if this session runs it. EXEC has the flags of the queued commands.
     pub fn flags_of(&self, row: &Row) -> Flags {
         match self.transaction.queued() {
             Some(transaction) if row.spec.in_multi == InMulti::Executes => {
@@ -98,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Publishes what CLIENT LIST shows of the transaction.
+    /// Publishes the data that CLIENT LIST shows about the transaction.
     pub fn publish_transaction(&self) {
         let queued = self.transaction.queued();
         let count = queued.map_or(-1, |transaction| transaction.len() as i64);

@@ -1,5 +1,5 @@
-//! Output of a session that waits until the changes it shows are in the append-only file, or
-//! acknowledged by replicas.
+//! Output of a session that waits until the changes that it shows are in the append-only file or acknowledged by
+//! replicas.
 
 use brisk_engine::keyspace::Ticket;
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ pub struct DurabilityQueue {
     bytes: usize,
     /// Capacity of all parts.
     capacity: usize,
-    /// When the oldest part was added, in the worker's nanoseconds.
+    /// When the oldest part was added, or when output was last sent, in the worker's nanoseconds.
     since_ns: u64,
-    /// The connection is to be closed after it.
+    /// True if the connection is to be closed after the waiting output.
     closes: bool,
 }
 
@@ -35,7 +35,7 @@ impl DurabilityQueue {
         self.capacity + self.parts.capacity() * size_of::<(Ticket, Vec<u8>)>()
     }
 
-    /// The position that the oldest part shows.
+    /// The position up to which the oldest part shows the dataset.
     pub fn first(&self) -> Option<Ticket> {
         self.parts.front().map(|(shown, _)| *shown)
     }
@@ -50,7 +50,7 @@ impl DurabilityQueue {
         self.closes = true;
     }
 
-    /// Reports once whether the connection is to be closed, now that nothing waits.
+    /// Returns true if nothing waits and the connection is to be closed, and clears the flag.
     pub fn take_close(&mut self) -> bool {
         self.parts.is_empty() && std::mem::take(&mut self.closes)
     }
@@ -86,15 +86,14 @@ impl DurabilityQueue {
         self.bytes -= bytes.len();
         self.capacity -= bytes.capacity();
         if self.parts.is_empty() {
-            // A queue of many small parts grows large; a session without waiting output keeps no
-            // queue.
+            // Free the queue: it grows large with many small parts, and a session without waiting output needs none.
             self.parts = VecDeque::new();
         }
         self.since_ns = now_ns;
         Some(bytes)
     }
 
-    /// Drops everything: the connection is closed.
+    /// Drops everything, because the connection is closed.
     pub fn clear(&mut self) {
         *self = DurabilityQueue::default();
     }
@@ -113,7 +112,7 @@ mod tests {
         push(5, b"a");
         push(5, b"b");
         push(9, b"c");
-        // A read of older data after a write.
+        // Shows older data after a write.
         push(3, b"d");
         assert_eq!(durability_queue.len(), 4);
         assert_eq!(durability_queue.pop(Ticket(4), 2), None);

@@ -6,12 +6,12 @@ use brisk_persist::aof::AofError;
 use std::io;
 use std::path::Path;
 
-/// The advice for a damaged file.
+/// The advice if a file is damaged.
 pub const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --fix \
                        <filename.manifest>";
 
-/// The length to which a file is truncated after `error` was read. Only an incomplete last command
-/// can be cut off, only in the last file, and only if the settings allow it (`may_cut`).
+/// The length to which a file is truncated if reading it failed with `error`. Only an incomplete last command can be
+/// cut off, only in the last file, and only if the settings allow it (`may_cut`).
 ///
 /// # Errors
 /// The file is damaged in another way; the error is the text for the log.
@@ -40,8 +40,7 @@ pub fn cut_at(name: &str, error: &AofError, is_last: bool, may_cut: bool) -> Res
     Ok(at)
 }
 
-/// Truncates the file, also on the disk, so that new batches are appended after its last complete
-/// command.
+/// Truncates and syncs the file, so that new batches are appended after its last complete command.
 ///
 /// # Errors
 /// A text for the log.

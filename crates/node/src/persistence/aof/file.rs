@@ -1,7 +1,7 @@
 //! The file that is being written.
 //!
 //! The first write after opening is a batch without transactions, which is synced before anything else is written.
-//! After this batch, a reader knows that any bytes it cannot parse are the torn rest of a batch of this server.
+//! Because of this batch, a reader knows that any later bytes that it cannot parse are a torn batch of this server.
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
@@ -19,8 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(in crate::persistence) enum Trouble {
     /// The data was not written and the state is unchanged: the caller can retry.
     Write(io::Error),
-    /// Written data may be lost: the server can no longer promise that anything in the file is on
-    /// the disk.
+    /// Written data may be lost. The server can no longer promise that anything in the file is on the disk.
     Sync(io::Error),
 }
 
@@ -36,21 +35,21 @@ impl Trouble {
 pub(in crate::persistence) struct File<D: Disk = System> {
     handle: Arc<Handle<D>>,
     path: PathBuf,
-    /// Bytes up to the end of the last complete batch.
+    /// The number of bytes up to the end of the last complete batch.
     size: u64,
-    /// A part of a batch may follow after these bytes.
+    /// True if a part of a batch may follow after `size` bytes.
     is_torn: bool,
-    /// The directory entry may not be on the disk.
+    /// True if the directory entry may not be on the disk.
     is_new: bool,
-    /// The batch that this server wrote when it opened the file is on the disk.
+    /// True if the batch that this server wrote when it opened the file is on the disk.
     has_begun: bool,
-    /// The second of the last timestamp in it.
+    /// The last timestamp in the file, in Unix seconds.
     second: i64,
-    /// The content of its first batch: the database of the following commands, if they do not
-    /// select one.
+    /// The content of the first batch: a SELECT of the database for the following commands, in case they do not select
+    /// one.
     preface: Vec<u8>,
-    /// The manifest that adds it to the files that are loaded, written before the first transaction
-    /// is appended.
+    /// The manifest that adds the file to the files that are loaded. It is written before the first transaction is
+    /// appended.
     install: Option<(Home, Manifest)>,
 }
 
@@ -58,15 +57,14 @@ pub(in crate::persistence) struct File<D: Disk = System> {
 pub(super) struct Handle<D: Disk = System> {
     disk: D,
     file: D::File,
-    /// Bytes that are on the disk.
+    /// The number of bytes that are on the disk.
     synced: AtomicU64,
-    /// Bytes were lost: if a later call succeeds, that says nothing about them.
+    /// True if a sync failed, so that bytes may be lost. Even if a later call succeeds, these bytes may be missing.
     has_failed: AtomicBool,
 }
 
 impl<D: Disk> Handle<D> {
-    /// Returns when the first `size` bytes, which were written before, would survive a power
-    /// failure.
+    /// Returns when the first `size` bytes, which have already been written, would survive a power failure.
     pub(super) fn sync(&self, size: u64) -> io::Result<()> {
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("what was written before is lost"));
@@ -75,7 +73,7 @@ impl<D: Disk> Handle<D> {
             self.has_failed.store(true, Ordering::SeqCst);
             return Err(error);
         }
-        // A sync that began earlier may have failed in the meantime.
+        // A sync on another thread may have failed during this one.
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("what was written before is lost"));
         }
@@ -85,12 +83,12 @@ impl<D: Disk> Handle<D> {
 }
 
 impl<D: Disk> File<D> {
-    /// Creates a new file. A file of this name that a failed rewrite left is discarded.
+    /// Creates a new file. If a failed rewrite has left a file with this name, its contents are discarded.
     pub(super) fn create(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (mut file, size) = File::open(disk, path)?;
         if size > 0 {
-            // If the manifest without the old file is not on the disk, a power failure may restore
-            // the manifest that named it.
+            // If the manifest that does not name the old file is not on the disk yet, a power failure may restore the
+            // manifest that does.
             disk.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
             file.handle.disk.set_len(&file.handle.file, 0)?;
         }
@@ -98,8 +96,8 @@ impl<D: Disk> File<D> {
         Ok(file)
     }
 
-    /// Opens a file that was loaded, and syncs it. Its bytes may be in memory only: clients could
-    /// see data that is lost later, and a next file would require this one to be complete.
+    /// Opens a file that was loaded, and syncs it. Its bytes may be in memory only. Without the sync, clients could see
+    /// data that is lost later, and a following file would require this file to be complete.
     pub(super) fn reopen(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (file, size) = File::open(disk, path)?;
         file.handle.sync(size)?;
@@ -130,7 +128,7 @@ impl<D: Disk> File<D> {
         &self.path
     }
 
-    /// Sets the manifest that names it, which is written before the first transaction is appended.
+    /// Sets the manifest that names the file. The manifest is written before the first transaction is appended.
     pub(super) fn installing(mut self, home: Home, manifest: Manifest) -> File<D> {
         self.install = Some((home, manifest));
         self
@@ -141,9 +139,8 @@ impl<D: Disk> File<D> {
         request::encode(&mut self.preface, &["SELECT", &db.number().to_string()]);
     }
 
-    /// Called after the last write to `before`: syncs that file. Then what is durable in this file
-    /// implies that all earlier files are durable, and only the last file can be torn. Afterwards
-    /// this file is added to the files that are loaded, if it is not one yet.
+    /// Syncs `before` after its last write. So if data in this file is durable, all earlier files are durable, and only
+    /// the last file can be torn. Then adds this file to the files that are loaded, unless it is already one of them.
     pub(super) fn follow(
         &mut self,
         before: Option<&mut File<D>>,
@@ -162,7 +159,7 @@ impl<D: Disk> File<D> {
         Ok(())
     }
 
-    /// The handle that syncs it during writes, and the number of bytes written so far.
+    /// The handle with which the file is synced during writes, and the number of bytes written so far.
     pub(super) fn handle(&self) -> (Arc<Handle<D>>, u64) {
         (Arc::clone(&self.handle), self.size)
     }
@@ -172,9 +169,8 @@ impl<D: Disk> File<D> {
         self.handle.sync(self.size)
     }
 
-    /// Writes the first batch of the file, if that was not done. After that the manifest may list
-    /// the file. With `timestamps` the time in seconds comes first, as in Redis: tools expect it in
-    /// the first line.
+    /// Writes the first batch of the file, unless it has been written. After that, the manifest may list the file. With
+    /// `timestamps`, the time in seconds comes first, as in Redis, because tools expect it in the first line.
     pub(super) fn begin(&mut self, timestamps: bool) -> Result<(), Trouble> {
         if !self.has_begun {
             let preface = std::mem::take(&mut self.preface);
@@ -192,9 +188,8 @@ impl<D: Disk> File<D> {
         Ok(())
     }
 
-    /// Appends a batch whose last transaction has this ticket, after a timestamp if `timestamps` is
-    /// set. Returns the number of bytes written. A partial write is truncated, at the latest before
-    /// the next batch.
+    /// Appends a batch whose last transaction has this ticket. If `timestamps` is set, a timestamp precedes it. Returns
+    /// the number of bytes written. A partial write is truncated, at the latest before the next batch.
     pub(super) fn append(
         &mut self,
         ticket: u64,
@@ -221,7 +216,7 @@ impl<D: Disk> File<D> {
             self.second = 0;
             return Err(match self.cut_torn() {
                 Err(Trouble::Sync(lost)) => Trouble::Sync(lost),
-                // If this fails too, the first error is more informative.
+                // If truncating fails too, the first error is more informative.
                 Ok(()) | Err(Trouble::Write(_)) => Trouble::Write(error),
             });
         }
@@ -230,8 +225,8 @@ impl<D: Disk> File<D> {
         Ok(bytes)
     }
 
-    /// Truncates the file to its last complete batch. Bytes after it would make the next batch
-    /// unreadable, and so would a mix of pages of both after a power failure.
+    /// Truncates the file to its last complete batch. Bytes after this batch would make the next batch unreadable. So
+    /// would a mix of pages of both, which a power failure could leave.
     fn cut_torn(&mut self) -> Result<(), Trouble> {
         if self.is_torn {
             let cut = self.handle.disk.set_len(&self.handle.file, self.size);

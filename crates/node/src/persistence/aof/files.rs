@@ -1,5 +1,5 @@
-//! Changes to the set of files: when a server starts, and at the beginning and the end of a
-//! rewrite. The steps are ordered so that a power failure or an error can interrupt them anywhere.
+//! Changes to the set of files: when a server starts, and when a rewrite begins and ends. The steps are ordered so that
+//! a power failure or an error can interrupt them at any point.
 
 use super::file::{File, Trouble};
 use super::home::{Home, Unwritten};
@@ -16,18 +16,17 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BaseStyle {
     pub(super) format: BaseFormat,
-    /// Sync it in steps.
+    /// Syncs the file in steps.
     pub(super) by_steps: bool,
     /// `aof-timestamp-enabled`, for a base of commands.
     pub(super) has_timestamps: bool,
 }
 
-/// Continues the files of a manifest, which were loaded, or creates new ones whose base
-/// `write_empty` writes as a snapshot without keys. Returns the file to write to, and the manifest
-/// that names it.
+/// Continues the files of a manifest, which were loaded. If there are none, creates new files; `write_empty` then
+/// writes the base as a snapshot without keys. Returns the file to write to, and the manifest that names it.
 ///
 /// # Errors
-/// A text for the log; all files are unchanged.
+/// The error is a text for the log. All files are unchanged.
 pub(super) fn open<D: Disk>(
     disk: &D,
     home: &Home,
@@ -48,7 +47,7 @@ pub(super) fn open<D: Disk>(
     }
     let Some(last) = manifest.increments().last().map(|file| home.path(file)) else {
         if let Some(base) = manifest.base().filter(|_| !is_new) {
-            // An increment follows, so the base must be complete from now on.
+            // An increment will follow, so the base must be complete from now on.
             let path = home.path(base);
             let synced = disk.open(&path).and_then(|file| disk.sync(&file));
             synced.map_err(|error| failed(&path, error))?;
@@ -63,14 +62,14 @@ pub(super) fn open<D: Disk>(
     disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
     let mut file = File::reopen(disk, &last).map_err(|error| failed(&last, error))?;
     match file.begin(style.has_timestamps) {
-        // A full disk must not prevent reads; clients that write get an error.
+        // A full disk must not prevent reads. Write commands get an error.
         Ok(()) | Err(Trouble::Write(_)) => Ok((file, manifest)),
         Err(Trouble::Sync(error)) => Err(failed(&last, error)),
     }
 }
 
-/// Creates the directory, and the increment for a rewrite if there is to be one. No manifest names
-/// it yet. Does not wait for the disk.
+/// Creates the directory, and the increment for a rewrite if it needs one. No manifest names the increment yet. Does
+/// not wait for the disk.
 pub(super) fn begin_rewrite<D: Disk>(
     disk: &D,
     home: &Home,
@@ -97,8 +96,7 @@ pub(super) fn write_base<D: Disk>(
     if style.format == BaseFormat::Rdb {
         return replace(disk, target, write_snapshot);
     }
-    // Emitted entries are encoded already: the snapshot is written first and then converted to
-    // commands.
+    // Emitted entries are already encoded, so the snapshot is written first and then converted to commands.
     let snapshot = temporary.with_extension("rdb");
     replace(disk, Target { name: &snapshot, ..target }, write_snapshot)?;
     let unix_s = || (unix_ms() / 1000).cast_signed();
@@ -107,21 +105,21 @@ pub(super) fn write_base<D: Disk>(
         rebuild::write(&mut reader, style.has_timestamps.then(unix_s), file)
             .map_err(io::Error::other)
     });
-    // No later cleanup would find it.
+    // No later cleanup would find the snapshot.
     let _ = disk.remove(&snapshot);
     written
 }
 
-/// Removes the base that was written for a manifest and is not needed.
+/// Removes a base that was written for a manifest but is not needed.
 pub(super) fn discard_base<D: Disk>(disk: &D, home: &Home, manifest: &Manifest) {
     if let Some(base) = manifest.base() {
         let _ = disk.remove(&home.path(base));
     }
 }
 
-/// Replaces the manifest after its base and increments were written. Removes the replaced files if
-/// `removes_history` is set; otherwise the manifest lists them as history, until a later removal.
-/// `manifest` is in force afterwards, also after an error with `may_be_there`.
+/// Replaces the manifest after its base and increments were written. Removes the replaced files if `removes_history` is
+/// set; otherwise the manifest lists them as history, until a later removal. Afterwards `manifest` is in force, even
+/// after an error with `may_be_there`.
 pub(super) fn name_base<D: Disk>(
     disk: &D,
     home: &Home,
@@ -140,13 +138,14 @@ pub(super) fn name_base<D: Disk>(
     Ok(())
 }
 
-/// Removes replaced files. The version of `manifest` that lists them as history is on the disk.
+/// Removes replaced files. The disk already has the version of `manifest` that lists them as history.
 pub(super) fn remove_history<D: Disk>(disk: &D, home: &Home, manifest: &mut Manifest) {
     if manifest.history().is_empty() {
         return;
     }
     home.remove(disk, &manifest.take_history());
-    // It names only existing files; if this write fails, the next one will follow.
+    // The old manifest still names the removed files, but only as history. If this write fails, a later one corrects
+    // it.
     let _ = home.write(disk, manifest);
 }
 

@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Unwritten {
     pub(super) error: io::Error,
-    /// The new manifest may be on the disk nevertheless: the files that it names must stay.
+    /// True if the new manifest may be on the disk despite the error. The files that it names must then stay.
     pub(super) may_be_there: bool,
 }
 
-/// The location of the files, by the settings.
+/// The location of the files, according to the settings.
 #[derive(Debug, Clone)]
 pub struct Home {
     /// `appenddirname` in `dir`.
     pub dir: PathBuf,
     /// `appendfilename`.
     pub name: Vec<u8>,
-    /// The single file of servers before version 7: `appendfilename` in `dir`.
+    /// The single append-only file of servers before Redis 7: `appendfilename` in `dir`.
     pub single: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl Home {
     /// The manifest; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be read, or is damaged: a text for the log.
+    /// The manifest cannot be read or is damaged. The error is a text for the log.
     pub(super) fn read<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
         let path = self.manifest();
         let failed = |reason: String| format!("The AOF manifest {}: {reason}", path.display());
@@ -68,17 +68,18 @@ impl Home {
         }
     }
 
-    /// Creates the directory if it does not exist, so that it survives a power failure.
+    /// Creates the directory if it does not exist, and makes sure that it survives a power failure.
     pub(super) fn create<D: Disk>(&self, disk: &D) -> io::Result<()> {
         disk.create_dir(&self.dir)?;
-        // A process that exited before this sync may have created it.
+        // Sync even if the directory exists, because an earlier process may have exited between creating and syncing
+        // it.
         disk.sync_dir(
             self.dir.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )
     }
 
-    /// The files to start with; `None` if there are none. The single file of a server before
-    /// version 7 is moved into the directory.
+    /// The files to start with; `None` if there are none. The single file of a server before Redis 7 is moved into the
+    /// directory.
     ///
     /// # Errors
     /// A text for the log.
@@ -121,7 +122,7 @@ impl Home {
         disk.sync_dir(&self.dir).map_err(|error| Unwritten { error, may_be_there: true })
     }
 
-    /// Removes files of the history. A file that cannot be removed stays and only takes disk space.
+    /// Removes history files. A file that cannot be removed is left behind and only takes disk space.
     pub(super) fn remove<D: Disk>(&self, disk: &D, files: &[ManifestFile]) {
         for file in files {
             let _ = disk.remove(&self.path(file));

@@ -4,13 +4,12 @@
 //! appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this
 //! directory
 //! ```
-//! The kernel releases the lock when the process ends, however it ends. The lock file stays and is
-//! locked again by the next server. It contains the process id of the last server that locked it,
-//! for the error message of another server. Servers with another `appendfilename` may use the same
-//! directory.
+//! The kernel releases the lock when the process ends, even if it crashes. The lock file stays, and the next server
+//! locks it again. It contains the process id of the last server that locked it, for the error messages of other
+//! servers. Servers with a different `appendfilename` may use the same directory.
 //!
-//! A server locks before it reads, since loading may truncate a file. Several locks are held only
-//! from CONFIG SET dir until a rewrite has moved the files.
+//! A server takes the lock before it reads the files, because loading may truncate a file. A server holds more than one
+//! lock only from CONFIG SET dir until a rewrite has moved the files.
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
@@ -26,22 +25,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long a start waits for a running server: it may be about to exit.
+/// How long a starting server waits for a running server, which may be about to exit.
 pub const WAIT_RUNNING: Duration = Duration::from_secs(2);
-/// How long a start waits for a process that is exiting: the kernel releases its memory first.
+/// How long a starting server waits for a process that is exiting. The kernel releases the memory of the process before
+/// the lock.
 const WAIT_ENDING: Duration = Duration::from_secs(60);
 /// Interval between attempts.
 const RETRY: Duration = Duration::from_millis(5);
-/// The largest number of directories that are locked at a time.
+/// The largest number of locks that are held at the same time.
 const LOCKS_MAX: usize = 16;
 /// Length of a process id in the lock file, with its newline.
 const PID_BYTES_MAX: u64 = 21;
 
-/// The lock of one append-only file; released when it is dropped.
+/// The lock of one append-only file. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct HomeLock {
     path: PathBuf,
-    /// `None` on a file system that has no locks.
+    /// `None` on a file system that does not support locks.
     file: Option<File>,
 }
 
@@ -77,7 +77,7 @@ pub enum LockError {
 /// Another server holds the lock.
 #[derive(Debug)]
 struct Taken {
-    /// Its process, if the lock file contains the id.
+    /// The id of its process, if the lock file contains it.
     pid: Option<u32>,
 }
 
@@ -118,7 +118,7 @@ impl Locks {
         try_lock(home, log)?.map(drop).map_err(|taken| taken.into_error(home))
     }
 
-    /// The files are in `home` now: releases all other locks.
+    /// Releases all locks except the one for `home`, because the files are there now.
     pub(super) fn keep_only(&mut self, home: &Home) {
         let path = lock_path(home);
         self.0.retain(|held| held.is_at(&path));
@@ -134,10 +134,9 @@ impl Locks {
     }
 }
 
-/// Creates the directory, if necessary, and locks the append-only file in it, unless this server already
-/// holds its lock. If another server holds the lock, waits for that server: `wait` while it runs, longer
-/// while its process is exiting. `locks` is not held during the wait, so other threads of this server need
-/// not wait.
+/// Creates the directory, if necessary, and locks the append-only file in it, unless this server already holds its
+/// lock. If another server holds the lock, waits for that server: up to `wait` if it is running, longer if its process
+/// is exiting. `locks` is not held during the wait, so other threads of this server need not wait.
 ///
 /// # Errors
 /// Another server holds the lock, or the lock file cannot be created.
@@ -170,7 +169,7 @@ fn lock_path(home: &Home) -> PathBuf {
     home.dir.join(OsStr::from_bytes(&[&*home.name, b".lock"].concat()))
 }
 
-/// One attempt. The directory is created, if necessary.
+/// Tries once to take the lock. Creates the directory if necessary.
 fn try_lock(home: &Home, log: &Log) -> Result<Result<HomeLock, Taken>, LockError> {
     let path = lock_path(home);
     let failed = |path: &Path, error: &io::Error| LockError::Failed {
@@ -193,7 +192,7 @@ fn try_lock(home: &Home, log: &Log) -> Result<Result<HomeLock, Taken>, LockError
         }
         Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
     }
-    // Only the error message of another server shows it.
+    // An error is ignored, because only the error messages of other servers show the id.
     let _ = note_pid(&mut file);
     Ok(Ok(HomeLock { path, file: Some(file) }))
 }
@@ -211,7 +210,7 @@ fn note_pid(file: &mut File) -> io::Result<()> {
     file.write_all(format!("{}\n", std::process::id()).as_bytes())
 }
 
-/// The process that has locked the file last, if the file contains its id.
+/// The id of the process that locked the file last, if the file contains it.
 fn pid_in(file: &mut File) -> Option<u32> {
     file.rewind().ok()?;
     let mut text = String::new();
@@ -219,7 +218,7 @@ fn pid_in(file: &mut File) -> Option<u32> {
     text.trim_end().parse().ok()
 }
 
-/// Reports whether a process was killed or has exited, and has released its memory.
+/// Reports whether a process was killed or has exited, and has already released its memory.
 fn is_ending(pid: u32) -> bool {
     let arguments = fs::read(format!("/proc/{pid}/cmdline"));
     arguments.is_ok_and(|arguments| arguments.is_empty())
@@ -231,7 +230,7 @@ mod tests {
     use brisk_config::choice::LogLevel;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A new directory, and an append-only file of this name in it.
+    /// The location of an append-only file with this name in `dir`.
     fn home(dir: &Path, name: &str) -> Home {
         let dir = dir.to_owned();
         Home { single: dir.join(name), dir: dir.join("files"), name: name.into() }
@@ -256,7 +255,7 @@ mod tests {
         }
     }
 
-    /// The lock, without a wait.
+    /// Takes the lock without waiting.
     fn lock(home: &Home, log: &Log) -> Result<HomeLock, LockError> {
         try_lock(home, log)?.map_err(|taken| taken.into_error(home))
     }
@@ -289,7 +288,7 @@ mod tests {
         locks.keep_only(&new);
         assert!(locks.holds(&new) && !locks.holds(&old));
         assert!(lock(&old, &log).is_ok());
-        // A directory that was created again is a different one.
+        // If a directory is removed and created again, it is a different directory.
         fs::remove_dir_all(&new.dir).unwrap();
         assert!(!locks.holds(&new));
         locks.try_acquire(&new, &log).unwrap().unwrap();
@@ -309,13 +308,13 @@ mod tests {
         assert!(matches!(more, Err(LockError::TooMany)));
     }
 
-    /// CONFIG SET appendonly needs the locks on a worker.
+    /// CONFIG SET appendonly uses the locks on a worker, so the lock list must be available.
     #[test]
     fn a_start_that_waits_for_another_server_keeps_no_thread_from_the_locks() {
         const ENDLESS: Duration = Duration::from_secs(3600);
         let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
         let (taken, free) = (home(&dir.0, "a"), home(&dir.0, "b"));
-        // The id of a running process: the wait is as long as the caller requests.
+        // The lock file contains the id of a running process, so the start waits for as long as the caller requests.
         let another_server = lock(&taken, &log).unwrap();
         let locks = Mutex::new(Locks::default());
         std::thread::scope(|scope| {

@@ -6,25 +6,25 @@
 //!                                                          fdatasync, by the policy ───────► durable
 //! ```
 //!
-//! *Written* and *durable* are positions in the stream ([`brisk_engine::keyspace::Ticket`]). A
-//! reply shows the dataset up to a position. It is sent when that position is written (`everysec`,
-//! `no`) or durable (`always`), or at the level that its client requested (CLIENT DURABILITY).
+//! *Written* and *durable* are positions in the stream ([`brisk_engine::keyspace::Ticket`]). A reply shows the dataset
+//! up to a position. The reply is sent when that position is written (`everysec`, `no`) or durable (`always`), or has
+//! reached the level that the client requested (CLIENT DURABILITY).
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `state` | pending data, the positions reached, and the workers that wait for them |
+//! | `state` | pending data, the positions that were reached, and the workers that wait for them |
 //! | `durability_queue` | output of a session that waits for the file |
 //! | `wait` | which output waits |
 //! | `file` | the file that is being written |
-//! | `files` | changes to the set of files: at the start, and in a rewrite |
+//! | `files` | changes to the set of files: at startup and in a rewrite |
 //! | `progress` | writes and syncs pending data |
 //! | `home` | the manifest and its directory |
 //! | `lock` | prevents two servers from writing to the same files |
 //! | `writer` | the threads that write and sync the file |
 //! | `ending` | handling of an incomplete or damaged file |
-//! | `power` | tests: power failures, and errors, at any call |
+//! | `power` | tests: power failures and errors at any call |
 //! | `report` | the state of the file for INFO |
-//! | `rewrite` | a new base: the dataset of a moment, and a new increment from that moment |
+//! | `rewrite` | a new base: a point-in-time snapshot, and a new increment from that point on |
 
 pub mod durability_queue;
 pub mod ending;

@@ -1,5 +1,5 @@
-//! Writes pending data to the file and syncs it. The threads that do it, and the handling of
-//! errors, are in `writer`.
+//! Writes pending data to the file and syncs it. The threads that call these functions, and the error handling, are in
+//! `writer`.
 
 use super::file::{File, Trouble};
 use super::files;
@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl<D: Disk> Aof<D> {
-    /// Writes all that is pending when it begins, up to the first item that fails: that item and all after it
-    /// stay pending. Items pushed in the meantime stay pending, too: otherwise this function would not return while
-    /// others push faster than the disk writes. After `until` it begins no further item.
+    /// Writes the items that are pending when the call begins. If an item fails, that item and all later ones stay
+    /// pending. Items that are pushed during the call also stay pending. Otherwise this function might never return
+    /// while other threads push faster than the disk writes. After `until`, no further item is begun.
     ///
     /// Returns whether nothing is pending.
     pub(super) fn write_items(
@@ -44,7 +44,7 @@ impl<D: Disk> Aof<D> {
                     queue.bytes -= span;
                     self.note_pending(queue.bytes);
                     queue.give_back(bytes);
-                    // Data that was pushed meanwhile comes after it.
+                    // Data that was pushed during the write comes after this item.
                     let written = queue.end - queue.bytes as u64;
                     let is_empty = queue.items.is_empty();
                     drop(queue);
@@ -90,7 +90,7 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// Syncs the written data. The caller holds the file, so no write happens during the sync.
+    /// Syncs the written data. The caller has locked the file, so no write happens during the sync.
     pub(super) fn sync(&self, file: &File<D>) -> io::Result<()> {
         let written = self.places.written.load(Ordering::Relaxed);
         self.note_durable(file.sync(), written)
@@ -103,8 +103,7 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// Replaces the manifest at the end of a rewrite: the base is complete and the increment is in
-    /// use.
+    /// Replaces the manifest at the end of a rewrite, when the base is complete and the increment is in use.
     pub(super) fn name_base(
         &self,
         disk: &D,
@@ -124,14 +123,14 @@ impl<D: Disk> Aof<D> {
         Ok(())
     }
 
-    /// Sets the current size as the base for measuring growth.
+    /// Notes the current size, from which growth is measured.
     pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
         let total = files::size(disk, home, manifest.files_to_load());
         self.metrics.size.store(total, Ordering::Relaxed);
         self.metrics.base_size.store(total, Ordering::Relaxed);
     }
 
-    /// The same for files that were found at the start: they have grown since their base was
+    /// The same as `note_sizes` for files that were found at startup, which have grown since their base was
     /// written.
     pub(super) fn note_found(&self, disk: &D, home: &Home, manifest: &Manifest) {
         self.note_sizes(disk, home, manifest);

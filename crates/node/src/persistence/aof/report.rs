@@ -4,27 +4,27 @@ use super::state::{Aof, AofMode};
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::Ordering;
 
-/// The file and its rewrites, at one moment.
+/// A snapshot of the state of the file and its rewrites.
 #[derive(Debug, Clone, Copy)]
 pub struct AofReport {
-    /// There is a file that is loaded at the next start.
+    /// True if there is a file that the next start would load.
     pub is_complete: bool,
     pub write_failed: bool,
     pub rewrite_runs: bool,
     pub rewrite_is_scheduled: bool,
-    /// Seconds that the last rewrite took, and since the current one began; -1 without one.
+    /// Duration of the last rewrite, and time since the current rewrite began, in seconds; -1 if there is none.
     pub last_rewrite_s: i64,
     pub rewrite_s: i64,
     pub rewrite_failed: bool,
     pub rewrites: u64,
     /// Consecutive failed rewrites.
     pub rewrite_failures: u64,
-    /// Bytes of all files that would be loaded, and the same after the last rewrite.
+    /// Bytes of all files that would be loaded: the current value, and the value after the last rewrite.
     pub size: u64,
     pub base_size: u64,
     /// Bytes that wait to be written.
     pub pending_bytes: u64,
-    /// The file is being synced.
+    /// True if the file is being synced.
     pub is_syncing: bool,
     /// Replies that were sent before the write completed because the disk was slow.
     pub delayed: u64,

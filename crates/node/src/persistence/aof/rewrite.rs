@@ -1,4 +1,5 @@
-//! A new base: the dataset of a moment as a snapshot, and a new increment from that moment on.
+//! A rewrite creates a new base, which is a point-in-time snapshot of the dataset, and a new increment from that point
+//! on.
 //!
 //! ```text
 //! new increment created ── all workers quiesced: cut, the stream continues in the new increment
@@ -7,10 +8,10 @@
 //! the snapshot is written during commands, renamed to the new base                             │
 //! the manifest names the new base and the new increment; the old files are removed  ◄──────────┘
 //! ```
-//! After any failure or exit of the process, the files that the manifest names contain the dataset. A failed rewrite
-//! adds one increment.
+//! After any failure or process exit, the files that the manifest names contain the dataset. A failed rewrite adds one
+//! increment.
 //!
-//! CONFIG SET appendonly yes works the same way, but the manifest names nothing before the base is
+//! CONFIG SET appendonly yes works the same way, but the manifest does not name the increment until the base is
 //! complete.
 
 use super::files::{self, BaseStyle};
@@ -38,9 +39,9 @@ use std::time::{Duration, Instant};
 const FAILURES_FREE: u64 = 3;
 /// Maximum number of minutes between two retries.
 const RETRY_MINUTES_MAX: u64 = 60;
-/// How often the end of a rewrite checks whether the new increment is in use.
+/// At the end of a rewrite, how often the thread checks whether the new increment is in use.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
-/// How long a shutdown waits for the end of a rewrite.
+/// How long a shutdown waits for a rewrite to end.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// BGREWRITEAOF: starts a rewrite, or schedules it while a snapshot is being taken.
@@ -81,11 +82,11 @@ pub fn begin_if_due(core: &Core) {
     if let Some(growth) = growth.filter(|_| !is_scheduled) {
         shared.log.notice(format_args!("Starting automatic rewriting of AOF on {growth}% growth"));
     }
-    // The log has the reason; a slow script is only a temporary obstacle.
+    // An error is ignored: the log has the reason, or a slow script only delays the rewrite.
     let _ = begin(core);
 }
 
-/// The growth of the file since the last base in percent, if it exceeds the settings' limit.
+/// The growth of the file since the last base, in percent, if it exceeds the limit in the settings.
 fn growth_too_large(core: &Core) -> Option<u128> {
     let (metrics, config) = (&core.shared.persistence.aof.metrics, &core.config.persistence);
     let percentage = config.auto_aof_rewrite_percentage;
@@ -113,7 +114,7 @@ fn is_put_off(shared: &Shared) -> bool {
     is_put_off
 }
 
-/// How long the next try is delayed after this number of failures.
+/// How many minutes the next attempt is delayed after this number of failures.
 fn retry_minutes(failures: u64) -> u64 {
     match failures.checked_sub(FAILURES_FREE) {
         None => 0,
@@ -121,14 +122,14 @@ fn retry_minutes(failures: u64) -> u64 {
     }
 }
 
-/// Starts a rewrite, or creates the file itself if there is none and the settings want one. The
-/// caller has checked that no cut is being emitted.
+/// Starts a rewrite, or creates the file itself if there is none and the settings require one. The caller has checked
+/// that no cut is being emitted.
 ///
 /// # Errors
-/// The log has the reason; or [`CommandError::SlotBusy`] while a slow script runs.
+/// The rewrite cannot start, and the log has the reason; or [`CommandError::SlotBusy`] while a slow script runs.
 fn begin(core: &Core) -> Result<()> {
     let is_running = &core.shared.persistence.aof.rewrite.is_running;
-    // Another worker may be about to start one.
+    // Another worker may be about to start a rewrite.
     if is_running.swap(true, Ordering::SeqCst) {
         return Err(in_progress());
     }
@@ -162,7 +163,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let mut next = if aof.is_on() {
         aof.manifest.lock().even_poisoned().clone()
     } else {
-        // There may be files of an earlier time, which stay unchanged until there is a new base.
+        // There may be older files, which stay unchanged until there is a new base.
         home.read(&System)
             .map_err(|reason| {
                 shared.log.warning(format_args!("{reason}"));
@@ -171,7 +172,7 @@ fn begin_alone(core: &Core) -> Result<()> {
             })?
             .unwrap_or_default()
     };
-    // Without an append-only file the base is written anyway, as in Redis.
+    // The base is written even without an append-only file, as in Redis.
     let is_logged = aof.is_on() || config.persistence.appendonly;
     let increment = is_logged.then(|| next.new_increment(&home.name).clone());
     let failed = |error: std::io::Error| {
@@ -194,8 +195,8 @@ fn begin_alone(core: &Core) -> Result<()> {
     journal.name_database();
     if let Some(mut file) = file.take() {
         if shared.conditions.is_replica() {
-            // The stream is another server's, which does not repeat the database for this file.
-            // Commands for a missing database are not in the file, so it needs no SELECT for them.
+            // The stream comes from another server, which does not repeat the SELECT for this file. Commands for a
+            // missing database are not in the file, so no SELECT is needed for them.
             if let Some(db) = shared.keyspace.db(shared.replication.upstream.stream_db()) {
                 file.begin_in(db);
             }
@@ -263,7 +264,7 @@ fn write_base(
         out.finish().map(|_| ())
     });
     written.map_err(|failure| failure.to_string())?;
-    // The manifest names only existing files: the increment must be in use.
+    // The manifest may name only existing files, so wait until the increment is in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
         if shared.process.shutdown.is_requested()
@@ -276,15 +277,15 @@ fn write_base(
         aof.hasten(aof.level());
         std::thread::park_timeout(LOOK_AGAIN);
     }
-    // The current value of the setting.
+    // Use the current value of the setting.
     let removes_history = !shared.config().persistence.aof_disable_auto_gc;
     aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))?;
     aof.locks.lock().even_poisoned().keep_only(home);
     Ok(())
 }
 
-/// CONFIG SET aof-disable-auto-gc no: removes replaced files. All other workers are quiesced. A
-/// rewrite in progress removes them at its end.
+/// CONFIG SET aof-disable-auto-gc no: removes replaced files. All other workers are quiesced. A rewrite in progress
+/// removes the files at its end.
 pub fn collect_history(shared: &Shared) {
     let aof = &shared.persistence.aof;
     if aof.is_on() && !aof.rewrite.is_running.load(Ordering::SeqCst) {
@@ -324,11 +325,10 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     aof.release_unused_locks();
 }
 
-/// Continues the files of a manifest, or creates new ones: after loading, before the first client
-/// is served.
+/// Continues the files of a manifest, or creates new ones. Called after loading, before the first client is served.
 ///
 /// # Errors
-/// A text for the log; the server does not start.
+/// The error is a text for the log. The server does not start.
 pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), String> {
     let (shared, aof) = (core.shared, &core.shared.persistence.aof);
     let home = Home::of(&core.config);
@@ -354,10 +354,10 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
 /// that no other server holds their lock. The first rewrite locks them.
 ///
 /// # Errors
-/// They cannot be created: a text for the log.
+/// The files cannot be created. The error is a text for the log.
 pub fn try_home(shared: &Shared, config: &Config) -> std::result::Result<(), String> {
     let home = Home::of(config);
-    // Another thread may be writing a base.
+    // Use a separate name, because another thread may be writing a base.
     let file = home.dir.join(format!("temp-appendonly-{}.aof", std::process::id()));
     let tried = System
         .create_dir(&home.dir)
@@ -388,15 +388,15 @@ pub fn is_running(shared: &Shared) -> bool {
     shared.persistence.aof.rewrite.is_running.load(Ordering::SeqCst)
 }
 
-/// Stops a rewrite in progress soon, without a base.
+/// Requests that a rewrite in progress stop soon, without a base.
 pub fn give_up(shared: &Shared, why: &'static str) {
     if let Some(cut) = &*shared.persistence.aof.rewrite.cut.lock().even_poisoned() {
         cut.give_up(why);
     }
 }
 
-/// Stops a rewrite in progress and removes its temporary file. Waits for that at most [`STOP_MAX`]:
-/// after its last byte a rewrite cannot be stopped, and is nearly done. Returns true if it is over.
+/// Stops a rewrite in progress and removes its temporary file. Waits at most [`STOP_MAX`], because a rewrite that has
+/// written its last byte cannot be stopped and is nearly done. Returns true if the rewrite is over.
 pub fn stop(shared: &Shared, why: &'static str) -> bool {
     let is_running = &shared.persistence.aof.rewrite.is_running;
     if !is_running.load(Ordering::SeqCst) {
@@ -417,7 +417,7 @@ pub fn close(shared: &Shared) {
     if aof.mode() == AofMode::Off {
         return;
     }
-    // The caller's worker number is not needed: at most one worker is woken without need.
+    // The number of the calling worker is not needed. Without it, at most one worker is woken unnecessarily.
     shared.dispatch_changes(usize::MAX);
     if let Err(error) = aof.flush(shared) {
         let reason = os_reason(&error);
@@ -428,7 +428,7 @@ pub fn close(shared: &Shared) {
         cut.give_up("the append-only file was disabled");
     }
     aof.end_at(shared.keyspace.journal().end());
-    // An error that can no longer be fixed must not stay.
+    // The error must not stay, because it can no longer be resolved.
     aof.note_success(shared);
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
     aof.release_unused_locks();

@@ -1,5 +1,4 @@
-//! The state of the append-only file: pending data, the positions reached, and the workers that
-//! wait.
+//! The state of the append-only file: pending data, the positions that were reached, and the workers that wait.
 
 use super::file::File;
 use super::home::Home;
@@ -18,9 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize,
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// A pending batch grows up to this size: a reader holds one batch in memory.
+/// A pending batch grows up to this size. It is limited because a reader holds a whole batch in memory.
 const BATCH_BYTES: usize = 1 << 20;
-/// While more bytes than this are pending, clients that write are not read.
+/// While more bytes than this are pending, write commands wait.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 
 /// The level of durability that a change must reach before a reply shows it.
@@ -41,27 +40,27 @@ pub enum Level {
 #[repr(u8)]
 pub enum AofMode {
     Off,
-    /// Enabled while the server runs: the file is usable when its base is complete.
+    /// The file was enabled while the server was running. It is usable when its base is complete.
     WaitsForBase,
     On,
 }
 
-/// The next item of work, in this order.
+/// An item that waits to be processed. Items are processed in order.
 pub(super) enum Pending<D: Disk = System> {
     /// Bytes for the file, and the number of stream bytes that they cover.
     Bytes(Vec<u8>, usize),
-    /// The next bytes go into another file. Syncs of the previous file are no longer reported.
+    /// Later bytes are written to another file. Syncs of the previous file are no longer reported.
     Switch(Box<File<D>>),
 }
 
 /// Data that waits to be written.
 pub(super) struct Queue<D: Disk = System> {
     pub(super) items: VecDeque<Pending<D>>,
-    /// The position in the stream after all of it.
+    /// The position in the stream after the last item.
     pub(super) end: u64,
     /// Number of stream bytes in the queue.
     pub(super) bytes: usize,
-    /// Emptied buffers for the next bytes: their memory is warm.
+    /// Emptied buffers, reused because their memory is warm.
     spare: Vec<Vec<u8>>,
 }
 
@@ -70,12 +69,12 @@ impl<D: Disk> Queue<D> {
         Queue { items: VecDeque::new(), end, bytes: 0, spare: Vec::new() }
     }
 
-    /// The number of buffers to keep: the most that are in use at a time.
+    /// The number of buffers to keep, which is the most that are in use at the same time.
     const SPARE_MAX: usize = 4;
     /// A larger buffer is freed.
     const SPARE_BYTES_MAX: usize = 1 << 20;
 
-    /// Adds bytes that cover `span` bytes of the stream: to the last batch, unless both together would be too
+    /// Adds bytes that cover `span` bytes of the stream. They are added to the last batch, unless it would become too
     /// large.
     fn push(&mut self, bytes: Vec<u8>, span: usize) {
         self.end += span as u64;
@@ -99,14 +98,14 @@ impl<D: Disk> Queue<D> {
     }
 }
 
-/// The requests to the threads.
+/// Requests to the threads.
 #[derive(Default)]
 pub(super) struct Work {
     /// Write what is pending.
     pub(super) write: bool,
     /// Sync the written data, even if the policy does not require it now.
     pub(super) sync: bool,
-    /// The same, after the sync in progress.
+    /// Sync the written data after the sync in progress.
     pub(super) sync_again: bool,
 }
 
@@ -118,9 +117,9 @@ pub struct Aof<D: Disk = System> {
     /// The file, and the exclusive right to write to it.
     pub(super) file: Mutex<Option<Box<File<D>>>>,
     pub(super) places: Places,
-    /// Number of files to switch to; a switch takes longer than a system call.
+    /// Number of pending switches to another file. A switch takes longer than a system call.
     pub(super) switches: AtomicUsize,
-    /// Too much data is pending; read before each command that writes.
+    /// True if too much data is pending. Read before each write command.
     is_congested: AtomicBool,
     /// Number of pending bytes.
     buffered: AtomicU64,
@@ -133,10 +132,10 @@ pub struct Aof<D: Disk = System> {
     pub(super) work: Mutex<Work>,
     pub(super) has_work: Condvar,
     pub(super) has_threads: AtomicBool,
-    /// Workers with replies that wait.
+    /// For each worker, true if it has replies that wait.
     waiting: Box<[AtomicBool]>,
     pub(super) metrics: ServerMetrics,
-    /// The files, as they are on the disk or will be after the first write to the next file.
+    /// The manifest that is on the disk, or will be after the first write to the next file.
     pub(super) manifest: Mutex<Manifest>,
     /// The locks that keep other servers from using these files.
     pub(super) locks: Mutex<Locks>,
@@ -152,19 +151,19 @@ pub(super) struct Rewrite {
     pub(super) cut: Mutex<Option<Arc<Cut>>>,
     /// When the running rewrite began.
     pub(super) began: Mutex<Option<Instant>>,
-    /// The duration of the last rewrite in seconds.
+    /// The duration of the last rewrite, in seconds.
     pub(super) last_seconds: AtomicI64,
     pub(super) has_failed: AtomicBool,
     /// Consecutive failures.
     pub(super) failures: AtomicU64,
     pub(super) last_try_s: AtomicU64,
-    /// The log already has a line on the delay of the next rewrite.
+    /// True if the delay of the next rewrite has already been logged.
     pub(super) wait_is_told: AtomicBool,
     pub(super) count: AtomicU64,
 }
 
 impl Rewrite {
-    /// Notes a rewrite that could not start or failed.
+    /// Notes that a rewrite could not start or failed.
     pub(super) fn note_failed(&self) {
         self.has_failed.store(true, Ordering::SeqCst);
         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -173,7 +172,7 @@ impl Rewrite {
     }
 }
 
-/// The positions that are read with every reply: on a cache line of their own.
+/// The positions that are read for every reply. They have their own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Places {
@@ -181,19 +180,19 @@ pub(super) struct Places {
     pub(super) durable: AtomicU64,
 }
 
-/// The numbers that INFO shows.
+/// The metrics that INFO shows.
 #[derive(Debug, Default)]
 pub(super) struct ServerMetrics {
-    /// Bytes of all files that would be loaded, and the same after the last rewrite.
+    /// Bytes of all files that would be loaded: the current value, and the value after the last rewrite.
     pub(super) size: AtomicU64,
     pub(super) base_size: AtomicU64,
-    /// The last write, or fdatasync, failed.
+    /// True if the last write or fdatasync failed.
     pub(super) has_failed: AtomicBool,
     pub(super) failure: Mutex<String>,
     /// Replies that were sent before the write completed because the disk was slow.
     pub(super) delayed: AtomicU64,
     pub(super) fsync_in_progress: AtomicBool,
-    /// The duration of the last write and fdatasync of `always`, in microseconds.
+    /// With `always`, the duration of the last write and fdatasync, in microseconds.
     pub(super) sync_us: AtomicU64,
 }
 
@@ -232,13 +231,13 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Sets the mode. Only while all workers but one are quiesced, or before they start.
+    /// Sets the mode. Called only while all workers except one are quiesced, or before they start.
     pub(super) fn set_mode(&self, mode: AofMode) {
         self.mode.store(mode as u8, Ordering::SeqCst);
     }
 
-    /// Locks the files in `home`, if this server has not locked them. If another server holds the lock, waits at most
-    /// `wait`; other threads need not wait during that time, see [`lock::acquire`].
+    /// Locks the files in `home`, if this server has not locked them. If another server holds the lock, waits up to
+    /// `wait`. Other threads need not wait during that time, see [`lock::acquire`].
     ///
     /// # Errors
     /// Another server holds the lock, or the files cannot be locked.
@@ -246,8 +245,8 @@ impl<D: Disk> Aof<D> {
         lock::acquire(&self.locks, home, wait, log)
     }
 
-    /// Releases the locks if nothing is written: there is no file and no rewrite. A rewrite is
-    /// marked as running before it locks, so its lock is not released here.
+    /// Releases the locks if there is neither a file nor a running rewrite. A rewrite is marked as running before it
+    /// takes its lock, so its lock is not released here.
     pub fn release_unused_locks(&self) {
         let mut locks = self.locks.lock().even_poisoned();
         if !self.is_on() && !self.rewrite.is_running.load(Ordering::SeqCst) {
@@ -255,11 +254,10 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// The base is complete, so the file is usable from now on. Has no effect if the file was switched off in the
-    /// meantime.
+    /// The base is complete, so the file is usable from now on. Has no effect if the file has been switched off.
     pub(super) fn end_wait_for_base(&self) {
         let (waits, on) = (AofMode::WaitsForBase as u8, AofMode::On as u8);
-        // It fails for any other mode, which must stay.
+        // The exchange fails in any other mode, which must not change.
         let _ = self.mode.compare_exchange(waits, on, Ordering::SeqCst, Ordering::SeqCst);
     }
 
@@ -292,7 +290,7 @@ impl<D: Disk> Aof<D> {
         self.request_work(|work| work.write = true);
     }
 
-    /// The level that replies wait for if their client has not requested another.
+    /// The level that replies wait for if their client has not requested another level.
     #[inline]
     pub fn level(&self) -> Level {
         match (self.mode(), self.policy()) {
@@ -302,21 +300,21 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Reports whether only requested syncs happen now: a rewrite needs the disk, and the settings
+    /// Reports whether the file is currently synced only on request, because a rewrite needs the disk and the settings
     /// give it priority.
     #[inline]
     pub fn is_sparing_disk(&self) -> bool {
         self.spares_disk.load(Ordering::Relaxed) && self.rewrite.is_running.load(Ordering::Relaxed)
     }
 
-    /// Reports whether a write might block on the disk; then the thread writes instead of a worker.
+    /// Reports whether a write might block on the disk. If so, the thread writes instead of a worker.
     pub(super) fn is_slow(&self) -> bool {
         self.metrics.fsync_in_progress.load(Ordering::SeqCst)
             || self.metrics.has_failed.load(Ordering::SeqCst)
             || self.is_switching()
     }
 
-    /// Reports whether too much data is pending; then clients that write must wait.
+    /// Reports whether too much data is pending. If so, write commands must wait.
     #[inline]
     pub fn is_congested(&self) -> bool {
         self.is_congested.load(Ordering::Relaxed)
@@ -336,12 +334,13 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// Bytes of memory that wait to be written: eviction would only add to them. O(1).
+    /// Bytes of memory that wait to be written. They do not count toward `maxmemory`, because eviction would only add
+    /// to them. O(1).
     pub fn buffered(&self) -> u64 {
         self.buffered.load(Ordering::Relaxed)
     }
 
-    /// The position that the stream has reached at this level; the maximum without a file.
+    /// The position that the stream has reached at this level. The maximum if there is no file.
     #[inline]
     pub fn reached(&self, level: Level) -> Ticket {
         if self.mode() != AofMode::On {
@@ -360,8 +359,8 @@ impl<D: Disk> Aof<D> {
         (self.mode() == AofMode::On).then(place)
     }
 
-    /// Reports whether the stream is on the disk up to a position; never without a file that is
-    /// loaded.
+    /// Reports whether the stream is on the disk up to a position. False if there is no file that the next start would
+    /// load.
     pub fn is_durable(&self, place: Ticket) -> bool {
         self.mode() == AofMode::On && place.0 <= self.places.durable.load(Ordering::Acquire)
     }
@@ -384,8 +383,8 @@ impl<D: Disk> Aof<D> {
         self.request_work(|work| work.write = true);
     }
 
-    /// Switches to a file that the manifest will name. Without a previous file, it begins at this
-    /// position in the stream. All other workers are quiesced.
+    /// Switches to a file that the manifest will name. If there is no previous file, the file begins at this position
+    /// in the stream. All other workers are quiesced.
     pub(super) fn go_over_to(
         &self,
         file: File<D>,
@@ -399,7 +398,7 @@ impl<D: Disk> Aof<D> {
                 self.set_mode(AofMode::WaitsForBase);
                 self.switch_to(file);
             }
-            // The manifest names it together with its base.
+            // The manifest will name the file together with its base.
             AofMode::WaitsForBase => self.switch_to(file),
             AofMode::On => self.switch_to(file.installing(home.clone(), manifest.clone())),
         }
@@ -413,7 +412,7 @@ impl<D: Disk> Aof<D> {
         self.set_mode(AofMode::On);
     }
 
-    /// Ends writing: there is no file from now on. Data that could not be written is dropped.
+    /// Stops writing. There is no file from now on. Data that could not be written is dropped.
     pub(super) fn end_at(&self, place: Ticket) {
         self.set_mode(AofMode::Off);
         let mut file = self.file.lock().even_poisoned();
@@ -426,7 +425,7 @@ impl<D: Disk> Aof<D> {
         self.file.lock().even_poisoned().as_ref().is_some_and(|file| file.path() == path)
     }
 
-    /// Adds the next part of the stream; `edits` are the parts that differ in the file.
+    /// Adds the next part of the stream. `edits` are the parts of it that differ in the file.
     pub fn push(&self, bytes: &[u8], edits: &[AofEdit]) {
         if !self.is_on() {
             return;
@@ -438,8 +437,8 @@ impl<D: Disk> Aof<D> {
         self.note_pending(queue.bytes);
     }
 
-    /// Takes the part of the stream that was not taken from the journal yet; the journal has no
-    /// other reader.
+    /// Takes the part of the stream that has not been taken from the journal yet. The journal must have no other
+    /// reader.
     pub fn take_from(&self, journal: &Journal) {
         let mut queue = self.queue.lock().even_poisoned();
         let mut bytes = queue.spare.pop().unwrap_or_default();
@@ -474,7 +473,7 @@ impl<D: Disk> Aof<D> {
         self.has_work.notify_all();
     }
 
-    /// Requests that the threads soon write or sync the pushed data, as the level requires.
+    /// Requests that the threads write or sync the pushed data soon, depending on the level.
     pub fn hasten(&self, level: Level) {
         self.request_work(|work| {
             work.write = true;
@@ -482,8 +481,8 @@ impl<D: Disk> Aof<D> {
         });
     }
 
-    /// Notes whether a worker has replies that wait for the file or for replicas. Before it sleeps,
-    /// the worker checks again how far the stream has come.
+    /// Notes whether a worker has replies that wait for the file or for replicas. Before the worker sleeps, it checks
+    /// the positions again.
     pub fn set_waiting(&self, worker: usize, waits: bool) {
         self.waiting[worker].store(waits, Ordering::SeqCst);
         // Ordered before the worker reads the positions; `wake_waiting` has the matching fence.
@@ -496,14 +495,14 @@ impl<D: Disk> Aof<D> {
         (0..self.waiting.len()).filter(waits)
     }
 
-    /// Schedules a rewrite for the next possible moment.
+    /// Schedules a rewrite, which starts as soon as possible.
     pub fn schedule_rewrite(&self) {
         // A client requested it, so earlier failures do not delay it.
         self.rewrite.failures.store(0, Ordering::Relaxed);
         self.rewrite.is_scheduled.store(true, Ordering::SeqCst);
     }
 
-    /// Counts replies that were sent without waiting any longer.
+    /// Counts replies that were sent before the write completed.
     pub fn note_delayed(&self) {
         self.metrics.delayed.fetch_add(1, Ordering::Relaxed);
     }

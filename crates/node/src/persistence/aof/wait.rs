@@ -1,5 +1,4 @@
-//! Output waits until the changes it shows are in the file, on the disk, or acknowledged by
-//! replicas.
+//! Holds output back until the changes that it shows are in the file, on the disk, or acknowledged by replicas.
 
 use super::state::Level;
 use crate::core::Core;
@@ -11,7 +10,7 @@ use brisk_engine::keyspace::Ticket;
 #[inline]
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.persistence.aof;
-    // Held output is sent first, even if the file was switched off in the meantime.
+    // Output that is already held is sent first, even if the file has been switched off.
     !session.output.durability_queue().is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
         || (session.replication.durability().replicas().is_some()
@@ -23,9 +22,8 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
     has_ended(core, session) || shown > acknowledged(core, session)
 }
 
-/// Reports whether the requested durability can no longer be reached. The stream is not the one
-/// that the session's replies show: this server was a replica in between, or had no replica for a
-/// long time.
+/// Reports whether the requested durability can no longer be reached, because the stream is no longer the one that the
+/// session's replies show. This server was a replica in between, or had no replica for a long time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();
     session
@@ -35,8 +33,8 @@ pub fn has_ended(core: &Core, session: &Session) -> bool {
         .is_some_and(|requested| requested.ack_epoch != ack_epoch)
 }
 
-/// The position up to which enough replicas have acknowledged the stream for the session; the
-/// maximum if it requested none.
+/// The position up to which enough replicas for this session have acknowledged the stream. The maximum if the session
+/// does not wait for replicas.
 pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
     let replicas = &core.shared.replication.replicas;
     let by = session
@@ -47,18 +45,18 @@ pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
     by.unwrap_or(Ticket(u64::MAX))
 }
 
-/// Sets the durability that the session requests from now on.
+/// Sets the durability that applies to the session from now on.
 pub fn request_durability(core: &Core, session: &mut Session, wanted: Durability) {
     session.replication.durability_mut().change(wanted, core.shared.persistence.aof.level());
 }
 
-/// The level that a change must reach before the session is shown it.
+/// The level that a change must reach before the session is shown the change.
 #[inline]
 pub fn level(core: &Core, session: &Session) -> Level {
     session.replication.durability().level(core.shared.persistence.aof.level())
 }
 
-/// Holds output back; [`must_wait`] returned true for it.
+/// Holds output back, after [`must_wait`] has returned true.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
     if session.output.durability_queue().is_empty() {
         core.pending.hold(session.token);
@@ -69,8 +67,8 @@ pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnc
     session.output.durability_queue_mut().push(shown, core.clock.ns(core.clock.ticks()), write);
 }
 
-/// The position that any client may have been shown by now: for messages, which report a change
-/// that was just made.
+/// The latest position that any client may have been shown. Used for messages, which report a change that was just
+/// made.
 pub fn shown_to_all(core: &Core) -> Ticket {
     core.shared.keyspace.journal().end()
 }

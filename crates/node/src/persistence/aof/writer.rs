@@ -1,12 +1,11 @@
 //! The threads that write the file and sync it.
 //!
-//! Usually a worker writes the data of all workers at the end of its round: one system call for all
-//! commands of the round, and no other thread must be woken. While a write may take long (a sync is
-//! in progress, the last write failed, or the file changes), the thread `brisk-aof` writes. With
-//! `always`, fdatasync follows each write while the next batch is collected. If the disk is fast,
-//! the worker calls it, since its clients wait for it anyway. Otherwise the thread calls it, so
-//! that the worker can serve clients that wait for nothing. With `everysec` another thread calls
-//! it, so that writing continues during the sync.
+//! Usually a worker writes the data of all workers at the end of its round. This takes one system call for all commands
+//! of the round, and no other thread must be woken. If a write may take long (a sync is in progress, the last write
+//! failed, or the file is being switched), the thread `brisk-aof` writes instead. With `always`, fdatasync follows each
+//! write while the next batch is collected. If the disk is fast, the worker calls fdatasync, because its clients wait
+//! for it anyway. Otherwise the thread calls it, so that the worker can serve clients that do not wait. With
+//! `everysec`, another thread calls it, so that writing continues during the sync.
 
 use super::file::{File, Handle, Trouble};
 use super::state::{Aof, Level, Work};
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// With `everysec` the file is synced at this interval.
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
-/// A worker waits for the disk itself if the last sync took at most this long.
+/// A worker syncs the file itself if the last sync took at most this long.
 const QUICK_SYNC_MAX: Duration = Duration::from_millis(1);
 /// A worker that has written for this long leaves the rest to the thread, so that its clients do
 /// not wait for the disk.
@@ -36,7 +35,7 @@ pub enum Written {
     All,
     /// The thread must be requested to write.
     LeftToThread,
-    /// Another thread holds the file. Waiting workers are woken when it is free.
+    /// Another thread is using the file. Waiting workers are woken when it is free.
     OthersWrite,
 }
 
@@ -44,13 +43,13 @@ pub enum Written {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     All,
-    /// Some of it is still pending.
+    /// Some of the data is still pending.
     Part,
     Failed,
 }
 
-/// A request to sync during writes: the number of bytes of a file, and the position in the stream
-/// that they reach.
+/// A request to sync a file while writing continues: the number of bytes to sync, and the position in the stream that
+/// they reach.
 struct SyncRequest {
     handle: Arc<Handle>,
     size: u64,
@@ -58,8 +57,7 @@ struct SyncRequest {
 }
 
 impl Aof {
-    /// Writes pending data if that probably takes no longer than a system call. With `always`, also
-    /// syncs it if the disk is fast.
+    /// Writes pending data if the write is not expected to block. With `always`, also syncs it if the disk is fast.
     pub fn write_now(&self, shared: &Shared, worker: usize) -> Written {
         let syncs = self.level() == Level::Disk;
         if self.is_slow() || (syncs && !self.is_disk_quick()) {
@@ -81,7 +79,7 @@ impl Aof {
         self.metrics.sync_us.load(Ordering::Relaxed) <= QUICK_SYNC_MAX.as_micros() as u64
     }
 
-    /// Syncs the written data, and notes the duration of writing and syncing. False if it failed.
+    /// Syncs the written data, and notes the duration of writing and syncing. Returns false if the sync failed.
     fn sync_timed(&self, shared: &Shared, file: &File, began: Instant) -> bool {
         let synced = self.sync(file);
         let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -92,7 +90,7 @@ impl Aof {
         synced.is_ok()
     }
 
-    /// Writes pending data. After `until` it begins no further item.
+    /// Writes pending data. After `until`, no further item is begun.
     fn write_pending(
         &self,
         shared: &Shared,
@@ -137,7 +135,7 @@ impl Aof {
         }
     }
 
-    /// Wakes workers with waiting replies so that they check again, all but one.
+    /// Wakes all workers with waiting replies except `but`, so that they check again.
     pub fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
         fence(Ordering::SeqCst);
         for worker in self.waiting().filter(|worker| Some(*worker) != but) {
@@ -145,7 +143,7 @@ impl Aof {
         }
     }
 
-    /// Starts the threads, if they do not run yet.
+    /// Starts the threads, if they are not running yet.
     pub(super) fn start_threads(&self, shared: &'static Shared) -> io::Result<()> {
         if self.has_threads.swap(true, Ordering::SeqCst) {
             return Ok(());
@@ -184,7 +182,7 @@ fn write_for_ever(shared: &'static Shared, sync_sender: &mpsc::Sender<SyncReques
         let began = Instant::now();
         match aof.write_pending(shared, &mut file, None) {
             Outcome::All => {}
-            // Items pushed in the meantime follow after the written ones are synced.
+            // Items that were pushed during the write are written after the sync.
             Outcome::Part => aof.work.lock().even_poisoned().write = true,
             Outcome::Failed => {
                 drop(file);
@@ -211,7 +209,7 @@ fn write_for_ever(shared: &'static Shared, sync_sender: &mpsc::Sender<SyncReques
                 let (handle, size) = file_now.handle();
                 last_sync = Instant::now();
                 aof.metrics.fsync_in_progress.store(true, Ordering::SeqCst);
-                // The thread lives as long as this one.
+                // The receiving thread lives as long as this one.
                 let _ = sync_sender.send(SyncRequest { handle, size, written });
             } else if sync && !is_free {
                 aof.work.lock().even_poisoned().sync_again = true;
@@ -222,8 +220,8 @@ fn write_for_ever(shared: &'static Shared, sync_sender: &mpsc::Sender<SyncReques
     }
 }
 
-/// Returns when there may be data to write, which the caller checks cheaply. The result says
-/// whether written data must be synced although the policy does not require it.
+/// Returns when there may be data to write; the caller checks this cheaply. Returns true if written data must be synced
+/// although the policy does not require it.
 fn wait_for_work(aof: &Aof) -> bool {
     let work = aof.work.lock().even_poisoned();
     let idle = |work: &mut Work| !(work.write || work.sync);
@@ -233,7 +231,7 @@ fn wait_for_work(aof: &Aof) -> bool {
     std::mem::take(&mut work.sync)
 }
 
-/// Runs on the thread that only waits for the disk.
+/// Called on the thread that only waits for the disk.
 fn sync_requested(shared: &Shared, request: &SyncRequest) {
     let aof = &shared.persistence.aof;
     if let Err(error) = aof.note_durable(request.handle.sync(request.size), request.written) {
@@ -247,8 +245,8 @@ fn sync_requested(shared: &Shared, request: &SyncRequest) {
     aof.wake_waiting(shared, None);
 }
 
-/// The kernel has dropped data that it could not write, so the contents of the disk are unknown. No
-/// reply that waits for this data is sent.
+/// Called after a failed sync. The kernel has dropped data that it could not write, so the contents of the disk are
+/// unknown. Replies that wait for this data are not sent.
 fn note_lost(shared: &Shared, error: &io::Error) {
     let reason = os_reason(error);
     shared.log.warning(format_args!(

@@ -27,12 +27,12 @@ use std::time::{Duration, Instant};
 /// Commands are gathered up to this size, so that a batch of them can be parsed and prefetched.
 const GATHERED_BYTES: usize = 256 << 10;
 
-/// Loads the files that the manifest names when the server starts. The first worker executes their commands.
-/// New changes are appended to the last file, or to a new one if there is no manifest. O(files).
+/// At startup, loads the files that the manifest names. The first worker executes their commands. New changes are
+/// appended to the last file, or to a new file if there is no manifest. O(files).
 ///
 /// # Errors
-/// A text for the log: which file cannot be loaded, where, and what the operator can do. The files have not
-/// changed, except that a torn end may have been truncated as `aof-load-truncated` allows.
+/// A text for the log: which file cannot be loaded, at which position, and what the operator can do. The files have not
+/// changed, except that a torn end may have been truncated if `aof-load-truncated` allows it.
 pub fn load(shared: &Shared, steps: &LoadingSteps) -> Result<(), String> {
     let home = Home::of(&shared.config());
     // Loading may truncate a file, so the file is locked before it is read.
@@ -52,7 +52,8 @@ pub fn load(shared: &Shared, steps: &LoadingSteps) -> Result<(), String> {
 /// The errors of [`load`]. The dataset then consists of the part that was loaded before the error.
 pub fn load_again(core: &mut Core) -> Result<(), String> {
     let shared = core.shared;
-    // A rewrite would remove files that are being read. No other rewrite begins while workers are quiesced.
+    // Stop the running rewrite, which would remove files that are being read. No other rewrite begins while workers are
+    // quiesced.
     if !rewrite::stop(shared, "the append-only file is loaded again") {
         return Err("an append-only file rewrite is about to end".to_owned());
     }
@@ -93,7 +94,7 @@ trait Target {
     fn end_file(&mut self) -> Result<(), ReplayError>;
 }
 
-/// Loads when the server starts: on a separate thread, while the first worker executes commands.
+/// Loads at startup, on a separate thread. The first worker executes the commands.
 struct AtStart<'a> {
     shared: &'a Shared,
     steps: &'a LoadingSteps,
@@ -117,7 +118,7 @@ impl Target for AtStart<'_> {
     }
 }
 
-/// Loads for DEBUG LOADAOF: on a worker, while all others are quiesced.
+/// Loads for DEBUG LOADAOF, on a worker while all other workers are quiesced.
 struct Again<'a> {
     core: &'a mut Core,
     replay: Replay,
@@ -207,7 +208,7 @@ fn load_file<T: Target>(
 /// Checks that a base without an RDB file at its beginning may be read as commands.
 ///
 /// # Errors
-/// The base should be an RDB file: it has lost its content, and the dataset would be empty.
+/// The base should be an RDB file. It has lost its contents, and the dataset would be empty.
 fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), String> {
     let name = String::from_utf8_lossy(&file.name);
     if file.is_named_rdb() {
@@ -224,8 +225,8 @@ fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), St
     Ok(())
 }
 
-/// Executes all commands from the reader's position on, and returns how the file ended. The first command
-/// runs in database 0 and outside of a transaction.
+/// Executes all commands from the reader's position on. Returns how the file ended. The first command runs in database
+/// 0 and outside of a transaction.
 fn execute<T: Target>(
     target: &mut T,
     reader: &mut AofReader<impl Read + Seek>,
@@ -254,7 +255,7 @@ fn execute<T: Target>(
     Ok(ended)
 }
 
-/// Truncates an incomplete file where the settings allow it, or fails.
+/// Truncates an incomplete file if the settings allow it; otherwise fails.
 fn end_of(
     shared: &Shared,
     path: &Path,

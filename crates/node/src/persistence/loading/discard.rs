@@ -6,7 +6,7 @@ use crate::script::source;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::Keys;
 
-/// Removes all keys and libraries of functions. The journal does not record it, so neither replicas nor the
+/// Removes all keys and function libraries. The journal does not record the removal, so neither replicas nor the
 /// append-only file receive it. All other workers are quiesced.
 pub fn discard_dataset(core: &mut Core) {
     let keyspace = &core.shared.keyspace;

@@ -1,5 +1,4 @@
-//! The queue of a file's blocks, in order, from the thread that reads it to the threads that load
-//! them.
+//! The queue of a file's blocks, in order, from the reading thread to the loading threads.
 
 use brisk_engine::DbIndex;
 use brisk_persist::rdb::RdbBlock;
@@ -7,14 +6,14 @@ use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex};
 
-/// Maximum memory of waiting blocks; a single block may take more.
+/// Maximum memory of waiting blocks. A single block may take more.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Entries of one database.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) db: DbIndex,
-    /// The number of its keys in the whole file, as the file states it.
+    /// The number of keys of the database in the whole file, according to the file.
     pub(super) expected: u64,
     pub(super) block: RdbBlock,
 }
@@ -34,7 +33,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Adds a block when there is room for it; returns false if no more blocks are wanted.
+    /// Adds a block, after waiting for room if necessary. Returns false if no more blocks are wanted.
     pub(super) fn put(&self, part: Part) -> bool {
         let bytes = part.block.allocated_bytes();
         let has_room = |waiting: &Waiting| {

@@ -1,5 +1,5 @@
-//! Loads an RDB file into the keyspace: one thread reads and splits it, others build the values and
-//! insert them.
+//! Loads an RDB file into the keyspace. One thread reads and splits the file; other threads build the values and insert
+//! them.
 //!
 //! ```text
 //!           entries by blocks of 256 KiB            ┌─► decode, build, insert ──┐
@@ -7,8 +7,8 @@
 //!     checksum; where entries end                   └─► ...      slot locks     ┘
 //! ```
 //!
-//! Meanwhile no command accesses keys: at startup the gate rejects these commands
-//! ([`crate::core::conditions::Condition::Loading`]), later all workers are quiesced.
+//! During the load, no command accesses keys. At startup, the gate rejects such commands
+//! ([`crate::core::conditions::Condition::Loading`]). After startup, all workers are quiesced.
 
 use super::queue::{Part, Queue};
 use crate::core::Core;
@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{Builder, ScopedJoinHandle, park_timeout, scope};
 use std::time::{Duration, Instant};
 
-/// Maximum number of threads that load: one reading thread keeps no more of them busy.
+/// Maximum number of loading threads. One reading thread cannot keep more of them busy.
 const THREADS_MAX: usize = 16;
 /// Every entry has at least this many bytes: a type, a key, and a value.
 const ENTRY_BYTES_MIN: u64 = 3;
@@ -41,7 +41,7 @@ const ENTRY_BYTES_MIN: u64 = 3;
 const EXPECTED_MAX: u64 = 1 << 24;
 /// Maximum number of empty keys that are named in the log.
 const EMPTY_TOLD_MAX: u64 = 10;
-/// How often a pause for `key-load-delay` checks whether the setting has changed.
+/// During a pause for `key-load-delay`, how often the thread checks whether the setting has changed.
 const DELAY_SLICE: Duration = Duration::from_millis(5);
 
 /// A failure, and the position up to which the file was read.
@@ -66,7 +66,7 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     load(shared, &config, &how)
 }
 
-/// Loads the keys of the file. Only while all other workers are quiesced. O(file).
+/// Loads the keys of the file. Called only while all other workers are quiesced. O(file).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -80,15 +80,15 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         gone_bytes_max: 0,
         duplicate,
     };
-    // The loading threads free replaced values; they can do so while this thread is offline.
+    // The loading threads free replaced values, which is possible only while this thread is offline.
     let loaded = reclaim::offline_while(|| load(core.shared, &core.config, &how));
     core.env.announce_awaited(loaded?.awaited);
     Ok(())
 }
 
-/// Loads the snapshot at the beginning of an append-only file at startup, including keys that have
-/// expired since: following commands may use them. Returns the end of the snapshot in the file, and
-/// the sources of its libraries. O(snapshot).
+/// At startup, loads the snapshot at the beginning of an append-only file. Keys that have expired since then are loaded
+/// as well, because later commands in the file may use them. Returns the end of the snapshot in the file, and the
+/// sources of its libraries. O(snapshot).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -127,9 +127,9 @@ fn load_base_by(
 pub struct Beside {
     /// The sources of its libraries.
     pub functions: Vec<Vec<u8>>,
-    /// Keys that clients wait for.
+    /// Loaded keys for which clients are waiting.
     pub awaited: AwaitedKeys,
-    /// The history and the offset at which it was written.
+    /// The history and the offset at which the dataset was written.
     pub lineage: Lineage,
     /// Keys that were left out because they had expired.
     pub gone: ExpiredKeys,
@@ -137,7 +137,7 @@ pub struct Beside {
     end: u64,
 }
 
-/// The history and the offset at which a dataset was written, if the file states them.
+/// The history and the offset at which a dataset was written, if the file contains them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lineage {
     pub id: Option<String>,
@@ -146,8 +146,8 @@ pub struct Lineage {
     pub db: Option<DbNumber>,
 }
 
-/// Loads a dataset that a primary has sent, including expired keys: the primary removes them.
-/// During the load, the gate rejects commands that access keys. O(file).
+/// Loads a dataset that a primary has sent, including expired keys, because the primary removes them. During the load,
+/// the gate rejects commands that access keys. O(file).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -160,8 +160,8 @@ pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> 
     load_from(shared, &config, &how, &source)
 }
 
-/// Loads a dataset from a stream, of `bytes` bytes if that is known, into `keyspace`: that of the
-/// server, or one that no other thread knows. The stream's reader runs on this thread. O(stream).
+/// Loads a dataset from a stream into `keyspace`, which is the server's keyspace or one that no other thread can
+/// access. `bytes` is the length of the stream, if known. The stream's reader runs on this thread. O(stream).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -186,15 +186,15 @@ struct LoadParameters<'k> {
     keyspace: &'k Keyspace,
     settings: Settings,
     now: UnixMs,
-    /// Expired keys are loaded: the following commands, or the primary, delete them.
+    /// True if expired keys are loaded because later commands or the primary delete them.
     keeps_expired: bool,
-    /// Maximum number of bytes for the names of keys that were not loaded.
+    /// Maximum number of bytes of the names of keys that were not loaded.
     gone_bytes_max: u64,
     duplicate: Duplicate,
 }
 
 impl LoadParameters<'_> {
-    /// Loads everything: later commands delete the keys that have expired in the meantime.
+    /// Loads everything, because later commands delete keys that have expired.
     fn repeating(keyspace: &Keyspace, settings: Settings) -> LoadParameters<'_> {
         let (now, duplicate) = (UnixMs(0), Duplicate::Refuse);
         LoadParameters {
@@ -237,7 +237,7 @@ fn load_reader<R: Read>(
     let mut splitter = if checks_sum { splitter } else { splitter.ignore_checksum() };
     let threads = match config.persistence.key_load_delay {
         0 => shared.serving_workers().clamp(1, THREADS_MAX),
-        // With a delay, one key is loaded after the other.
+        // With a delay, keys are loaded one at a time.
         _ => 1,
     };
     let mut beside = Beside::default();
@@ -276,7 +276,7 @@ impl Lineage {
     }
 }
 
-/// Reads a file of `total` bytes, if that is known, on this thread and loads it on others.
+/// Reads a file on this thread and loads it on other threads. `total` is the length of the file, if known.
 fn by_threads<R: Read>(
     shared: &Shared,
     how: &LoadParameters<'_>,
@@ -291,7 +291,7 @@ fn by_threads<R: Read>(
             let thread = Builder::new().name(format!("brisk-load-{number}"));
             match thread.spawn_scoped(scope, || load_blocks(shared, how, &queue)) {
                 Ok(thread) => running.push(thread),
-                // The other threads do its part.
+                // The other threads do the work of this one.
                 Err(_) if number > 0 => break,
                 Err(error) => return Err((LoadFailure::Thread(error), 0)),
             }
@@ -305,7 +305,7 @@ fn by_threads<R: Read>(
                     all.0 += loaded;
                     all.1.append(awaited);
                 }
-                // Blocks are loaded in order: the failure at the lowest position is reported.
+                // Report the failure at the lowest position, as if the blocks were loaded in order.
                 Err(new) if failure.as_ref().is_none_or(|(_, at)| new.1 < *at) => {
                     failure = Some(new);
                 }
@@ -340,7 +340,7 @@ fn split<R: Read>(
                     .map_err(|failure| (failure, splitter.position()))?;
                 expected = 0;
             }
-            // At most the number of keys that the rest of the file can contain, even if the file states more.
+            // Use at most the number of keys that the rest of the file can contain, even if the file announces more.
             Some(RdbPiece::Section(RdbEvent::ResizeDb { keys, .. })) => {
                 let rest = total.map(|total| total.saturating_sub(splitter.position()));
                 expected = keys.min(rest.map_or(EXPECTED_MAX, |rest| rest / ENTRY_BYTES_MIN));
@@ -354,9 +354,9 @@ fn split<R: Read>(
 
 /// Loads blocks of the queue until there are no more.
 fn load_blocks(shared: &Shared, how: &LoadParameters<'_>, queue: &Queue) -> Done {
-    // Ensures that no thread waits for one that panics.
+    // Ensures that no thread waits for a thread that has panicked.
     let _end = GiveUp(queue);
-    // If it cannot register, other threads free the values that this thread replaces.
+    // If this thread cannot register, other threads free the values that it replaces.
     let _participant = Participant::register();
     let progress = &shared.persistence.snapshots.loading;
     let is_own = std::ptr::eq(how.keyspace, &raw const shared.keyspace);
@@ -417,8 +417,8 @@ pub fn delays(shared: &Shared) -> bool {
     delay_us(shared) != 0
 }
 
-/// Pauses after a key for the time in `key-load-delay`, or until the setting changes. A negative
-/// number -N means a pause of a microsecond after N keys; the system takes longer.
+/// Pauses after a key for the time in `key-load-delay`, or until the setting changes. A negative value -N means a pause
+/// of one microsecond after every N keys. The actual pause is longer because of the system's timers.
 pub fn delay(shared: &Shared) {
     let us = delay_us(shared);
     let Ok(length) = u64::try_from(us) else {
@@ -450,7 +450,7 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// Logs the metadata that the server which wrote the file stored in it.
+/// Logs the metadata that the server that wrote the file stored in it.
 fn log_aux_field(name: &[u8], value: &[u8], log: &Log, progress: &Loading) {
     let value = String::from_utf8_lossy(value);
     match name {

@@ -1,4 +1,4 @@
-//! Executes the commands of an append-only file as those of a client whose replies are not read.
+//! Executes the commands of an append-only file like the commands of a client whose replies are not read.
 
 use crate::core::Core;
 use crate::core::session::Session;
@@ -14,7 +14,7 @@ use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::time::Instant;
 
-/// A command of a file that cannot be executed again.
+/// A command in a file that cannot be replayed.
 #[derive(Debug)]
 pub(super) struct ReplayError {
     pub what: Unreplayable,
@@ -22,12 +22,12 @@ pub(super) struct ReplayError {
     pub position: u64,
 }
 
-/// Reasons why a command cannot be executed again.
+/// Reasons why a command cannot be replayed.
 #[derive(Debug)]
 pub(super) enum Unreplayable {
     /// This server does not know a command of this name.
     Command(String),
-    /// This server has no such database. Skipped commands would be lost with the next rewrite.
+    /// This server has no such database. The command is not skipped, because the next rewrite would lose it.
     Database { number: u32, count: u32 },
 }
 
@@ -50,19 +50,19 @@ impl ReplayError {
     }
 }
 
-/// The state of replaying a file: its session, and commands that are not executed yet.
+/// The state of replaying a file: the session, and commands that have not been executed yet.
 pub(super) struct Replay {
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
-    /// Complete commands. Those from `at` on are not executed yet.
+    /// Complete commands. The commands from `at` on have not been executed yet.
     commands: Vec<u8>,
     at: usize,
-    /// The part of the file that contains them.
+    /// The part of the file that contains the commands.
     part: Range<u64>,
 }
 
-/// The file is the server's own, so no access rules apply.
+/// A session without access rules, because the server wrote the file itself.
 fn new_session(core: &Core) -> Session {
     let mut session = trusted_session::new(core, PeerAddr::Unix);
     session.source.begin_replay();
@@ -97,7 +97,7 @@ impl Replay {
         participant: Option<&Participant>,
         until: Option<Instant>,
     ) -> Result<bool, ReplayError> {
-        // When the commands were written, the keys they use had not expired.
+        // No key counts as expired: the keys that the commands use had not expired when the commands were written.
         core.env.begin_replay();
         core.unit.begin_loading();
         // With a configured delay, each command is followed by a pause.
@@ -124,7 +124,7 @@ impl Replay {
 
     /// Ends a file and drops its unfinished transaction. The next file begins in database 0.
     pub(super) fn end_file(&mut self, core: &mut Core) {
-        // The file may contain SUBSCRIBE; its subscription has no receiver.
+        // The file may contain SUBSCRIBE. Drop the subscription, which has no receiver.
         release::release(core, &mut self.session);
         self.session = new_session(core);
     }
@@ -145,7 +145,7 @@ impl Replay {
             database: shared.keyspace.database(session.db()),
             participant,
         };
-        // The reader has found the command complete, so current limits do not apply.
+        // The current limits do not apply, because the reader has already accepted the commands.
         let limits = core.limits.accepted_requests();
         let (len, _) = batch.fill(data, most, session.connection.decoder_mut(), &limits, &look);
         let unknown = |what: Unreplayable| ReplayError { what, position: part.end };
@@ -154,7 +154,7 @@ impl Replay {
             shared.quiesce.checkpoint(core.id);
             loop {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
-                    // No other command uses keys now, so a busy slot becomes free within a moment.
+                    // No other command uses keys at this time, so a busy slot becomes free very soon.
                     Flow::Later(_) => std::thread::yield_now(),
                     Flow::Elsewhere => break trusted_session::finish_script(core, session),
                     _ => break,
@@ -174,11 +174,11 @@ impl Replay {
         }
         core.accounting.take_ran();
         *at += len;
-        // The last batch counts bytes between commands, too.
+        // The last batch also counts the bytes between commands.
         let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };
         shared.persistence.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
-            // Not a request after all: the reader and the decoder disagree.
+            // The decoder found no request, although the reader did.
             return Err(unknown(Unreplayable::Command("?".to_owned())));
         }
         Ok(())

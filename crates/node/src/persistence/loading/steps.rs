@@ -1,5 +1,5 @@
-//! The steps of loading that a worker executes. It does so between two rounds, so that it replies to its
-//! clients in the meantime (mostly with the error LOADING).
+//! The steps of loading that a worker executes. They run between the worker's rounds, so that it continues to reply to
+//! its clients (mostly with the error LOADING).
 
 use super::replay::{Replay, ReplayError};
 use crate::core::Core;
@@ -15,34 +15,34 @@ use std::time::{Duration, Instant};
 
 /// Largest number of steps that wait for the worker.
 const STEPS_MAX: usize = 16;
-/// The loader waits until the worker has executed a part of this size, so that few large parts wait.
+/// The loader waits until the worker has executed a part of at least this size, so that few large parts are queued.
 const LARGE_BYTES: usize = 1 << 20;
-/// The worker loads for this time, then serves its clients.
+/// The worker loads for this long, then serves its clients.
 const SLICE: Duration = Duration::from_millis(2);
 
-/// Reports the end of a step that the loader waits for, an error as a text for the log.
+/// Reports the end of a step that the loader waits for. An error is a text for the log.
 type Done = SyncSender<Result<(), String>>;
 
 enum Step {
-    /// Load libraries of functions.
+    /// Load function libraries.
     Restore(Vec<Vec<u8>>, Done),
     /// Execute all commands of a part of a file.
     Execute(Vec<u8>, Range<u64>),
     /// Report that all earlier steps are done.
     Reach(Done),
     EndFile,
-    /// Begin to append to the files of this manifest, which are all loaded.
+    /// Begin to append to the files of this manifest, which have all been loaded.
     Open(Option<Manifest>, Done),
 }
 
-/// The loader's end.
+/// The loader's end of the channels.
 pub struct LoadingSteps {
     steps: SyncSender<Step>,
     unknown: Receiver<ReplayError>,
     shared: &'static Shared,
 }
 
-/// The worker's end.
+/// The worker's end of the channels.
 pub struct StepsInbox {
     steps: Receiver<Step>,
     unknown: Sender<ReplayError>,
@@ -52,7 +52,7 @@ pub struct StepsInbox {
 pub struct WorkerLoading {
     inbox: StepsInbox,
     replay: Option<Replay>,
-    /// Commands of the last part have not been executed yet.
+    /// True if commands of the last part have not been executed yet.
     is_executing: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct WorkerLoading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadingProgress {
     More,
-    /// No step is present. The loader wakes the worker when it sends one.
+    /// No step is waiting. The loader wakes the worker when it sends one.
     Waits,
     /// The loader has finished.
     Over,
@@ -75,19 +75,19 @@ pub fn pair(shared: &'static Shared) -> (LoadingSteps, StepsInbox) {
 
 impl LoadingSteps {
     fn send(&self, step: Step) {
-        // The worker ends only with the server.
+        // The worker exists as long as the server.
         let _ = self.steps.send(step);
         self.shared.mailboxes.wake(0);
     }
 
-    /// Sends a step and waits for its end.
+    /// Sends a step and waits until it is done.
     fn wait_for(&self, step: impl FnOnce(Done) -> Step) -> Result<(), String> {
         let (done, is_done) = sync_channel(1);
         self.send(step(done));
         is_done.recv().unwrap_or_else(|_| Err("the worker has ended".to_owned()))
     }
 
-    /// Loads libraries of functions.
+    /// Loads function libraries.
     ///
     /// # Errors
     /// One of the libraries cannot be loaded.
@@ -113,7 +113,7 @@ impl LoadingSteps {
         self.unknown.try_recv().map_or(Ok(()), Err)
     }
 
-    /// Ends a file: the next one begins in database 0, and outside of transactions.
+    /// Ends a file. The next file begins in database 0 and outside of transactions.
     ///
     /// # Errors
     /// One of its commands is unknown.
@@ -123,7 +123,7 @@ impl LoadingSteps {
         finished
     }
 
-    /// Begins to append to the last file, or to a new one if there is none. All files are loaded.
+    /// Begins to append to the last file, or to a new file if there is none. All files have been loaded.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -133,7 +133,7 @@ impl LoadingSteps {
 }
 
 impl WorkerLoading {
-    /// To be called on the worker's thread.
+    /// Must be called on the worker's thread.
     pub fn new(inbox: StepsInbox) -> WorkerLoading {
         WorkerLoading { inbox, replay: None, is_executing: false }
     }
@@ -158,7 +158,7 @@ impl WorkerLoading {
     }
 
     fn begin(&mut self, core: &mut Core, step: Step) {
-        // A loader that no longer waits has ended with the process, so failed sends are ignored.
+        // If the loader no longer waits, the process is ending, so failed sends are ignored.
         match step {
             Step::Restore(sources, done) => {
                 let sources = sources.iter().map(Vec::as_slice);
@@ -179,7 +179,7 @@ impl WorkerLoading {
                 }
             }
             Step::Open(manifest, done) => {
-                // CONFIG SET may have disabled the append-only file in the meantime.
+                // CONFIG SET may have disabled the append-only file during the load.
                 let is_wanted = core.shared.config().persistence.appendonly;
                 let opened = if is_wanted { rewrite::open(core, manifest) } else { Ok(()) };
                 core.shared.persistence.aof.release_unused_locks();

@@ -1,8 +1,8 @@
-//! The bytes of one file: as processes see them, and as the disk has them.
+//! The bytes of one file: as processes see them, and as stored on the disk.
 
 use brisk_testkit::random::Random;
 
-/// The units that a disk writes atomically.
+/// Sizes of the units that a disk writes atomically.
 const SECTORS: [usize; 2] = [512, 4096];
 
 #[derive(Default)]
@@ -67,9 +67,8 @@ impl Content {
         }
     }
 
-    /// Drops some of the unsynced bytes, as if the disk could not write them. Processes do not see
-    /// that. (Lengths are kept by the file system's journal; without it the file system would be
-    /// lost.)
+    /// Drops some of the unsynced bytes, as if the disk could not write them. Processes do not notice. (Lengths are
+    /// kept by the file system's journal. If that failed, the whole file system would be lost.)
     pub(super) fn forget_unsynced(&mut self, random: &mut Random) {
         self.keep_some(random, true);
         self.synced.resize(self.bytes.len(), 0);
@@ -85,7 +84,7 @@ impl Content {
         let (kept, sector) = (Kept::some(random), *random.pick(&SECTORS));
         let (mut garbage, mut len) = (random.percent(30), self.synced.len());
         let mut goes_on = true;
-        // Where the file grew without data being written, there are zeros, or arbitrary bytes.
+        // Where the file grew without data being written, it contains zeros or arbitrary bytes.
         let mut holes = Vec::new();
         for change in std::mem::take(&mut self.unsynced) {
             match change {
@@ -123,8 +122,7 @@ impl Content {
         garbage &= !holes.is_empty();
         for hole in holes.into_iter().filter(|hole| garbage && hole.start >= written) {
             for byte in self.synced.iter_mut().take(hole.end).skip(hole.start) {
-                // Bytes that look like a command are parsed as one, so they must not occur by
-                // chance.
+                // Bytes that look like a command would be parsed as one, so they must not occur by chance.
                 *byte = Some(random.bits() as u8).filter(|byte| *byte != b'*').unwrap_or(0);
             }
         }

@@ -1,12 +1,12 @@
-//! A simulated disk in memory, for tests: it fails, fills up, and loses power.
+//! A simulated disk in memory, for tests. It can fail, fill up, and lose power.
 //!
 //! | file | purpose |
 //! |---|---|
 //! | `volume` | names and files: in memory, and after a power failure |
-//! | `content` | the bytes of one file, likewise |
+//! | `content` | the bytes of one file: in memory, and after a power failure |
 //!
-//! Every call has a number. A test can make one of them fail, or each with some probability, or cut
-//! the power during one. That call then has taken effect or not, and everything after it fails.
+//! Every call has a number. A test can make one call fail, make each call fail with some probability, or cut the power
+//! during a call. The effect of a call during which the power is cut may or may not happen, and all later calls fail.
 
 mod content;
 mod volume;
@@ -29,7 +29,7 @@ struct State {
     calls: Vec<&'static str>,
     /// The call that fails, counted from 0.
     fails_at: Option<usize>,
-    /// How many of a thousand calls fail: of all calls, or of those of one name.
+    /// How many calls in a thousand fail: of all calls, or of the calls with one name.
     fails_per_mille: usize,
     fails_only: Option<&'static str>,
     /// The call during which the power fails.
@@ -51,7 +51,7 @@ pub(crate) struct SimulatedFile {
 /// The outcome of a call.
 enum Fate {
     Works,
-    /// With an error; its effect happens in part.
+    /// The call returns an error. Its effect may happen in part.
     Fails,
     /// The power fails, after the effect happened.
     Last,
@@ -81,7 +81,7 @@ impl Simulated {
         state.calls.clear();
     }
 
-    /// Makes the call of this number fail, counted from this point.
+    /// Makes the call with this number fail, counted from now.
     pub(crate) fn fail_at(&self, call: usize) {
         self.0.borrow_mut().fails_at = Some(call);
     }
@@ -91,7 +91,7 @@ impl Simulated {
         (state.fails_per_mille, state.fails_only) = (calls, only);
     }
 
-    /// Cuts the power during the call of this number.
+    /// Cuts the power during the call with this number.
     pub(crate) fn cut_at(&self, call: usize) {
         self.0.borrow_mut().cut_at = Some(call);
     }
@@ -116,8 +116,8 @@ impl Simulated {
         self.0.borrow().is_off
     }
 
-    /// Cuts the power, if it was on, and restores it: the contents are those of the disk. Open
-    /// files become unusable.
+    /// Cuts the power, if it was on, and restores it. Files then have the contents that were on the disk. Open files
+    /// become unusable.
     pub(crate) fn restart(&self) {
         let mut state = self.0.borrow_mut();
         let State { volume, random, .. } = &mut *state;
@@ -176,7 +176,7 @@ impl Simulated {
         *room -= some;
         volume.write(file, at, &bytes[..some]);
         match fate {
-            // A short write; the next one returns the error.
+            // A short write. The next write returns the error.
             Fate::Fails if may_be_short && some > 0 && random.percent(50) => Ok(some),
             Fate::Works => Ok(some),
             Fate::Fails | Fate::Last => Err(ErrorKind::Other.into()),
@@ -197,7 +197,7 @@ impl Simulated {
                 Err(ErrorKind::Other.into())
             }
             Fate::Fails => {
-                // Unwritten data is dropped: the next sync has nothing to do.
+                // Unwritten data is dropped, so the next sync has nothing to do.
                 volume.content(file).forget_unsynced(random);
                 Err(ErrorKind::Other.into())
             }

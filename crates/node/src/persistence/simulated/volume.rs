@@ -1,4 +1,4 @@
-//! Names, and the files that they name.
+//! The names on the disk and the files that they refer to.
 
 use super::content::Content;
 use brisk_testkit::random::Random;
@@ -25,7 +25,7 @@ struct Names {
 
 pub(super) enum Change {
     Create(PathBuf, usize),
-    /// Atomic, also between two directories.
+    /// Atomic, even between two directories.
     Rename(PathBuf, PathBuf, usize),
     Remove(PathBuf, usize),
     CreateDir(PathBuf),
@@ -60,7 +60,7 @@ impl Names {
         }
     }
 
-    /// The name may refer to another file by now.
+    /// Removes a name, unless it refers to another file by now.
     fn take(&mut self, path: &Path, file: usize) {
         if self.files.get(path) == Some(&file) {
             self.files.remove(path);
@@ -131,8 +131,8 @@ impl Volume {
         });
     }
 
-    /// After a power failure processes see the contents of the disk. All, none, the earliest, or
-    /// any subset of the unsynced changes are present.
+    /// After a power failure, processes see the contents of the disk: all, none, the earliest, or any subset of the
+    /// unsynced changes.
     pub(super) fn lose_power(&mut self, random: &mut Random) {
         let percent = *random.pick(&[0, 100, 50, 50]);
         let is_in_order = random.percent(30);

@@ -1,4 +1,4 @@
-//! A primary compares its dataset with those of its replicas while commands continue to run.
+//! A primary compares its dataset with the datasets of its replicas while commands continue to run.
 //!
 //! ```text
 //! lock some slots ─ digests ─ append marker ───┐     ┌─ replica executes up to the marker: own
@@ -8,10 +8,10 @@
 //!                ┌────────── REPLCONF brisk-compared ◄───────────┘
 //! differing slots are sent whole, and compared again
 //! ```
-//! On both sides, the contents of a slot result from the stream up to the marker. So each slot is
-//! compared at one offset, regardless of concurrent writes, and no step has to be retried.
+//! On both sides, the contents of a slot result from the stream up to the marker. So each slot is compared at the same
+//! offset on both sides, regardless of concurrent writes, and no step has to be retried.
 //!
-//! The first worker does it between its rounds, a slice at a time. [`replica`] is the other side.
+//! The first worker compares between the rounds of its event loop, a slice at a time. [`replica`] is the other side.
 
 pub mod replica;
 
@@ -30,7 +30,8 @@ use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::JoinHandle;
 
-/// Maximum number of slots locked at once, and of the keys in them: some tens of microseconds.
+/// Maximum number of slots that are locked at the same time, and of the keys in them. The lock lasts some tens of
+/// microseconds.
 const SLOTS_AT_ONCE: usize = 64;
 const KEYS_AT_ONCE: usize = 256;
 /// Maximum number of passes of a comparison. More than two passes are needed if replicas differ in
@@ -46,9 +47,9 @@ const IS_REPLICA: &str = "ERR this server is a replica now, the comparison has e
 /// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// There is more to do now.
+    /// There is more work that can be done immediately.
     Part,
-    /// Replicas or a thread have to do something first.
+    /// Replicas or a thread have to finish some work first.
     Waits,
     /// No comparison is in progress.
     Nothing,
@@ -58,8 +59,7 @@ pub enum Compared {
 #[derive(Default)]
 pub struct Comparer {
     work: Option<Box<Work>>,
-    /// When the next comparison is due by `replica-compare-period`, in Unix ms; 0 before that is
-    /// known.
+    /// When the next comparison is due according to `replica-compare-period`, in Unix ms; 0 if that is not known yet.
     due_ms: u64,
 }
 
@@ -68,7 +68,7 @@ struct Work {
     pass: Pass,
     passes: usize,
     phase: Phase,
-    /// True if the comparison was to repair differences when this was last read.
+    /// True if the comparison was requested to repair differences, when that was last checked.
     heals: bool,
     found: BTreeMap<String, ReplicaComparison>,
 }
@@ -78,7 +78,7 @@ struct Pass {
     kind: Kind,
     round: u64,
     lens: DigestContext,
-    /// Slots that are still to be processed, the next ones last.
+    /// Slots that are still to be processed, in reverse order.
     runs: Vec<Run>,
     databases: Vec<DbIndex>,
 }
@@ -106,7 +106,7 @@ enum Phase {
     Walks,
     /// A thread computes the digests of large values of the last slots.
     WaitsForLarge(JoinHandle<Vec<Marker>>),
-    /// All slots were processed; replicas may report until this time, in Unix ms.
+    /// All slots have been processed. Replicas may report until this time, in Unix ms.
     Listens(u64),
     Tells(Vec<DbSlot>),
 }
@@ -170,7 +170,7 @@ impl Comparer {
     }
 }
 
-/// Ends the comparison; it starts again if a repair was requested in the meantime.
+/// Ends the comparison. If a repair was requested during it, the comparison starts over.
 fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     let finding = Finding { ended_ms: brisk_reactor::unix_ms(), ..finding };
     if !core.shared.replication.comparison.end(finding, heals) {
@@ -180,7 +180,7 @@ fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
     Compared::Nothing
 }
 
-/// Reports whether a connected replica supports comparisons.
+/// Returns true if a connected replica supports comparisons.
 fn has_comparable(shared: &Shared) -> bool {
     shared.replication.replicas.count(is_comparable) > 0
 }
@@ -189,8 +189,8 @@ fn is_comparable(replica: &ReplicaHandle) -> bool {
     replica.compares && replica.is_online()
 }
 
-/// The names of these replicas. A replica whose last connection is gone, but not yet closed, still
-/// counts.
+/// The names of the replicas that support comparisons. A replica that has lost its connection still counts until the
+/// connection is closed here.
 fn comparable(shared: &Shared) -> BTreeSet<String> {
     let replicas = shared.replication.replicas.list();
     replicas.iter().filter(|one| is_comparable(one)).map(ReplicaHandle::name).collect()
@@ -202,7 +202,7 @@ impl Work {
         Work { pass, passes: 1, phase: Phase::Walks, heals: false, found: BTreeMap::new() }
     }
 
-    /// `Nothing` when the comparison is over.
+    /// Returns `Nothing` when the comparison is over.
     fn step(&mut self, core: &Core) -> Compared {
         let shared = core.shared;
         let append = |marker: &Marker| {
@@ -271,8 +271,8 @@ impl Work {
         }
     }
 
-    /// Adds the reports of replicas on the pass, and databases that the pass did not cover and in
-    /// which they have keys.
+    /// Adds the reports of replicas on the pass. Returns the databases in which replicas have keys and which the pass
+    /// did not cover.
     fn take_reports(
         &mut self,
         core: &Core,
@@ -281,7 +281,7 @@ impl Work {
         let keyspace = &core.shared.keyspace;
         let mut beyond = BTreeSet::new();
         for (who, report) in reports {
-            // Reports are not trusted: the databases that they name must exist.
+            // Reports are not trusted. The databases that they name must exist.
             let Some(named) = places_of(keyspace, &report) else {
                 core.shared.log.warning(format_args!(
                     "Replica {who} reported slots of databases that this server does not have: its \
@@ -339,7 +339,7 @@ impl Work {
         if let Kind::Named(places) = &self.pass.kind
             && differing.iter().all(|place| places.contains(place))
         {
-            // They differ again, or they never matched.
+            // The slots differ again or never matched.
             return Compared::Nothing;
         }
         self.phase = Phase::Tells(differing.iter().rev().copied().collect());
@@ -352,8 +352,8 @@ impl Work {
     }
 }
 
-/// The slots that a report names, each with the offset at which it differed. `None` if a database
-/// does not exist: this server cannot have compared it.
+/// The slots that a report names, each with the offset at which it differed. `None` if a database does not exist,
+/// because this server cannot have compared it.
 fn places_of(keyspace: &Keyspace, report: &ComparisonReport) -> Option<Vec<(DbSlot, u64)>> {
     let place = |one: &Difference| Some(((keyspace.db(one.db)?, one.slot), one.offset));
     report.named.iter().map(place).collect()
@@ -361,7 +361,7 @@ fn places_of(keyspace: &Keyspace, report: &ComparisonReport) -> Option<Vec<(DbSl
 
 /// The result of processing the next slots.
 enum Processed {
-    /// Some slots were processed; these are their large values.
+    /// Some slots were processed. Contains their large values.
     Some(Vec<(DbSlot, Vec<LargeValue>)>),
     Later,
     /// There are no more slots.
@@ -419,7 +419,7 @@ impl Pass {
             }
             slots.push(slot);
         }
-        // Keys whose expiry time has passed count as deleted, even if they are not removed yet.
+        // Keys whose expiry time has passed count as deleted, even if they have not been removed yet.
         self.lens.now = UnixMs(brisk_reactor::unix_ms());
         let (db, first) = (run.db, slots[0]);
         let (round, lens) = (self.round, self.lens);
@@ -443,8 +443,7 @@ impl Pass {
         Processed::Some(slots.into_iter().zip(seen).filter_map(large).collect())
     }
 
-    /// Starts a thread that computes the digests of large values; `None` if no thread could be
-    /// started.
+    /// Starts a thread that computes the digests of large values. Returns `None` if no thread could be started.
     fn digest(&self, slots: Vec<(DbSlot, Vec<LargeValue>)>) -> Option<JoinHandle<Vec<Marker>>> {
         let (round, lens) = (self.round, self.lens);
         let digest = move || {

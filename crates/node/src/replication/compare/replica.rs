@@ -19,8 +19,8 @@ use brisk_structures::poison::EvenPoisoned;
 /// is a marker. The marker's offset is the end of the stream executed so far.
 ///
 /// # Errors
-/// [`CommandError::SlotFrozen`] if it removes keys and writes are paused: the caller executes it
-/// when the pause is over.
+/// [`CommandError::SlotFrozen`] if the marker removes keys and writes are paused. The caller then executes it again
+/// after the pause.
 #[cold]
 pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
     let Some(marker) = Marker::read(message) else { return Ok(()) };
@@ -45,7 +45,7 @@ fn obey(core: &Core, session: &Session, marker: Marker) {
         return;
     }
     let replication = &core.shared.replication;
-    // Without a receiver for the report there is no need to compare.
+    // If the report has no receiver, there is no need to compare.
     if !session.source.is_primary() || !replication.upstream.compares() {
         return;
     }
@@ -120,8 +120,8 @@ fn compare_slots(
     }
 }
 
-/// Sends to the thread that computes digests of large values, which is started with the first item.
-/// Returns true if the thread receives it.
+/// Sends an item to the thread that computes digests of large values. The first item starts the thread. Returns true if
+/// the thread receives the item.
 fn send_to_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> bool {
     let has_thread = observed.has_thread()
         || observed.start_thread(|items| {
@@ -137,8 +137,8 @@ fn send_to_thread(shared: &'static Shared, observed: &mut Observed, item: Item) 
     has_thread && observed.send(item)
 }
 
-/// These databases were compared completely: the primary gets a report, from the thread if there is
-/// one.
+/// Called after these databases were compared completely. Reports to the primary; if there is a thread, the thread
+/// sends the report.
 fn finish(core: &Core, mut observed: Observed, databases: &[DbNumber]) {
     let (shared, keyspace) = (core.shared, &core.shared.keyspace);
     observed.report.offset = shared.replication.applied(keyspace.journal());
@@ -175,7 +175,7 @@ pub fn receive_report(core: &Core, session: &Session, text: &[u8]) {
     let replication = &core.shared.replication;
     let ip = replica.options().ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
     let own_name = replicas::name_of(ip, replica.options().port, &session.record);
-    // The names of other servers are prefixed with the sender's name: it can only speak for its own
+    // The names of other servers are prefixed with the sender's name, because the sender can only report for its own
     // replicas.
     let who = match &report.who {
         None => own_name,

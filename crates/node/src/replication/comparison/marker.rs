@@ -11,8 +11,8 @@
 //! brisk-compare/1 keep <secret> <db> <slot> <key>…                              the slot has no
 //! other keys
 //! ```
-//! Numbers are decimal; digests and hashes of keys are hexadecimal. A digest is `-` for a slot
-//! without keys and `?` for a slot with too many.
+//! Numbers are decimal; digests and key hashes are hexadecimal. A digest is `-` for a slot without keys and `?` for a
+//! slot with too many keys.
 
 use brisk_engine::compare::DigestContext;
 use brisk_engine::keyspace::{DbNumber, SLOTS, SlotId, UnixMs};
@@ -21,11 +21,10 @@ use brisk_structures::hash::HashKey;
 use std::fmt::{Display, Write};
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-/// The beginning of each marker. Another version number would mean syntax that this server does not
-/// know.
+/// The beginning of each marker. Another version number indicates a syntax that this server does not know.
 const HEAD: &str = "brisk-compare/1";
-/// A replica that understands markers announces this by `REPLCONF capa`; a primary that sends
-/// markers replies with it.
+/// The capability that a replica that understands markers announces with `REPLCONF capa`. A primary that sends markers
+/// includes it in its reply.
 pub const CAPABILITY: &str = "brisk-compare/1";
 
 /// The contents of a marker.
@@ -57,7 +56,7 @@ pub enum Marker {
 }
 
 impl Marker {
-    /// Formats it as a request for the stream.
+    /// Formats the marker as a request for the stream.
     pub fn request(&self) -> Vec<u8> {
         let mut text = HEAD.to_owned();
         // Writing into a String cannot fail.
@@ -92,7 +91,7 @@ impl Marker {
         }
     }
 
-    /// Parses the message of a PING, if it is a marker. O(its length).
+    /// Parses the message of a PING, if it is a marker. O(message length).
     pub fn read(message: &[u8]) -> Option<Marker> {
         let text = message.strip_prefix(HEAD.as_bytes())?.strip_prefix(b" ")?;
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
@@ -160,7 +159,7 @@ fn slot(words: &mut SplitAsciiWhitespace<'_>) -> Option<SlotId> {
     SlotId::checked(number)
 }
 
-/// Formats numbers separated by commas; `-` for none.
+/// Formats numbers separated by commas, or `-` if there are none.
 pub(super) fn numbers<N: Display>(all: impl Iterator<Item = N>) -> String {
     let words: Vec<String> = all.map(|number| number.to_string()).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(",") }

@@ -1,5 +1,5 @@
-//! Comparisons of the datasets of a primary and its replicas: the requested ones, the results, and
-//! the reports of replicas on the one in progress.
+//! Comparisons of the datasets of a primary and its replicas: requests, results, and the reports of replicas on the
+//! comparison in progress.
 //!
 //! | file | purpose |
 //! |---|---|
@@ -27,7 +27,7 @@ const REPLICAS_MAX: usize = 256;
 /// server.
 const NAME_LEN_MAX: usize = 300;
 
-/// A slot that differs at a replica.
+/// A slot that differs on a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
     pub db: DbNumber,
@@ -43,11 +43,11 @@ pub struct ReplicaComparison {
     pub offset: Option<u64>,
     pub compared: u64,
     pub skipped: u64,
-    /// Slots that differed, and the offset at which that was found.
+    /// Slots that differed, and the offset at which the difference was found.
     pub differed: BTreeMap<DbSlot, u64>,
     /// Slots that still differ.
     pub differing: BTreeSet<DbSlot>,
-    /// Slots that differ and were not named.
+    /// The number of slots that differ and were not named.
     pub unnamed: u64,
 }
 
@@ -75,7 +75,7 @@ impl ReplicaComparison {
     }
 }
 
-/// The result of a comparison, by replica.
+/// The result of a comparison, for each replica.
 #[derive(Debug, Clone, Default)]
 pub struct Finding {
     pub number: u64,
@@ -112,8 +112,7 @@ struct State {
 }
 
 impl Comparison {
-    /// Requests a comparison, or requests that the running one also repairs differences; returns
-    /// its number.
+    /// Requests a comparison, or requests that the running comparison also repair differences. Returns its number.
     pub fn request(&self, heals: bool) -> u64 {
         let mut state = self.state.lock().even_poisoned();
         state.heals |= heals;
@@ -132,12 +131,12 @@ impl Comparison {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Reports whether it repairs differences.
+    /// Returns true if the comparison repairs differences.
     pub(super) fn heals(&self) -> bool {
         self.state.lock().even_poisoned().heals
     }
 
-    /// From now on, reports on this round count, and earlier ones do not.
+    /// From now on, only reports on this round count.
     pub(super) fn listen(&self, round: u64) {
         let mut state = self.state.lock().even_poisoned();
         state.round = Some(round);
@@ -147,7 +146,7 @@ impl Comparison {
     /// Adds a report of a replica.
     pub(super) fn add_report(&self, who: &str, report: ComparisonReport) {
         let mut state = self.state.lock().even_poisoned();
-        // Reports passed on for other replicas leave room for those that come directly.
+        // Reports that are passed on for other replicas must leave room for direct reports.
         let has_room = state.reports.len() < REPLICAS_MAX || report.who.is_none();
         let has_room = has_room && who.len() <= NAME_LEN_MAX;
         if state.round == Some(report.round) && has_room {
@@ -155,8 +154,7 @@ impl Comparison {
         }
     }
 
-    /// Reports whether all of these replicas have reported, and as many further replicas as they
-    /// announced.
+    /// Returns true if all of these replicas have reported, and so have all further replicas that reports announced.
     pub(super) fn have_told(&self, who: &BTreeSet<String>) -> bool {
         let state = self.state.lock().even_poisoned();
         let followers =
@@ -165,15 +163,15 @@ impl Comparison {
             && state.reports.len() as u64 >= followers.saturating_add(who.len() as u64)
     }
 
-    /// The reports on the round, which is over.
+    /// Ends the round and returns the reports on it.
     pub(super) fn take_reports(&self) -> BTreeMap<String, ComparisonReport> {
         let mut state = self.state.lock().even_poisoned();
         state.round = None;
         std::mem::take(&mut state.reports)
     }
 
-    /// Ends the comparison; `heals` is the mode it had. Returns false without effect if a repair
-    /// was requested since that mode was read.
+    /// Ends the comparison. `heals` is the mode that it had. If a repair was requested after that mode was read, does
+    /// nothing and returns false.
     pub(super) fn end(&self, mut finding: Finding, heals: bool) -> bool {
         let mut state = self.state.lock().even_poisoned();
         if state.heals && !heals {
@@ -192,7 +190,7 @@ impl Comparison {
         read(state.last.as_ref().unwrap_or(&Finding::default()))
     }
 
-    /// Replies with the result of the last comparison: a map for each replica.
+    /// Replies with the result of the last comparison, with a map for each replica.
     pub fn answer(&self, reply: &mut Reply<'_>) -> Outcome {
         self.with_last(|last| answer(reply, last))
     }

@@ -1,8 +1,7 @@
-//! The state of a replica: the differences it has found so far in the comparison that its primary
-//! runs.
+//! The state of a replica during a comparison that its primary runs: the differences that it has found so far.
 //!
-//! A thread of its own computes digests of large values and then also sends the report. The thread
-//! receives the markers in the order of the stream.
+//! If there are large values, a separate thread computes their digests and then also sends the report. The thread
+//! receives the markers in stream order.
 
 use super::Difference;
 use super::report::ComparisonReport;
@@ -11,7 +10,7 @@ use brisk_engine::keyspace::DbSlot;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Maximum number of items that wait for the thread; large values of further slots are not
+/// Maximum number of items that wait for the thread. If the queue is full, large values of further slots are not
 /// compared.
 const WAITING_MAX: usize = 1024;
 
@@ -19,9 +18,9 @@ const WAITING_MAX: usize = 1024;
 pub enum Item {
     /// The large values of this server in a slot, at an offset.
     Own { place: DbSlot, offset: u64, lens: DigestContext, large: Vec<LargeValue> },
-    /// The primary's large values at that offset: the hash of each key, and its digest.
+    /// The primary's large values at that offset: the hash of each key and the digest of its value.
     Theirs { place: DbSlot, digests: Vec<(u64, u64)> },
-    /// The end of the comparison, with the report on everything but large values.
+    /// The end of the comparison, with the report on everything except large values.
     End(ComparisonReport),
 }
 
@@ -43,7 +42,7 @@ impl Observed {
         self.thread.is_some()
     }
 
-    /// Creates a channel to a thread that `start` starts; `start` returns false if it could not.
+    /// Creates a channel to a thread that `start` starts. `start` returns false if it could not start the thread.
     pub fn start_thread(&mut self, start: impl FnOnce(Receiver<Item>) -> bool) -> bool {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let has_started = start(receiver);
@@ -51,14 +50,13 @@ impl Observed {
         has_started
     }
 
-    /// Sends to the thread; returns true if the thread receives it.
+    /// Sends an item to the thread. Returns true if the thread receives it.
     pub fn send(&self, item: Item) -> bool {
         self.thread.as_ref().is_some_and(|thread| thread.try_send(item).is_ok())
     }
 }
 
-/// Computes digests of large values until the end of a comparison; the report, if the comparison
-/// was completed.
+/// Computes digests of large values until the end of a comparison. Returns the report if the comparison was completed.
 pub fn digest_large(items: &Receiver<Item>) -> Option<ComparisonReport> {
     let mut own: HashMap<DbSlot, (u64, HashMap<u64, u64>)> = HashMap::new();
     let mut differences = Vec::new();
@@ -71,7 +69,7 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<ComparisonReport> {
             Item::Theirs { place, digests } => {
                 let Some((offset, mine)) = own.get_mut(&place) else { continue };
                 let mut differs = |(id, digest): &(u64, u64)| mine.remove(id) != Some(*digest);
-                // Each one must be removed, so this must not stop at the first difference.
+                // Each value must be removed from `mine`, so the loop must not stop at the first difference.
                 if digests.iter().filter(|pair| differs(pair)).count() > 0 {
                     differences.push(Difference {
                         db: place.0.into(),
@@ -81,7 +79,7 @@ pub fn digest_large(items: &Receiver<Item>) -> Option<ComparisonReport> {
                 }
             }
             Item::End(mut report) => {
-                // Several values of one slot may differ.
+                // A slot with several differing values is reported once.
                 differences.dedup();
                 let is_at = |one: &Difference, place: &DbSlot| {
                     (one.db, one.slot) == (place.0.into(), place.1)

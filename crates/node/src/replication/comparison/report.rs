@@ -1,13 +1,12 @@
-//! A replica's report to its primary on a comparison, sent as `REPLCONF brisk-compared <text>`. The
-//! replica sends it only to primaries that announced that they understand it.
+//! A replica's report to its primary on a comparison, sent as `REPLCONF brisk-compared <text>`. The replica sends it
+//! only to primaries that have announced that they understand it.
 //!
 //! ```text
 //! <round> <who> <followers> <offset> <slots compared> <slots not> <slots that differ> <databases>
 //! <db>:<slot>@<offset>…
 //! ```
-//! `<who>` is `-` if the sender itself is meant. Each server that passes the report on to its own
-//! primary prefixes the address by which it knows the sender. The result is a path through
-//! replicas: `<nearer>/<farther>`.
+//! `<who>` is `-` if the report is on the sender itself. Each server that passes the report on to its own primary
+//! prefixes the address by which it knows the sender. The result is a path through replicas: `<nearer>/<farther>`.
 
 use super::Difference;
 use super::marker::{number, numbers, read_numbers};
@@ -17,30 +16,30 @@ use std::fmt::Write;
 
 /// The option of REPLCONF.
 pub const OPTION: &str = "brisk-compared";
-/// Maximum number of slots that are named: the report is sent without waiting for room. Further
-/// slots are only counted.
+/// Maximum number of slots that are named, because the report is sent without waiting for room. Further slots are only
+/// counted.
 pub const NAMED_MAX: usize = 1024;
 /// Maximum number of databases that are named.
 const BEYOND_MAX: usize = 1024;
-/// No server has this many slots: a report with a larger number is invalid.
+/// No server has this many slots. A report with a larger number is invalid.
 const FIGURE_MAX: u64 = 1 << 48;
 
-/// The result of a pass at one replica.
+/// The result of a pass on one replica.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ComparisonReport {
     pub round: u64,
     /// The replica; `None` for the sender.
     pub who: Option<String>,
-    /// Number of its own replicas that also report.
+    /// Number of the replica's own replicas that also report.
     pub followers: u64,
-    /// Its offset in the stream at the end of the pass.
+    /// The replica's offset in the stream at the end of the pass.
     pub offset: u64,
     pub compared: u64,
     /// Slots that were not compared because they have too many keys.
     pub skipped: u64,
     /// Number of slots that differ.
     pub differing: u64,
-    /// Databases in which it has keys and that were not compared.
+    /// Databases in which the replica has keys and that were not compared.
     pub beyond: Vec<DbNumber>,
     /// The first slots that differ.
     pub named: Vec<Difference>,
@@ -55,7 +54,7 @@ impl ComparisonReport {
         }
     }
 
-    /// Formats it as a request.
+    /// Formats the report as a request.
     pub fn request(&self) -> Vec<u8> {
         let ComparisonReport {
             round, followers, offset, compared, skipped, differing, named, ..
@@ -73,7 +72,7 @@ impl ComparisonReport {
         bytes
     }
 
-    /// Parses a report; `None` if the text is not one.
+    /// Parses a report. Returns `None` if the text is not a report.
     pub fn read(text: &[u8]) -> Option<ComparisonReport> {
         let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
         let round = number(&mut words)?;
@@ -103,7 +102,7 @@ impl ComparisonReport {
     }
 }
 
-/// Offsets are shown to clients as signed integers.
+/// Parses an offset, which must fit into a signed integer because clients are shown offsets as signed integers.
 fn offset(word: &str) -> Option<u64> {
     word.parse::<i64>().ok().and_then(|offset| u64::try_from(offset).ok())
 }

@@ -6,10 +6,10 @@
 //!             └─ incomplete requests stay        └─ no change: they go there afterwards
 //! ```
 //!
-//! A transaction is MULTI to EXEC. Its bytes become part of this server's stream when EXEC has run, so this
-//! server's offset is never inside a transaction. After a lost connection, the stream continues at MULTI. A
-//! transaction begins when all of it has arrived, so it is in memory once. The append-only file gets only
-//! executed commands, in the one form that its readers accept. The stream is relayed byte for byte.
+//! A transaction is MULTI to EXEC. Its bytes become part of this server's stream when EXEC has run, so this server's
+//! offset is never inside a transaction. After a lost connection, the stream continues at MULTI. A transaction is
+//! started only after all of it has arrived, so it is in memory only once. The append-only file gets only executed
+//! commands, in the only form that its readers accept. The stream is relayed byte for byte.
 
 use super::state::Upstream;
 use super::transaction::{
@@ -36,11 +36,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The worker executes for this time, then serves its clients.
+/// The worker executes the stream for this long, then serves its clients.
 const SLICE: Duration = Duration::from_millis(1);
-/// The delay before a command that has to wait is tried again.
+/// The delay before a command that has to wait is retried.
 const WAIT: Duration = Duration::from_millis(1);
-/// Memory that an empty input keeps.
+/// The most memory that an empty input keeps.
 const INPUT_KEPT_MAX: usize = 1 << 20;
 
 /// The primary as a client of this server.
@@ -51,15 +51,15 @@ pub struct Applier {
     replies: ReplyBuffer,
     /// The number of the stream.
     number: u64,
-    /// Received bytes. The first `at` bytes were executed or queued, and the first `sealed` bytes are part of
-    /// this server's stream.
+    /// Received bytes. The first `at` bytes have been executed or queued, and the first `sealed` bytes are part of this
+    /// server's stream.
     input: Vec<u8>,
     at: usize,
     sealed: usize,
     /// True if all requests after the first `sealed` bytes were in the form of the append-only file.
     is_encoded: bool,
     search: TransactionSearch,
-    /// The stream is invalid, or its connection is closed. The rest of the stream is dropped.
+    /// True if the stream is invalid or its connection is closed. The rest of the stream is dropped.
     is_broken: bool,
 }
 
@@ -67,9 +67,9 @@ pub struct Applier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyProgress {
     More,
-    /// A command has to wait.
+    /// A command has to wait and is retried later.
     Later,
-    /// No part is present.
+    /// There is nothing to execute.
     Nothing,
 }
 
@@ -116,7 +116,7 @@ impl Applier {
     }
 
     fn step(&mut self, core: &mut Core, participant: &Participant) -> ApplyProgress {
-        // The stream may have ended, so its number is compared first.
+        // The stream may have been replaced, so compare its number first.
         let is_present = self.number == self.upstream.stream.number();
         if is_present
             && self.at < self.input.len()
@@ -157,7 +157,7 @@ impl Applier {
         }
         (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
-        // A comparison that has begun will not end.
+        // The comparison in progress, if any, will not be completed.
         core.shared.replication.forget_observed();
     }
 
@@ -244,7 +244,7 @@ impl Applier {
             if !was_in_transaction && request.row.is_some_and(begins_transaction) {
                 let ends = (in_batch + 1..batch.len()).any(|at| executes(batch.request(at)));
                 if !(search.take_found() || ends) {
-                    // The transaction begins when all of it has arrived.
+                    // Start the transaction only after all of it has arrived.
                     search.begin();
                     session.connection.decoder_mut().reset();
                     return None;
@@ -253,7 +253,7 @@ impl Applier {
             let end = begin + request.end;
             let part = &input[*sealed..end];
             let has_file = shared.persistence.aof.is_on();
-            // Requests of a transaction that were not checked must be rewritten.
+            // If requests of the transaction were not checked, its bytes must be rewritten for the file.
             *is_encoded &= has_file
                 && !session.source.lacks_db()
                 && !(was_in_transaction && request.row.is_some_and(fails_in_transaction))
@@ -278,7 +278,7 @@ impl Applier {
                 _ => {}
             }
             *at = end;
-            // Commands that were not executed are part of the stream, but not of the file.
+            // Commands that were not executed are part of the stream but not of the file.
             let has_run = !session.source.ran_nothing() && was_in_transaction == executes(&request);
             let instead = if has_run { rewritten.as_deref() } else { Some(&[][..]) };
             let is_done = !session.in_transaction();
@@ -289,7 +289,7 @@ impl Applier {
                 upstream.set_stream_db(session.selected());
             }
         }
-        // Empty lines are bytes of the stream, but contain no command. They must not reach the file.
+        // Empty lines are part of the stream but contain no command. They must not be written to the file.
         *is_encoded &= *at == begin + len;
         *at = begin + len;
         if let Stop::Broken(error) = stop {
@@ -315,7 +315,7 @@ fn is_for_file(shared: &Shared, request: &Request, args: &Args<'_>, sent: &[u8])
             && selects_missing(shared, args.arguments().nth(1).unwrap_or_default()))
 }
 
-/// Executes a request, unless it is for a database that this server does not have.
+/// Executes a request, unless it uses a database that this server does not have.
 fn run(
     core: &mut Core,
     session: &mut Session,

@@ -1,14 +1,15 @@
-//! A full copy of the primary's dataset: it is received and replaces the current dataset.
+//! Receives a full copy of the primary's dataset, which replaces the current dataset.
 //!
-//! | `repl-diskless-load` | while it is received | if it is incomplete |
+//! | `repl-diskless-load` | while the copy is received | if the copy is incomplete |
 //! |---|---|---|
-//! | `disabled` | is written to a nameless file; the current dataset is served | the current dataset stays |
-//! | `on-empty-db`, no keys present | is loaded | the dataset is empty |
-//! | `swapdb` | is loaded into a second keyspace; the current one may be served | the current dataset stays |
+//! | `disabled` | it is written to an unnamed file; the current dataset is served | the current dataset stays |
+//! | `on-empty-db`, no keys present | it is loaded | the dataset is empty |
+//! | `swapdb` | it is loaded into a second keyspace; the current dataset may be served | the current dataset stays |
 //!
-//! With `swapdb`, the current dataset is served if it has the same history. A file is complete before anything is
-//! discarded. Then the dataset is emptied while all workers are quiesced, and loaded while they reply LOADING. A
-//! second keyspace replaces the first while all workers are quiesced, so every command sees one of the two.
+//! With `swapdb`, the current dataset is served if it has the same history. With a file, the current dataset is
+//! discarded only after the file is complete. The dataset is then emptied while all workers are quiesced, and the file
+//! is loaded while they reply LOADING. A second keyspace replaces the first while all workers are quiesced, so every
+//! command sees one of the two.
 
 use super::handshake::{Failure, Reader};
 use super::payload::Payload;
@@ -39,13 +40,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
-/// The file is synced after each of these parts. Otherwise the system would write all of it at once.
+/// The file is synced each time this many bytes were written. Otherwise the kernel would write the whole file in one
+/// burst.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// The position of the dataset: the id of a history and an offset.
 type Position = (String, Offset);
 
-/// Receives the dataset of this position and puts it in force.
+/// Receives the dataset of this position and makes it the current one.
 pub(super) fn receive(
     thread: &UpstreamThread,
     config: &Config,
@@ -99,7 +101,7 @@ fn load_as_it_comes(
     position: Position,
 ) -> Result<(), Failure> {
     let mut payload = Payload::begin(thread, reader, "parser")?;
-    // The dataset may have got keys in the meantime, and it may contain libraries.
+    // The dataset may have received keys since the check, and it may contain libraries.
     discard_present(thread, wire)?;
     let loaded = load_payload(thread, &mut payload, &thread.shared.keyspace);
     if let Err(failure) = loaded.and_then(|loaded| put_in_force(thread, loaded, position)) {
@@ -129,12 +131,12 @@ fn load_and_swap(
         let upper = thread.shared.primary_words().upper;
         log.notice(format_args!("{upper} <-> REPLICA sync: Discarding temporary DB in background"));
     }
-    // Loading is over in any case, also after an error.
+    // Loading is over in any case, even after an error.
     shared.conditions.set(condition, false);
     swapped
 }
 
-/// Loads the dataset while it is received, up to its length or mark.
+/// Loads the dataset while it is being received, up to its length or mark.
 fn load_payload(
     thread: &UpstreamThread,
     payload: &mut Payload<'_, '_>,
@@ -190,8 +192,8 @@ fn receive_file(
     Ok(file)
 }
 
-/// Discards the dataset. Commands get the error LOADING from here on. The memory is free before loading
-/// begins, unless `replica-lazy-flush` is on.
+/// Discards the dataset. From now on, commands get the error LOADING. The memory is freed before loading begins, unless
+/// `replica-lazy-flush` is on.
 fn discard_present(thread: &UpstreamThread, wire: &Wire) -> Result<(), Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
@@ -208,7 +210,7 @@ fn discard_present(thread: &UpstreamThread, wire: &Wire) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Empties the dataset and returns what is still to be freed.
+/// Empties the dataset and returns the garbage that is still to be freed.
 fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
     let upstream = Arc::clone(&thread.upstream);
     thread.when(move |core| {
@@ -229,7 +231,7 @@ fn empty(thread: &UpstreamThread) -> Result<Vec<Garbage>, Failure> {
     })
 }
 
-/// Ends snapshots that are being written, since another history follows. Returns true if none is left.
+/// Aborts snapshots that are being written, because another history follows. Returns true if none is left.
 fn end_snapshots(shared: &Shared) -> bool {
     let is_written = shared.keyspace.is_emitting() || rewrite::is_running(shared);
     if is_written {
@@ -265,7 +267,7 @@ fn swap(
             return None;
         }
         let sources = functions.iter().map(Vec::as_slice);
-        // If a library is rejected, nothing has changed yet.
+        // If a library is rejected here, nothing has been changed.
         if let Err(error) = source::restore(core, sources, Policy::Flush) {
             return Some(Err(error.to_string()));
         }
@@ -289,7 +291,7 @@ fn refused_library(why: String) -> Failure {
     Failure::Refused(format!("A library of functions: {why}"))
 }
 
-/// Loads the file on a second thread, while this one shows the primary that the replica is alive.
+/// Loads the file on a second thread, while this thread shows the primary that the replica is alive.
 fn load_in_background(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Beside, Failure> {
     let shared = thread.shared;
     let upper = shared.primary_words().upper;
@@ -312,7 +314,7 @@ fn load_in_background(thread: &UpstreamThread, wire: &Wire, file: File) -> Resul
     }
 }
 
-/// Makes the loaded dataset the one with which this server follows the primary.
+/// Makes the loaded dataset the current dataset, with which this server follows the primary.
 fn put_in_force(
     thread: &UpstreamThread,
     loaded: Beside,
@@ -334,7 +336,7 @@ fn put_in_force(
 fn follow_from(core: &Core, upstream: &Upstream, lineage: &Lineage, (id, offset): Position) {
     let (shared, journal) = (core.shared, core.shared.keyspace.journal());
     let replication = &shared.replication;
-    // The rest of the previous history is not for replicas of the next one.
+    // Dispatch the rest of the previous history, so that replicas of the next history do not receive it.
     shared.dispatch_changes(core.id);
     replication.history.adopt(ReplicationIds { id, former: None }, offset, journal.end());
     replication.begin_backlog(journal.end(), unix_ms());

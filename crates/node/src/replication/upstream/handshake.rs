@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) enum Failure {
     Io(io::Error),
-    /// A text for the log.
+    /// The connection was rejected or failed; a text for the log.
     Refused(String),
     /// This server has another primary by now, or none.
     Unwanted,
@@ -36,7 +36,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The time after which a silent primary counts as lost.
+/// The time after which a primary that sends nothing counts as lost.
 pub(super) fn silence_max(config: &Config) -> Duration {
     Duration::from_secs(config.replication.repl_timeout_s.max(1).unsigned_abs())
 }
@@ -50,7 +50,8 @@ pub(super) struct Reader<'a> {
     last_read: Moment,
     received: Vec<u8>,
     at: usize,
-    /// The buffer for the next read, of [`RECEIVED_MAX`] bytes unless the previous one was handed on.
+    /// The buffer for the next read. It has [`RECEIVED_MAX`] bytes. It is empty before the first read, and after the
+    /// previous buffer was passed to the caller.
     buffer: Vec<u8>,
 }
 
@@ -71,7 +72,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The failure when nothing has arrived for too long.
+    /// The failure to report if nothing has arrived for too long.
     fn timeout(&self) -> Failure {
         let who = self.shared.primary_words().upper;
         Failure::Refused(match self.upstream.phase() {
@@ -84,10 +85,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next bytes, or `None` if none arrived for a while.
+    /// The next bytes, or `None` if no bytes arrived for a while.
     ///
     /// # Errors
-    /// The connection is closed, or silent for too long, or the upstream has ended.
+    /// The connection is closed, nothing has arrived for too long, or the upstream has ended.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         if self.at < self.received.len() {
             let rest = self.received.split_off(self.at);
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
             bytes.truncate(len);
             return Ok(Some(bytes));
         }
-        // Small parts are frequent, and a new buffer for each would have to be allocated and zeroed.
+        // Copy small parts: they are frequent, and a new buffer for each would have to be allocated and zeroed.
         let part = bytes[..len].to_vec();
         self.buffer = bytes;
         Ok((len > 0).then_some(part))
@@ -130,13 +131,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns bytes that the next read will get.
+    /// Puts bytes back, so that the next read returns them.
     pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
         debug_assert!(self.at == self.received.len(), "unread bytes would follow them");
         (self.received, self.at) = (bytes, 0);
     }
 
-    /// The next line, without its end. Empty lines only show that the primary is alive, and are skipped.
+    /// The next line, without its line ending. Empty lines only show that the primary is alive and are skipped.
     pub(super) fn line(&mut self) -> Result<Vec<u8>, Failure> {
         loop {
             let rest = &self.received[self.at..];
@@ -164,12 +165,12 @@ impl<'a> Reader<'a> {
         let _ = self.wire.write(b"\n");
     }
 
-    /// Sends bytes that wait, as many as the kernel takes.
+    /// Sends as many of the waiting bytes as the kernel takes.
     pub(super) fn send_waiting(&self) -> Result<(), Failure> {
         Ok(self.wire.send_waiting()?)
     }
 
-    /// Sends a request and reads its reply, a line.
+    /// Sends a request and reads its one-line reply.
     fn request(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         request::encode(&mut bytes, words);
@@ -178,14 +179,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The primary's reply to PSYNC, which says what follows.
+/// The primary's reply to PSYNC, which indicates what the primary sends next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PsyncReply {
     /// The dataset at this offset of this history, then the stream.
     Full { id: String, offset: Offset },
     /// The stream from this server's offset on. The history may have another id by now.
     Partial { id: Option<String> },
-    /// Nothing. PSYNC may succeed later, says this reply.
+    /// Nothing. PSYNC may succeed later. Contains the reply.
     Later(String),
 }
 
@@ -196,7 +197,7 @@ pub(super) enum PsyncReply {
 pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), Failure> {
     let settings = &config.replication;
     let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
-    // The primary finds the acknowledgements of a member of its shard by the member's address.
+    // The primary uses the address of a member of its shard to find that member's acknowledgements.
     let state = reader.shared.cluster.state();
     let cluster = state.map(|state| state.in_force());
     let changing = cluster.as_ref().filter(|_| state.is_some_and(|state| !state.is_static()));
@@ -224,8 +225,8 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     // A primary ignores capabilities that it does not know.
     let own = CAPABILITY.as_bytes();
     requests.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", own]);
-    // All requests are sent at once. Each wait for a reply would delay PSYNC, and if the former primary sends
-    // more of its stream by then, this replica may need a full copy.
+    // All requests are sent together. Each wait for a reply would delay PSYNC. If the former primary sends more of its
+    // stream during that time, this replica may need a full copy.
     let mut bytes = Vec::new();
     for words in &requests {
         request::encode(&mut bytes, words);
@@ -238,7 +239,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         let denies = |word: &[u8]| reply.starts_with(word);
         if words[0] == b"PING" {
             let wants_password = denies(b"-NOAUTH") || denies(b"-ERR operation not permitted");
-            // A primary that cannot save needs replicas most. A Redis replica does not follow it.
+            // A primary that cannot save needs replicas most. (A Redis replica does not follow such a primary.)
             let is_alive = denies(b"+") || denies(b"-MISCONF");
             if !is_alive && !wants_password && !denies(b"-NOPERM") {
                 let what = format!("Error reply to PING from {}", primary.lower);
@@ -264,7 +265,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     Ok(())
 }
 
-/// The run of the primary that a node of a cluster follows.
+/// The run id of the primary that a cluster node follows.
 fn primary_run(in_force: &InForce) -> Result<String, Failure> {
     let shard = in_force.topology.as_deref().and_then(|all| all.shard_of(in_force.own.id));
     let run = shard.and_then(Shard::primary_run).map(|run| run.to_string());

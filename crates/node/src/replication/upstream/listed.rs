@@ -1,4 +1,4 @@
-//! The connection to the primary as a client of this server: a line of CLIENT LIST.
+//! The connection to the primary, which CLIENT LIST shows as a client of this server.
 
 use super::wire::Wire;
 use crate::clients::address::Address;
@@ -26,7 +26,7 @@ impl ClientIdentity {
         self.0.set(Some((id, since_ms)));
         let [peer, own] = wire.ends()?.map(PeerAddr::Tcp);
         let addresses = (Address::Socket(peer), Address::Socket(own));
-        // It belongs to the first worker, which executes the stream, and to none of its sessions.
+        // The client belongs to the first worker, which executes the stream, but to none of this worker's sessions.
         let token = Token::from_u64(u64::MAX);
         let record =
             ClientRecord::new(id, 0, token, wire.fd(), peer.is_local(), false, addresses, since_ms);
@@ -35,7 +35,7 @@ impl ClientIdentity {
     }
 }
 
-/// Shows the client to CLIENT LIST and other commands until it is dropped.
+/// Makes the client visible to CLIENT LIST and other commands until this value is dropped.
 pub(super) struct ListedClient {
     shared: &'static Shared,
     record: Arc<ClientRecord>,
@@ -43,7 +43,7 @@ pub(super) struct ListedClient {
 
 impl ListedClient {
     pub(super) fn new(shared: &'static Shared, record: Arc<ClientRecord>) -> ListedClient {
-        // It counts as a client, but `maxclients` does not reject it.
+        // The connection counts as a client, but is not rejected because of `maxclients`.
         shared.clients.admit(false, i64::MAX.cast_unsigned());
         shared.clients.add(Arc::clone(&record));
         ListedClient { shared, record }

@@ -1,5 +1,5 @@
-//! The server that a replica follows. A thread connects to the primary, receives the dataset or the rest of
-//! the stream, and hands the stream to the first worker, which executes it.
+//! The server that a replica follows. A thread connects to the primary and receives the dataset or the rest of the
+//! stream. It hands the stream to the first worker, which executes it.
 //!
 //! ```text
 //!  connect ─ PING, AUTH, REPLCONF ─ PSYNC ─┬─ +FULLRESYNC ─ file ─ quiesce, discard ─ load ─┐
@@ -8,8 +8,8 @@
 //!     └────────────── connection lost ── parts of the stream ─► worker: executes and relays them
 //! ```
 //!
-//! An [`state::Upstream`] is the state that all threads see. The thread and the [`applying::Applier`] hold it,
-//! so a server can have several.
+//! [`state::Upstream`] is the state that all threads see. The thread and the [`applying::Applier`] hold a reference to
+//! it, so a server can have several upstreams.
 //!
 //! | part | purpose |
 //! |---|---|
@@ -18,10 +18,10 @@
 //! | `wire` | the connection |
 //! | `listed` | the connection as a client of this server |
 //! | `handshake` | the requests before the dataset or the stream, and their replies |
-//! | `payload` | a dataset while it is received |
+//! | `payload` | a dataset that is being received |
 //! | `dataset` | receives and loads a full copy |
 //! | `applying` | executes the stream on the first worker |
-//! | `transaction` | finds the end of a transaction in the stream; forms of requests |
+//! | `transaction` | finds the end of a transaction in the stream; encodes requests for the append-only file |
 
 pub mod applying;
 mod dataset;
@@ -56,16 +56,16 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// The delays before the next connection: the longest one, and the one after the first failure.
+/// The delays before the next connection: the longest, and the delay after the first failure.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
-/// Each full copy whose connection does not last doubles the delay before the next connection, up to this. A
-/// full copy costs the primary much more than a connection.
+/// Each full copy whose connection does not last doubles the delay before the next connection, up to this value. A full
+/// copy costs the primary much more than a connection does.
 const COPY_RETRY_MAX: Duration = Duration::from_secs(5);
-/// A connection that was up for this time has lasted.
+/// A connection that was up for at least this long has lasted.
 const LASTING: Duration = Duration::from_secs(10);
-/// The shortest time between two connections that received the stream. It is short, so that the primary's
-/// backlog still has the next byte. Without it, a primary that closes each connection would keep a core busy.
+/// The delay after a connection that received the stream. It is short, so that the primary's backlog still has the next
+/// byte. Without this delay, a primary that closes each connection would keep a core busy.
 const RECONNECT: Duration = Duration::from_millis(50);
 /// How often this server sends its offset to the primary.
 const ACK_PERIOD: Duration = Duration::from_secs(1);
@@ -74,14 +74,14 @@ const ACK_PATIENCE: Duration = Duration::from_millis(2);
 /// How often a thread that waits for a worker checks that the upstream and the server still exist.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// If more parts of the stream than this arrive within [`PARTS_SPAN`], they are gathered: each part wakes this
-/// thread and the worker, which costs more than executing most of them. A client that waits for each of its
-/// writes by WAIT causes 36 parts (measured), and must not wait longer.
+/// If more parts of the stream than this arrive within [`PARTS_SPAN`], parts are gathered. Each part wakes this thread
+/// and the worker, which usually costs more than executing the part. A client that uses WAIT after each of its writes
+/// causes 36 parts (measured). It must not wait longer, so parts are not gathered at that rate.
 const PARTS_MAX: u32 = 64;
 const PARTS_SPAN: Duration = Duration::from_millis(1);
-/// Parts are gathered for this time. Then their rate is measured again.
+/// Parts are gathered for this long. Then their rate is measured again.
 const GATHERED_FOR: Duration = Duration::from_millis(10);
-/// Bytes that arrive within this time become one part then. The system's timers add about 50 µs.
+/// While parts are gathered, bytes that arrive within this time become one part. The system's timers add about 50 µs.
 const GATHER: Duration = Duration::from_micros(200);
 /// A larger part is not gathered.
 const SMALL_PART_BYTES_MAX: usize = 16 << 10;
@@ -117,9 +117,9 @@ pub(super) struct UpstreamThread {
 /// Counts full copies whose connections did not last.
 #[derive(Debug, Default)]
 struct Copies {
-    /// Consecutive full copies.
+    /// The number of consecutive full copies.
     count: Cell<u32>,
-    /// The last connection started a full copy.
+    /// True if the last connection started a full copy.
     is_last: Cell<bool>,
 }
 
@@ -137,7 +137,7 @@ impl Copies {
         self.count.set(0);
     }
 
-    /// The delay before the next connection: `usual`, unless full copies of this kind came before.
+    /// The delay before the next connection: `usual`, or longer after full copies whose connections did not last.
     fn delay(&self, usual: Duration) -> Duration {
         match self.count.get() {
             count @ 2.. if self.is_last.get() => {
@@ -191,7 +191,7 @@ impl UpstreamThread {
             failures = if phase == UpstreamPhase::Connected { 0 } else { failures + 1 };
             let usual = match phase {
                 UpstreamPhase::Connected => RECONNECT,
-                // The primary has begun a snapshot for this connection, which must not happen often.
+                // The primary has begun a snapshot for this connection. This must not happen often.
                 UpstreamPhase::Sync => RETRY,
                 _ => retry_after(failures),
             };
@@ -291,13 +291,13 @@ impl UpstreamThread {
         self.follow(&mut reader, &client)
     }
 
-    /// Makes this connection the client whose commands the next stream contains.
+    /// Makes this connection the client that the next stream's commands belong to.
     fn become_client(&self, wire: &Wire) -> Result<(), Failure> {
         self.upstream.set_client(self.generation, self.identity.record(self.shared, wire)?);
         Ok(())
     }
 
-    /// Waits until all parts of the previous connection are executed.
+    /// Waits until all parts from the previous connection are executed.
     fn finish_stream(&self) -> Result<(), Failure> {
         let stream = &self.upstream.stream;
         while !self.environment().wait(LOOK_AGAIN, &mut |most| stream.wait_for_end(most)) {
@@ -308,7 +308,7 @@ impl UpstreamThread {
         Ok(())
     }
 
-    /// Continues the stream at its end. If the primary sent an id, the history has that id from here on.
+    /// Continues the stream at its end. If the primary sent an id, the history has that id from this offset on.
     fn continue_from(&self, id: Option<String>, offset: u64) -> Result<(), Failure> {
         let (upstream, generation) = (Arc::clone(&self.upstream), self.generation);
         self.when_quiesced(move |core| {
@@ -328,7 +328,7 @@ impl UpstreamThread {
             upstream.stream.begin();
             let end = core.shared.keyspace.journal().end();
             upstream.note_read(replication.history.offset(end));
-            // Here, since the upstream's thread reaches this phase later: the upstream is up.
+            // Enter the phase here, because the upstream's thread enters it only later and the upstream is up now.
             core.shared.enter_phase(&upstream, generation, UpstreamPhase::Connected, unix_ms());
         })
     }
@@ -366,8 +366,9 @@ impl UpstreamThread {
                 if began.elapsed() >= LASTING {
                     self.copies.note_lasted();
                 }
-                // The offset should include the latest part. A primary's PINGs may arrive as often as this,
-                // each right before an acknowledgement, which would then never cover them.
+                // Wait so that the offset includes the latest part. The primary's PINGs may arrive at the same rate,
+                // each right before an acknowledgement. Without the wait, no acknowledgement would cover the latest
+                // PING.
                 environment.wait(ACK_PATIENCE, &mut |most| stream.wait_for_end(most));
                 acknowledge(shared, upstream);
                 acknowledged = Moment::now();
@@ -391,7 +392,7 @@ impl UpstreamThread {
         self.when(move |core| Some(work(core)))
     }
 
-    /// The same, repeated until `work` returns a value.
+    /// The same as `when_quiesced`, repeated until `work` returns a value.
     fn when<T: Send + 'static>(
         &self,
         work: impl Fn(&mut Core) -> Option<T> + Send + Sync + 'static,
@@ -414,15 +415,14 @@ impl UpstreamThread {
     }
 }
 
-/// The delay after this many consecutive failures. It is short at first, so that servers that are started
-/// together connect soon: sentinels query a primary for its replicas when they start, and then not for ten
-/// seconds.
+/// The delay after this many consecutive failures. It is short at first, so that servers that are started together
+/// connect quickly. Sentinels query a primary for its replicas when they start, and again only after ten seconds.
 fn retry_after(failures: u32) -> Duration {
     let doubled = RETRY_FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16));
     doubled.min(RETRY)
 }
 
-/// Measures the rate of small parts of the stream. Times count from the beginning of the connection.
+/// Measures the rate of small parts of the stream. Times are measured from the beginning of the connection.
 #[derive(Default)]
 struct Pace {
     begun: Duration,
@@ -457,7 +457,7 @@ pub(super) fn on_worker<T: Send + 'static>(
 ) -> Option<T> {
     let (done, is_done) = sync_channel(1);
     let work = move |core: &mut Core| {
-        // The receiver is gone only if the server shuts down.
+        // The receiver has been dropped only if the server shuts down.
         let _ = done.send(work(core));
     };
     shared.mailboxes.send(0, Message::Run(Work(Box::new(work))));
@@ -470,7 +470,7 @@ pub(super) fn on_worker<T: Send + 'static>(
     }
 }
 
-/// Sends the primary this server's offset, and the offset up to which its append-only file is durable.
+/// Sends the primary this server's offset and the offset up to which its append-only file is durable.
 pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
     let (history, end) = (&shared.replication.history, shared.keyspace.journal().end());
     let offset = history.offset(end).to_string();
@@ -482,7 +482,8 @@ pub fn acknowledge(shared: &Shared, upstream: &Upstream) {
         }
         None => request::encode(&mut bytes, &["REPLCONF", "ACK", &offset]),
     }
-    // After the offset was read: a primary counts the acknowledgement from when it sent the stream up to there.
+    // Note the time only after the offset was read. The primary dates the acknowledgement from when it sent the stream
+    // up to this offset.
     if upstream.note_ack(boot_ms()) {
         upstream.send(&bytes);
     }
@@ -504,7 +505,7 @@ mod tests {
             (0..9).map(delay).collect::<Vec<u128>>()
         };
         assert_eq!(delays(RECONNECT), [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        // A connection without a copy is not delayed.
+        // A connection without a full copy is not delayed.
         copies.begin_connection();
         assert_eq!(copies.delay(RECONNECT), RECONNECT);
         copies.note_lasted();
@@ -532,12 +533,11 @@ mod tests {
         let fast = PARTS_SPAN / PARTS_MAX / 2;
         assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
         assert_eq!(come(10 * PARTS_MAX, SMALL_PART_BYTES_MAX + 1, fast), 0);
-        // The slow phase is over: parts up to the limit pass, and all later ones are gathered for a
-        // while.
+        // After the slow phase, parts up to the limit pass, and all later parts are gathered for a while.
         let looks = come(2 * PARTS_MAX, 100, fast);
         assert!((1..=PARTS_MAX).contains(&looks), "{looks}");
         assert!(come(100, 100, GATHERED_FOR / 100) >= 90);
-        // Gathering ends by itself.
+        // Gathering ends when parts arrive slowly again.
         come(2 * PARTS_MAX, 100, GATHERED_FOR);
         assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
     }

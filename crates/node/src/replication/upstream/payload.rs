@@ -1,7 +1,7 @@
-//! A dataset while it is received from the primary: bytes up to a known length, or up to a mark.
+//! A dataset that is being received from the primary: bytes up to a known length or up to a mark.
 //!
-//! The last bytes are held back as long as they may be the mark, so the reader gets only bytes of the dataset.
-//! The dataset counts as complete only after the mark.
+//! The last bytes are held back as long as they may be the mark, so that the reader gets only bytes of the dataset. The
+//! dataset is complete only when the mark has arrived.
 
 use super::handshake::{Failure, Reader};
 use super::{ACK_PERIOD, UpstreamThread};
@@ -20,16 +20,16 @@ enum PayloadEnd {
     Mark(Vec<u8>),
 }
 
-/// A dataset while it is received. Reading it shows the primary that this replica is alive.
+/// A dataset that is being received. Reading it shows the primary that this replica is alive.
 pub(super) struct Payload<'r, 'a> {
     thread: &'r UpstreamThread,
     reader: &'r mut Reader<'a>,
     end: PayloadEnd,
-    /// Bytes that were received, the mark included.
+    /// The number of bytes that were received, including the mark.
     received: u64,
     /// The last bytes, which may be the mark.
     held: Vec<u8>,
-    /// Bytes that were received. Those from `at` on are not read yet.
+    /// Received bytes. The bytes from `at` on have not been read yet.
     part: Vec<u8>,
     at: usize,
     last_sign_of_life: Moment,
@@ -38,10 +38,10 @@ pub(super) struct Payload<'r, 'a> {
 }
 
 impl<'r, 'a> Payload<'r, 'a> {
-    /// Waits for the head of the dataset. The log shows `to` as its destination.
+    /// Waits for the header of the dataset. `to` is its destination in the log.
     ///
     /// # Errors
-    /// The primary sends something else, or nothing.
+    /// The primary sends something else or nothing.
     pub(super) fn begin(
         thread: &'r UpstreamThread,
         reader: &'r mut Reader<'a>,
@@ -83,7 +83,7 @@ impl<'r, 'a> Payload<'r, 'a> {
     /// The next part, which may be empty, or `None` after the end.
     ///
     /// # Errors
-    /// The connection ended before the dataset.
+    /// The connection ended before the end of the dataset.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let left = match &self.end {
             PayloadEnd::Length(total) => total - self.received,
@@ -102,7 +102,7 @@ impl<'r, 'a> Payload<'r, 'a> {
                 }
                 self.received += bytes.len() as u64;
             }
-            // No byte follows a mark: the primary waits for an acknowledgement.
+            // No bytes follow the mark, because the primary waits for an acknowledgement.
             PayloadEnd::Mark(_) => {
                 self.received += bytes.len() as u64;
                 self.held.append(&mut bytes);
@@ -116,10 +116,10 @@ impl<'r, 'a> Payload<'r, 'a> {
         Ok(Some(bytes))
     }
 
-    /// Checks that the dataset ends here for the primary too, after the reader has found its end.
+    /// Called after the reader has found the end of the dataset. Checks that the primary's data ends there as well.
     ///
     /// # Errors
-    /// The primary sends something else, or nothing.
+    /// The primary sends something else or nothing.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         let is_marked = matches!(self.end, PayloadEnd::Mark(_));
         loop {

@@ -6,30 +6,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// The most bytes that wait for the worker, in addition to one part. Further bytes wait in the output of the
-/// primary, whose limits count them.
+/// The most bytes that wait for the worker, in addition to one part. Further bytes stay in the primary's output and
+/// count toward its limits.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// Parts of the stream that were received and not executed.
+/// Parts of the stream that were received but not executed.
 #[derive(Default)]
 pub struct ReceivedStream {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// The number of the stream. It grows when another begins.
+    /// The number of the stream. It is incremented when another stream begins.
     number: AtomicU64,
-    /// There is an event for the worker.
+    /// True if there is an event for the worker.
     is_ready: AtomicBool,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// Parts with their times of arrival, in Unix ms.
+    /// Parts with their arrival times, in Unix ms.
     parts: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
-    /// The arrival of the first part that the worker has taken and not executed. `None` if it has executed
-    /// all.
+    /// The arrival time of the first part that the worker has taken but not executed, in Unix ms. `None` if the worker
+    /// has executed all parts that it took.
     executing_since_ms: Option<u64>,
-    /// The connection is closed, and the worker has not been notified yet.
+    /// True if the connection is closed and the worker has not been notified yet.
     is_over: bool,
 }
 
@@ -60,7 +60,7 @@ impl ReceivedStream {
         self.changed.notify_all();
     }
 
-    /// The number of the stream. Only its commands may be executed.
+    /// The number of the current stream. Commands of other streams must not be executed.
     #[inline]
     pub fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
@@ -80,7 +80,7 @@ impl ReceivedStream {
         }
         waiting.bytes += part.len();
         waiting.parts.push_back((part, now_ms));
-        // The worker does not sleep before it has found no event.
+        // If the flag was already set, the worker does not sleep until it has found that there is no event.
         !self.is_ready.swap(true, Ordering::Release)
     }
 
@@ -95,7 +95,7 @@ impl ReceivedStream {
         !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Waits until there is room for more, up to `most`. Returns true if there is.
+    /// Waits for up to `most` until there is room for another part. Returns true if there is.
     pub fn wait_for_room(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
         let is_full = |waiting: &mut Waiting| waiting.bytes > WAITING_BYTES_MAX;
@@ -103,7 +103,7 @@ impl ReceivedStream {
         !is_full(&mut waited.even_poisoned().0)
     }
 
-    /// Waits until all parts are executed, up to `most`. Returns true if they are.
+    /// Waits for up to `most` until all parts are executed. Returns true if they are.
     pub fn wait_for_end(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
         let goes_on = |waiting: &mut Waiting| waiting.oldest_ms().is_some();
@@ -111,7 +111,7 @@ impl ReceivedStream {
         !goes_on(&mut waited.even_poisoned().0)
     }
 
-    /// The arrival of the oldest part that is not executed, in Unix ms. `None` if all are.
+    /// The arrival time of the oldest part that is not executed, in Unix ms. `None` if all are.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.waiting.lock().even_poisoned().oldest_ms()
     }

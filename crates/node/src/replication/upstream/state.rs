@@ -1,7 +1,7 @@
 //! The state of an upstream, a primary that this server follows: phase, connection and offsets.
 //!
 //! The setting `replicaof` names the primary of this server. [`crate::core::conditions::Condition::Replica`] is set
-//! while there is one.
+//! while this server has a primary.
 
 use super::received::ReceivedStream;
 use crate::clients::ClientRecord;
@@ -12,20 +12,20 @@ use std::sync::{Arc, Mutex};
 
 /// The connection to the primary, for threads that send requests to it.
 pub trait UpstreamConnection: Send + Sync {
-    /// Sends a short request without waiting. If the primary has not read for long, the connection is closed.
+    /// Sends a short request without waiting. If the primary has not read for a long time, the connection is closed.
     fn send(&self, request: &[u8]);
-    /// Sends a request of any length without waiting. Bytes that the kernel does not take at once are kept and
-    /// sent later. Returns false and sends nothing if too many bytes wait already.
+    /// Sends a request of any length without waiting. Bytes that the kernel does not take immediately are kept and sent
+    /// later. If too many bytes are already waiting, sends nothing and returns false.
     fn offer(&self, request: &[u8]) -> bool;
     /// Closes the connection.
     fn close(&self);
 }
 
-/// The phase of an upstream, in the terms of ROLE.
+/// The phase of an upstream, with the names that ROLE uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum UpstreamPhase {
-    /// Not connected. The next attempt follows.
+    /// Not connected. Another attempt follows.
     Connect,
     /// A connection is being established.
     Connecting,
@@ -55,44 +55,44 @@ pub struct IncomingDataset {
     /// `None` if the primary does not know the length before the end.
     pub total: Option<u64>,
     pub read: u64,
-    /// The arrival of the last bytes, in Unix ms.
+    /// The arrival time of the last bytes, in Unix ms.
     pub last_ms: u64,
 }
 
-/// When this server sent acknowledgements to primaries, in milliseconds of [`crate::cluster::boot_ms`]. `None`: never
-/// in this process.
+/// When this server sent acknowledgements to primaries, in milliseconds of [`crate::cluster::boot_ms`]. `None` means
+/// that this process has sent none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckTimes {
-    /// The last one to the current primary.
+    /// The last acknowledgement to the current primary.
     pub last_ms: Option<u64>,
-    /// The last one to a primary before.
+    /// The last acknowledgement to an earlier primary.
     pub earlier_ms: Option<u64>,
-    /// This server is about to become a primary.
+    /// True if this server is about to become a primary.
     has_ended: bool,
 }
 
 /// The state of an upstream, shared by its thread, the applier and all workers.
 pub struct Upstream {
     phase: AtomicU8,
-    /// The arrival of the last byte, in Unix ms.
+    /// When the last byte arrived, in Unix ms.
     last_io_ms: AtomicU64,
-    /// The end of the last stream, in Unix ms; 0 before the first stream.
+    /// When the last stream ended, in Unix ms; 0 before the first stream.
     down_since_ms: AtomicU64,
     /// The offset up to which the stream was received.
     read_offset: AtomicU64,
     incoming: Mutex<IncomingDataset>,
-    /// A full copy has begun, and none has ended since.
+    /// True if a full copy has begun and none has ended since.
     is_copying: AtomicBool,
-    /// The dataset was discarded for a full copy that is not in force yet.
+    /// True if the dataset was discarded for a full copy that is not in force yet.
     is_partial: AtomicBool,
-    /// Grows with each change of the primary.
+    /// Incremented with each change of the primary.
     generation: AtomicU64,
     connection: Mutex<Option<Arc<dyn UpstreamConnection>>>,
     /// The connection of the stream, as a client of this server.
     client: Mutex<Option<Arc<ClientRecord>>>,
     /// The database that the executed part of the stream selected last. It may not exist on this server.
     stream_db: AtomicU32,
-    /// The primary supports comparisons.
+    /// True if the primary supports comparisons.
     compares: AtomicBool,
     /// Parts of the stream that are not executed yet.
     pub stream: ReceivedStream,
@@ -101,7 +101,7 @@ pub struct Upstream {
     ack_times: Mutex<AckTimes>,
 }
 
-/// The time between two of these warnings.
+/// The minimum time between two warnings about the disk.
 const WARNED_PERIOD_MS: u64 = 10_000;
 
 impl Default for Upstream {
@@ -143,8 +143,8 @@ impl Upstream {
         self.phase() == UpstreamPhase::Connected
     }
 
-    /// True if a full copy has begun and none has ended since. The dataset is a part of the copy, or too old to be
-    /// continued.
+    /// True if a full copy has begun and none has ended since. The dataset is a part of the copy, or it is too old to
+    /// be continued.
     pub fn is_copying(&self) -> bool {
         self.is_copying.load(Ordering::SeqCst)
     }
@@ -170,7 +170,7 @@ impl Upstream {
         self.is_up() || self.down_since_ms().is_some()
     }
 
-    /// Sets the phase, if the current generation is `generation`. Returns true if so.
+    /// Sets the phase and returns true if the current generation is `generation`.
     pub fn set_phase(&self, generation: u64, phase: UpstreamPhase, now_ms: u64) -> bool {
         // A thread that changes the primary at the same time waits for this lock and wins.
         let _connection = self.connection.lock().even_poisoned();
@@ -192,8 +192,8 @@ impl Upstream {
         true
     }
 
-    /// Ends the current generation, since the primary changes: parts that are not executed are dropped, and
-    /// the connection is closed. Returns the next generation. All other workers are quiesced.
+    /// Ends the current generation because the primary changes. Parts that are not executed are dropped, and the
+    /// connection is closed. Returns the next generation. All other workers are quiesced.
     pub fn leave(&self) -> u64 {
         // The generation changes first, so no thread adds a part of the previous generation.
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
@@ -215,7 +215,8 @@ impl Upstream {
         generation
     }
 
-    /// Notes an acknowledgement of an offset that was read before `now_ms`. Returns false if it must not be sent.
+    /// Notes an acknowledgement of an offset that was read before `now_ms`. Returns false if the acknowledgement must
+    /// not be sent.
     pub fn note_ack(&self, now_ms: u64) -> bool {
         let mut acks = self.ack_times.lock().even_poisoned();
         if !acks.has_ended {
@@ -224,15 +225,15 @@ impl Upstream {
         !acks.has_ended
     }
 
-    /// Ends the acknowledgements until [`Upstream::leave`] or [`Upstream::resume_acks`], since this server is about to
-    /// become a primary. Returns when the last ones were sent.
+    /// Stops acknowledgements until [`Upstream::leave`] or [`Upstream::resume_acks`], because this server is about to
+    /// become a primary. Returns the times at which the last acknowledgements were sent.
     pub fn end_acks(&self) -> AckTimes {
         let mut acks = self.ack_times.lock().even_poisoned();
         acks.has_ended = true;
         *acks
     }
 
-    /// Resumes acknowledgements after [`Upstream::end_acks`]: this server stays a replica for now.
+    /// Resumes acknowledgements after [`Upstream::end_acks`], because this server stays a replica for now.
     pub fn resume_acks(&self) {
         self.ack_times.lock().even_poisoned().has_ended = false;
     }
@@ -243,7 +244,7 @@ impl Upstream {
         self.generation.load(Ordering::SeqCst)
     }
 
-    /// Sets the connection, if the current generation is `generation`. Returns true if so.
+    /// Sets the connection and returns true if the current generation is `generation`.
     pub fn connect(&self, generation: u64, connection: Arc<dyn UpstreamConnection>) -> bool {
         let mut present = self.connection.lock().even_poisoned();
         let is_wanted = generation == self.generation();
@@ -310,7 +311,7 @@ impl Upstream {
         self.stream_db.store(db.0, Ordering::Relaxed);
     }
 
-    /// Returns true if it is time to log again that commands of the stream cannot be written to the disk.
+    /// Returns true if the warning that commands of the stream cannot be written to the disk is due again.
     pub fn warns_of_disk(&self, now_ms: u64) -> bool {
         let warned = self.warned_ms.load(Ordering::Relaxed);
         let is_due = now_ms.saturating_sub(warned) >= WARNED_PERIOD_MS;
@@ -320,7 +321,7 @@ impl Upstream {
         is_due
     }
 
-    /// The arrival of the last byte, in Unix ms.
+    /// When the last byte arrived, in Unix ms.
     pub fn last_io_ms(&self) -> u64 {
         self.last_io_ms.load(Ordering::Relaxed)
     }
@@ -329,7 +330,7 @@ impl Upstream {
         self.last_io_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// The end of the last stream, in Unix ms. `None` before the first stream.
+    /// When the last stream ended, in Unix ms. `None` before the first stream.
     pub fn down_since_ms(&self) -> Option<u64> {
         Some(self.down_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
     }

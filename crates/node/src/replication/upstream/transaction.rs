@@ -1,5 +1,4 @@
-//! Requests of the primary's stream: finds the end of a transaction, and encodes requests for the append-only
-//! file.
+//! Finds the end of a transaction in the primary's stream, and encodes requests for the append-only file.
 
 use crate::core::shared::Shared;
 use crate::run::repeated;
@@ -10,18 +9,19 @@ use brisk_resp::Limits;
 use brisk_resp::request;
 use brisk_resp::request::{RequestDecoder, Spans, Step};
 
-/// The log mentions an incomplete transaction of more bytes than this.
+/// The log mentions an incomplete transaction if it has more bytes than this.
 const LARGE_BYTES: usize = 64 << 20;
 
-/// Size at which searched bytes of an incomplete transaction move from the input to the held pieces.
+/// When this many bytes of an incomplete transaction have been searched, they are moved from the input to the held
+/// pieces.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The search for the end of a transaction that has not arrived completely. Until the end arrives, the
-/// transaction is held as it was sent and nothing of it is queued, so it is in memory once.
+/// The search for the end of a transaction that has not arrived completely. Until the end arrives, the transaction is
+/// held as it was sent and none of its commands is queued. So it is in memory only once.
 #[derive(Default)]
 pub(super) struct TransactionSearch {
     state: SearchState,
-    /// Complete requests that were searched, from MULTI on. The bytes after them are still in the input.
+    /// Complete requests that have been searched, from MULTI on. Later bytes are still in the input.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
     /// Number of bytes of the input that were searched.
@@ -45,7 +45,7 @@ impl TransactionSearch {
         self.state == SearchState::On
     }
 
-    /// Returns true if the input begins with a complete transaction. The caller executes it now.
+    /// Returns true if the input begins with a complete transaction. The caller then executes it.
     pub(super) fn take_found(&mut self) -> bool {
         let has_found = self.state == SearchState::Found;
         self.state = SearchState::Off;
@@ -57,8 +57,8 @@ impl TransactionSearch {
         self.state = SearchState::On;
     }
 
-    /// Searches `input` for the end. The input grows between calls. Returns true when the end is found. The
-    /// input then begins with the transaction. O(new bytes), and once O(transaction).
+    /// Searches `input`, which grows between calls, for the end. Returns true if the end is found. The input then
+    /// begins with the transaction. O(new bytes), and O(transaction) when the end is found.
     pub(super) fn advance(
         &mut self,
         input: &mut Vec<u8>,
@@ -144,13 +144,13 @@ pub(super) fn encoded(
     out
 }
 
-/// Reports whether a request was not executed, for each request of a command or transaction in order. The
-/// append-only file does not get these requests:
+/// Returns a function that is called with each request of a command or transaction in order, and returns true if the
+/// request was not executed. The append-only file does not get these requests:
 ///
-/// - requests for a database that this server lacks: the loader would change another database;
-/// - requests that fail between MULTI and EXEC: the loader rejects a MULTI within a transaction.
+/// - requests for a database that this server lacks, because the loader would change another database;
+/// - requests that fail between MULTI and EXEC, because the loader rejects a MULTI within a transaction.
 ///
-/// `lacks_db`: the database that is selected before the first request does not exist.
+/// `lacks_db` is true if the database that is selected before the first request does not exist.
 pub(super) fn not_executed(shared: &Shared, mut lacks_db: bool) -> impl FnMut(&[&[u8]]) -> bool {
     let mut in_transaction = false;
     move |words| {
@@ -178,7 +178,7 @@ pub(super) fn begins_transaction(row: &Row) -> bool {
     row.spec.in_multi == InMulti::Refuses && row.name == "multi"
 }
 
-/// True if a command is never queued, and fails in a transaction that goes on to its EXEC. DISCARD and QUIT
+/// True if a command is never queued and fails within a transaction, which then continues to its EXEC. DISCARD and QUIT
 /// end a transaction, so no EXEC follows them.
 pub(super) fn fails_in_transaction(row: &Row) -> bool {
     matches!(row.spec.in_multi, InMulti::Refuses | InMulti::Ends)

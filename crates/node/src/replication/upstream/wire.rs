@@ -16,19 +16,19 @@ use std::time::Duration;
 
 /// The most bytes that one read returns.
 pub(super) const RECEIVED_MAX: usize = 256 << 10;
-/// The most bytes that wait for the kernel to take them: enough for the longest reports of some hundred
-/// replicas of this one.
+/// The most bytes that wait for the kernel to take them. This is enough for the longest reports of some hundred
+/// replicas of this replica.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// A connection that one thread reads and any thread may write to.
 pub(crate) struct Wire {
     socket: Box<dyn Socket>,
-    /// A writer locks it, so that requests do not mix.
+    /// Locked by a writer, so that requests do not mix.
     out: Mutex<Out>,
     has_tls: bool,
 }
 
-/// Bytes on their way to the primary.
+/// Bytes to be sent to the primary.
 #[derive(Default)]
 struct Out {
     tls: Option<Box<ClientConnection>>,
@@ -37,7 +37,7 @@ struct Out {
 }
 
 impl Out {
-    /// Adds a request to the bytes that wait.
+    /// Adds a request to the waiting bytes.
     fn push(&mut self, request: &[u8]) -> io::Result<()> {
         let Some(tls) = self.tls.as_mut() else {
             self.waiting.extend_from_slice(request);
@@ -56,7 +56,7 @@ impl Out {
 }
 
 impl Wire {
-    /// Connects to the first address of `host` that accepts, from the address `source` if there is one.
+    /// Connects to the first address of `host` that accepts the connection, from the address `source` if it is set.
     pub(crate) fn open(
         environment: &dyn Environment,
         (host, port): (&str, u16),
@@ -74,7 +74,7 @@ impl Wire {
         Err(failure)
     }
 
-    /// The same connection with TLS from here on.
+    /// The same connection with TLS from now on.
     pub(super) fn encrypted(self, tls: ClientConnection) -> Wire {
         let out = Out { tls: Some(Box::new(tls)), waiting: Vec::new() };
         Wire { out: Mutex::new(out), has_tls: true, ..self }
@@ -84,7 +84,7 @@ impl Wire {
         Ok(self.socket.peer_addr()?.ip())
     }
 
-    /// The addresses of the primary's end and of this end.
+    /// The addresses of the primary and of this server.
     pub(super) fn ends(&self) -> io::Result<[SocketAddr; 2]> {
         Ok([self.socket.peer_addr()?, self.socket.local_addr()?])
     }
@@ -93,7 +93,7 @@ impl Wire {
         self.socket.as_fd().as_raw_fd()
     }
 
-    /// Sets the time that a read and a write wait.
+    /// Sets the maximum time for which a read or a write waits.
     pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.socket.set_timeout(timeout)
     }
@@ -117,7 +117,7 @@ impl Wire {
         }
     }
 
-    /// Reads bytes that are decrypted already. `None` if there are none.
+    /// Reads bytes that have already been decrypted. `None` if there are none.
     fn read_decrypted(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let mut out = self.out.lock().even_poisoned();
         let Some(tls) = out.tls.as_mut() else { return Ok(Some(0)) };
@@ -149,7 +149,7 @@ impl Wire {
         self.send_all(&mut out)
     }
 
-    /// Sends all bytes that wait, with those of the TLS session.
+    /// Sends all waiting bytes, including those of the TLS session.
     fn send_all(&self, out: &mut Out) -> io::Result<()> {
         out.push(&[])?;
         while !out.waiting.is_empty() {
@@ -162,7 +162,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends as many of the waiting bytes as the kernel takes at once.
+    /// Sends as many of the waiting bytes as the kernel takes immediately.
     pub(super) fn send_waiting(&self) -> io::Result<()> {
         self.send_some(&mut self.out.lock().even_poisoned())
     }
@@ -185,8 +185,8 @@ impl Wire {
         taken
     }
 
-    /// Sends a request without waiting, if there is room for bytes that the kernel does not take. Returns
-    /// false if there is no room. A connection that fails is closed.
+    /// Sends a request without waiting. Returns false if there is no room for bytes that the kernel does not take. If
+    /// sending fails, the connection is closed.
     fn send_or_keep(&self, request: &[u8]) -> bool {
         let mut out = self.out.lock().even_poisoned();
         if !out.has_room_for(request) {
@@ -199,7 +199,7 @@ impl Wire {
     }
 }
 
-/// The same connection with TLS, by the settings for connections to other servers.
+/// The same connection with TLS, according to the settings for connections to other servers.
 pub(crate) fn encrypt(config: &Config, wire: Wire) -> io::Result<Wire> {
     let tls = outgoing::connection(config, wire.peer_ip()?);
     Ok(wire.encrypted(tls.map_err(|error| io::Error::other(error.to_string()))?))
@@ -217,7 +217,7 @@ impl UpstreamConnection for Wire {
     }
 
     fn close(&self) {
-        // The socket may be closed already.
+        // The socket may already be closed.
         let _ = self.socket.shutdown();
     }
 }

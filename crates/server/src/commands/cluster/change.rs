@@ -1,7 +1,7 @@
-//! How a CLUSTER command changes the topology: another thread commits the change, and the client waits.
+//! How a CLUSTER command changes the topology: another thread commits the change while the client waits.
 //!
-//! A change takes a round trip to the coordinator, and it ends when this node has installed the new document, for
-//! which all workers are quiesced. So no worker may wait for it.
+//! A change takes a round trip to the coordinator. It ends when this node has installed the new document, for which all
+//! workers are quiesced. So no worker may wait for a change.
 
 use super::require_cluster_mode;
 use brisk_cluster::change::Edit;
@@ -14,9 +14,9 @@ use brisk_node::core::call::Call;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Commits a change. The reply is OK, or the error that rejected it.
+/// Commits a change. The reply is OK, or an error if the change was rejected.
 ///
-/// A transaction or a script cannot wait: there the reply follows from the document in force, and the change is
+/// A transaction or a script cannot wait. In this case, the reply is based on the document in force, and the change is
 /// committed later.
 pub(super) fn commit(
     call: &mut Call<'_>,
@@ -44,7 +44,7 @@ pub(super) fn commit(
     })
 }
 
-/// Runs `errand`, which may wait for the coordinator, on another thread. The client gets its reply from there.
+/// Runs `errand`, which may wait for the coordinator, on another thread. That thread sends the client its reply.
 pub(super) fn leave_worker(
     call: &Call<'_>,
     args: &Args<'_>,
@@ -53,7 +53,8 @@ pub(super) fn leave_worker(
     let words: Vec<&[u8]> = args.arguments().collect();
     let (row, db, client) = ((call.row.spec, call.row.parent), call.session.db(), call.client());
     let worker = std::thread::current().id();
-    // Without a free thread the worker runs the errand itself. It must not wait for its own installation.
+    // If no thread is free, the worker runs the errand itself. It must not wait for an installation that it has to do
+    // itself.
     let errand = move |reply: &mut Reply<'_>| {
         if std::thread::current().id() == worker {
             return Err(CommandError::text("ERR No thread is free for this change, try again"));
@@ -72,7 +73,7 @@ pub(super) fn require_writer(state: &ClusterState) -> Result<Arc<dyn TopologyWri
     state.writer().ok_or(CommandError::text("ERR This node does not follow the topology"))
 }
 
-/// Computes a change from the document in force and the facts that this node knows by itself.
+/// Computes a change from the document in force and the facts that are known to this node.
 fn compute_in_force(
     call: &Call<'_>,
     state: &ClusterState,

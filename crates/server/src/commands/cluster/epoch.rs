@@ -1,5 +1,5 @@
-//! CLUSTER SET-CONFIG-EPOCH, BUMPEPOCH, SAVECONFIG, which have no effect: every change increments the epoch of the
-//! document, and every node saves each document that it installs.
+//! CLUSTER SET-CONFIG-EPOCH, BUMPEPOCH, SAVECONFIG. These commands have no effect, because every change increments the
+//! epoch of the document and every node saves each document that it installs.
 
 use super::{CHANGES, node_view, require_cluster_mode};
 use brisk_cluster::change::check_config_epoch;
@@ -36,7 +36,7 @@ pub(super) const BUMPEPOCH: Command = Command {
     subcommands: &[],
 };
 
-/// Replies as Redis does if the node has the highest epoch.
+/// Replies as Redis does if the node already has the highest epoch.
 fn bump_epoch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let epoch = node_view(call)?.contents().topology.map(|topology| topology.epoch);
     let epoch = epoch.unwrap_or_default();

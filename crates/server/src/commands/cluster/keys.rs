@@ -1,4 +1,4 @@
-//! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: the keys of slots at this node.
+//! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: the keys of slots on this node.
 
 use super::{BOOTSTRAP, SUBCOMMAND, require_cluster_mode};
 use brisk_engine::command::{Arg, Scope, Spec};

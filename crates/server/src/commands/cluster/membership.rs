@@ -148,10 +148,10 @@ pub(super) const FAILOVER: Command = Command {
     subcommands: &[],
 };
 
-/// Without an option, the primary hands over: the reply comes at once, and the switch happens afterwards, as in
-/// Redis. FORCE and TAKEOVER promote this replica without the help of its primary. The document decides, so TAKEOVER
-/// needs no more agreement than FORCE. A replica without a full copy is never promoted: its primary would copy the
-/// empty dataset when it follows.
+/// Without an option, the primary hands over. As in Redis, the reply is sent immediately, and the switch happens
+/// afterwards. FORCE and TAKEOVER promote this replica without the help of its primary. Both options do the same,
+/// because the topology document alone decides which node is the primary. A replica without a full copy is never
+/// promoted, because its former primary would follow it and copy an empty dataset.
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let state = require_cluster_mode(call)?;
     refuse_more_than(call, args, 1)?;
@@ -196,12 +196,13 @@ fn own_node(shared: &Shared, basis: &ChangeBasis<'_>) -> OwnNode {
     OwnNode { id: basis.own.id, has_keys: shared.keyspace.key_count(DbIndex::FIRST) > 0 }
 }
 
-/// The id of a node. Bytes that are not text are not an id, and the error shows them replaced.
+/// The id of a node. If the argument is not valid UTF-8, it is not an id, and the error shows replacement characters.
 fn node_argument(args: &mut Args<'_>) -> Result<String> {
     Ok(String::from_utf8_lossy(args.bytes()?).into_owned())
 }
 
-/// Redis has no row for the number of arguments of these subcommands, and rejects more with a separate text.
+/// Redis's command table does not limit the number of arguments of these subcommands. Redis rejects more arguments with
+/// a different error text.
 fn refuse_more_than(call: &Call<'_>, args: &Args<'_>, max: usize) -> Result<()> {
     if args.remaining() > max { Err(call.subcommand_syntax(args.argument(1))) } else { Ok(()) }
 }

@@ -14,7 +14,7 @@
 //! | `epoch` | SET-CONFIG-EPOCH, BUMPEPOCH, SAVECONFIG |
 //! | `routing` | ASKING, READONLY, READWRITE |
 //!
-//! The contents of replies come from `brisk_cluster::view`, and changes from `brisk_cluster::change`.
+//! `brisk_cluster::view` provides the contents of replies, and `brisk_cluster::change` computes changes.
 
 mod change;
 mod epoch;
@@ -42,12 +42,12 @@ fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 /// The state of cluster mode.
 ///
 /// # Errors
-/// It is off.
+/// Cluster mode is off.
 fn require_cluster_mode(call: &Call<'_>) -> Result<&'static ClusterState> {
     call.core.shared.cluster.state().ok_or(CommandError::text(DISABLED))
 }
 
-/// This node's view of the cluster for the caller.
+/// This node's view of the cluster, for the caller's reply.
 ///
 /// # Errors
 /// Cluster mode is off.
@@ -63,8 +63,8 @@ const ROW: Spec = Spec { group: Group::Cluster, since: "3.0.0", ..Spec::EMPTY };
 /// The fields that the rows of read-only subcommands share.
 const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", flags: Flags::STALE, ..ROW };
 
-/// The fields that the rows of subcommands share which clients need before their first command on a key. A node
-/// that loads its dataset replies to them too.
+/// The fields that the rows of subcommands that clients need before their first command on a key share. A node that is
+/// loading its dataset also replies to these subcommands.
 const BOOTSTRAP: Spec = Spec { flags: Flags::STALE.union(Flags::LOADING_OF_VALKEY), ..SUBCOMMAND };
 
 /// The fields that the rows of subcommands that change the cluster share.

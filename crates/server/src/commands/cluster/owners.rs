@@ -63,7 +63,7 @@ pub(super) const DELSLOTSRANGE: Command = Command {
     subcommands: &[],
 };
 
-/// Reads the arguments of a command.
+/// Parses the arguments of a command.
 type SlotParser = fn(&Call<'_>, &Args<'_>) -> Result<Vec<SlotRange>>;
 
 fn single_slots(_: &Call<'_>, args: &Args<'_>) -> Result<Vec<SlotRange>> {
@@ -89,8 +89,8 @@ fn add(call: &mut Call<'_>, args: &Args<'_>, parse: SlotParser) -> Result<Outcom
     commit(call, args, move |basis| add_slots(basis.topology, basis.change, basis.own, &slots))
 }
 
-/// Slots that hold keys stay with this node. A write that is executed between the check and the commit leaves
-/// its keys in a slot without an owner, where no command reaches them; ADDSLOTS makes them visible again.
+/// Slots that contain keys stay with this node. A write that is executed between the check and the commit leaves its
+/// keys in a slot without an owner, where commands cannot reach them. ADDSLOTS makes them visible again.
 fn delete(call: &mut Call<'_>, args: &Args<'_>, parse: SlotParser) -> Result<Outcome> {
     require_cluster_mode(call)?;
     let slots = parse(call, args)?;

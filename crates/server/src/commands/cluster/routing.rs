@@ -6,8 +6,7 @@ use brisk_engine::{Args, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 
-/// ASKING has no effect: a slot and all of its keys move in one step, so this node never redirects
-/// with ASK.
+/// ASKING has no effect. A slot and all of its keys move in one step, so this node never redirects with ASK.
 fn asking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.cluster.is_on() { Ok(call.reply.ok()) } else { refuse(call, args) }
 }
@@ -26,8 +25,8 @@ pub(super) const ASKING: Command = Command {
     subcommands: &[],
 };
 
-/// READONLY and READWRITE. Valkey supports them outside of cluster mode too, for clients that a
-/// replica would redirect to its primary.
+/// READONLY and READWRITE. Valkey also supports them outside of cluster mode, for clients that a replica would redirect
+/// to its primary.
 fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
     let core = &*call.core;
     let record = &call.session.record;

@@ -88,7 +88,7 @@ fn refusal(error: &ChangeError) -> CommandError {
     CommandError::text(error.to_string())
 }
 
-/// The nodes that this node knows: the members, or only itself if it is none.
+/// The nodes that this node knows: the members, or only itself if it is not a member.
 struct KnownNodes<'t> {
     topology: Option<&'t Topology>,
     own: NodeId,

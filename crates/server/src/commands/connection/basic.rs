@@ -37,8 +37,8 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Some(message) => {
             let is_repeated = call.session.source.is_primary() || call.session.source.is_replay();
             if is_repeated && !call.core.env.in_script.get() {
-                // Comparisons travel in the stream as messages. The argument of a script's PING is
-                // client data: primaries before Redis 7 replicate scripts verbatim.
+                // Comparison markers are sent in the stream as messages of PING. The argument of a script's PING is
+                // client data, because primaries before Redis 7 replicate scripts verbatim.
                 replica::execute(call.core, call.session, message)?;
             }
             call.reply.bulk(message)
@@ -94,7 +94,7 @@ fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     match selected {
         Ok(db) => call.session.select(db),
-        // The commands that follow in the stream are meant for this database only.
+        // The following commands in the stream are meant only for this database.
         Err(_) if call.session.repeats() => {
             let number =
                 args.arguments().nth(1).and_then(|word| str::from_utf8(word).ok()?.parse().ok());

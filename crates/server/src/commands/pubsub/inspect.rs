@@ -1,11 +1,11 @@
-//! PUBSUB: shows active channels and numbers of subscribers.
+//! PUBSUB: shows active channels and the numbers of their subscribers.
 
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 
-/// The row that subcommands start from.
+/// The row on which the rows of subcommands are based.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     since: "2.8.0",

@@ -1,4 +1,4 @@
-//! The pubsub group: subscribing to channels, and publishing messages.
+//! The pubsub group: subscribing to channels and publishing messages.
 
 mod inspect;
 mod publish;

@@ -1,4 +1,4 @@
-//! PUBLISH, SPUBLISH: sends a message to all subscribers of a channel.
+//! PUBLISH and SPUBLISH, which send a message to all subscribers of a channel.
 
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, Outcome, Result};
@@ -8,7 +8,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::publish;
 
-/// The row that both commands start from.
+/// The row on which the rows of both commands are based.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,
@@ -59,7 +59,7 @@ fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Out
     let name: &[u8] = if space == Space::ShardChannel { b"SPUBLISH" } else { b"PUBLISH" };
     let core = &call.core;
     match core.shared.cluster.state() {
-        // In a cluster messages go to the other nodes, replicas among them.
+        // In a cluster, messages are also sent to the other nodes, including replicas.
         Some(state) => {
             if !call.session.record.has(flag::CLUSTER_PEER) {
                 state.forward.push(audience(space), channel, message);

@@ -10,7 +10,7 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::pubsub::Space;
 use brisk_node::pubsub::subscribe;
 
-/// The row that all commands start from.
+/// The row on which the rows of all commands are based.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     since: "2.0.0",
@@ -63,7 +63,7 @@ const SSUBSCRIBE: Command = Command {
         ..ROW
     },
     run: |call, args| {
-        // For compatibility, Redis allows the other two commands in a transaction.
+        // For compatibility, Redis allows only the other two commands in a transaction.
         if call.in_exec() {
             let text = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
             return Err(CommandError::text(text));

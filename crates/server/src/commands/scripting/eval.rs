@@ -13,7 +13,7 @@ use brisk_node::script::machine::Machine;
 use brisk_node::script::run::{self, Target, evaluate, key_count};
 use std::rc::Rc;
 
-/// The error for a digest without a script.
+/// The error if there is no script with the given digest.
 pub(super) fn no_script(core: &Core) -> CommandError {
     CommandError::text(match core.config.process.dialect {
         Dialect::Redis => "NOSCRIPT No matching script. Please use EVAL.",
@@ -106,7 +106,7 @@ fn find_function<'s>(
     Ok((Rc::clone(&functions.machine), function, code, keys))
 }
 
-/// The row that all commands start from.
+/// The row on which the rows of all commands are based.
 const RUNS: Spec = Spec {
     arity: -3,
     flags: Flags::NOSCRIPT
@@ -123,7 +123,7 @@ const RUNS: Spec = Spec {
     ..ROW
 };
 
-/// The row that the read-only commands start from.
+/// The row on which the rows of the read-only commands are based.
 const READS: Spec = Spec {
     flags: Flags::NOSCRIPT
         .union(Flags::SKIP_MONITOR)

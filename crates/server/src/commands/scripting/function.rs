@@ -30,11 +30,11 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 const CHANGES: Flags = Flags::NOSCRIPT.union(Flags::WRITE);
 const CHANGE_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 
-/// The row that the subcommands start from.
+/// The row on which the rows of the subcommands are based.
 const SUB: Spec = Spec { since: "7.0.0", arity: 2, ..ROW };
 
-/// The row of subcommands that change libraries. They run quiesced, so that two changes reach the
-/// replicas in the order in which they happened.
+/// The row of subcommands that change libraries. They run while all other workers are quiesced, so that replicas
+/// receive changes in the order in which they happened.
 const CHANGE: Spec = Spec { scope: Scope::Quiescent, flags: CHANGES, tips: CHANGE_TIPS, ..SUB };
 
 const DELETE: Command = Command {

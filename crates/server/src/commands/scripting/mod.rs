@@ -1,5 +1,4 @@
-//! The scripting group: EVAL and its variants, SCRIPT, FUNCTION, FCALL. Scripts are run by
-//! `brisk_node::script`.
+//! The scripting group: EVAL and its variants, SCRIPT, FUNCTION, FCALL. `brisk_node::script` runs the scripts.
 
 mod eval;
 mod function;
@@ -14,7 +13,7 @@ use brisk_node::script::slow::Kill;
 pub(super) const FAMILY: &[&[Command]] =
     &[eval::COMMANDS, function::COMMANDS, libraries::COMMANDS, script::COMMANDS];
 
-/// The row that others start from.
+/// The row on which other rows are based.
 const ROW: Spec = Spec {
     group: Group::Scripting,
     flags: Flags::NOSCRIPT,

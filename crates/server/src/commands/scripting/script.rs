@@ -1,4 +1,4 @@
-//! SCRIPT: manages the cache of scripts for EVALSHA.
+//! SCRIPT: manages the script cache that EVALSHA uses.
 
 use super::ROW;
 use super::eval::no_script;
@@ -28,7 +28,7 @@ fn exists(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// As in Valkey 8.
+/// SCRIPT SHOW, as in Valkey 8.
 fn show(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let digest = cache::digest_from(args.bytes()?);
     match digest.and_then(|digest| call.core.shared.scripting.scripts.find(&digest)) {

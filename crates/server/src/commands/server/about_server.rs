@@ -49,7 +49,7 @@ const TIME: Command = Command {
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let mut us = brisk_reactor::unix_us();
     if call.core.unit.is_running() && !call.core.scripts.is_slow() {
-        // All commands of a transaction or a script see the same time, until the script is slow.
+        // All commands of a transaction or a script see the same time, until the script becomes slow.
         us = call.core.unit.moment_us(us);
     }
     call.reply.array(2);
@@ -76,7 +76,7 @@ const LOLWUT: Command = Command {
 /// Columns and lines of the picture.
 const MAZE: (usize, usize) = (48, 8);
 
-/// Draws a maze, a different one on each call.
+/// Draws a maze, which differs on each call.
 fn lolwut(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.remaining() >= 2 && args.take("version") {
         // All versions have the same picture.

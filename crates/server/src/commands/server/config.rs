@@ -11,8 +11,7 @@ use brisk_node::run::gate;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// How long CONFIG SET maxmemory evicts while all workers are quiesced; the rest is evicted
-/// gradually.
+/// How long CONFIG SET maxmemory evicts keys while all workers are quiesced. Further keys are evicted gradually.
 const EVICTION_NS_MAX: u64 = 50_000_000;
 
 /// The flags of all subcommands except HELP.
@@ -94,8 +93,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
     let while_loading = shared.conditions.is_loading() || shared.conditions.is_loading_async();
     let caller = Caller { local: call.session.is_local(), while_loading };
-    // Several copies of the settings exist while they change. No key may be evicted because of the
-    // copies.
+    // While the settings change, several copies of them exist. No key may be evicted because of these copies.
     let used = brisk_observe::memory::used();
     let mut store = store(shared);
     let old = store.current();
@@ -114,14 +112,14 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
-    // Later commands of a transaction must find unchanged data; the timers evict afterwards.
+    // Later commands of a transaction must find the data unchanged. The timers evict keys afterwards.
     if new.memory.maxmemory != old.memory.maxmemory && !call.in_exec() {
         make_room(call, new.memory.maxmemory, used);
     }
     Ok(call.reply.ok())
 }
 
-/// Evicts until the data fits the new limit. `used` bytes were in use before the change.
+/// Evicts keys until the data is within the new limit. `used` bytes were in use before the change.
 fn make_room(call: &mut Call<'_>, maxmemory: u64, used: u64) {
     if maxmemory == 0 || used <= maxmemory {
         return;
@@ -156,7 +154,7 @@ fn rewrite(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 pub(super) fn rewrite_file(call: &mut Call<'_>, added: Added) -> Result<Outcome> {
     let shared = call.core.shared;
     let store = store(shared);
-    // Users are stored in one file only: the aclfile, if one is configured.
+    // Users are stored in only one file, which is the aclfile if one is configured.
     let has_file = !store.current().security.aclfile.is_empty();
     let lines = if has_file {
         Vec::new()
@@ -185,7 +183,7 @@ const RESETSTAT: Command = Command {
         since: "2.0.0",
         arity: 2,
         flags: FLAGS,
-        // Each counter has one writer. While all workers are quiesced, another thread may write it.
+        // Each counter has a single writer. Another thread may write it only while all workers are quiesced.
         scope: Scope::Quiescent,
         ..Spec::EMPTY
     },

@@ -1,6 +1,6 @@
 //! DEBUG: commands for tests only.
 //!
-//! DEBUG is one command and not a container, as in Redis: COMMAND shows no subcommands.
+//! As in Redis, DEBUG is a single command and not a container, so COMMAND shows no subcommands.
 
 use super::{debug_keyspace, debug_protocol};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
@@ -13,7 +13,7 @@ use brisk_reactor::unix_ms;
 use brisk_structures::reclaim;
 use std::time::{Duration, Instant};
 
-/// A subcommand: its name, how many arguments may follow, its function.
+/// A subcommand: its name, the number of arguments that may follow, and its function.
 type Sub = (&'static str, std::ops::RangeInclusive<usize>, brisk_node::core::call::ServerHandler);
 
 const ANY: usize = usize::MAX;
@@ -63,8 +63,8 @@ fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
     Ok(call.reply.ok())
 }
 
-/// Makes the server unresponsive for its clients, as tests of a failover expect. All workers sleep
-/// except that of the admin lane, which sleeps only if the caller is its client.
+/// Makes the server unresponsive to its clients, as failover tests expect. All workers sleep. The worker of the admin
+/// lane sleeps only if the caller is its client.
 fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let seconds = std::str::from_utf8(args.bytes()?).ok().and_then(|text| text.parse().ok());
     let duration = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
@@ -93,13 +93,13 @@ fn sleep_until(core: &mut Core, until: Option<Instant>) {
     core.env.advance(UnixMs(unix_ms()));
 }
 
-/// Ends the process as a bug would.
+/// Crashes the process as a bug would.
 fn crash(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let _ = signal_hook::low_level::raise(signal_hook::consts::SIGSEGV);
     Err(CommandError::text("ERR the signal is blocked"))
 }
 
-/// Parses 0 or 1 as Redis does: an argument that is not a number is 0.
+/// Parses 0 or 1 as Redis does. An argument that is not a number counts as 0.
 fn switch(word: &[u8]) -> bool {
     std::str::from_utf8(word).ok().and_then(|text| text.trim().parse::<i64>().ok()) != Some(0)
         && word.first().is_some_and(u8::is_ascii_digit)
@@ -120,7 +120,7 @@ fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outc
     Ok(call.reply.ok())
 }
 
-/// Sends replicas a command that is executed nowhere else.
+/// Sends a command to the replicas without executing it on this server.
 fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &*call.core;
     let words: Vec<&[u8]> = args.arguments().skip(2).collect();
@@ -136,13 +136,12 @@ fn skip_checksums(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// For switches of mechanisms that this server does not have.
+/// Used for switches of mechanisms that this server does not have.
 fn switch_nothing(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Sets the size above which a list element gets its own node, so that tests do not need elements
-/// of megabytes.
+/// Sets the size above which a list element gets its own node, so that tests do not need multi-megabyte elements.
 fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     const MAX: u64 = (1 << 32) - (1 << 20);
     let bytes = brisk_config::value::memory(args.bytes()?).filter(|bytes| *bytes <= MAX);
@@ -154,7 +153,7 @@ fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Resul
     Ok(call.reply.ok())
 }
 
-/// Does nothing: output is a queue of pieces, so there is no buffer whose size could be observed.
+/// Does nothing, because output is a queue of pieces, so there is no buffer whose size could be observed.
 fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.take("PEAK-RESET-TIME") {
         if !args.take("NEVER") && !args.take("RESET") {
@@ -166,7 +165,7 @@ fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Replies with the given error, which does not count in the error statistics.
+/// Replies with the given error, which is not included in the error statistics.
 fn error(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let text = String::from_utf8_lossy(args.bytes()?).replace(['\r', '\n'], " ");
     Ok(call.reply.error_text(&text))

@@ -1,4 +1,4 @@
-//! The subcommands of DEBUG that inspect keys, or create them.
+//! The subcommands of DEBUG that inspect or create keys.
 
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
@@ -63,10 +63,10 @@ fn quicklist_figures(list: &QuickList) -> String {
     )
 }
 
-/// Returns the size of the value in a dump in bytes. O(bytes) for all types except strings.
+/// Returns the size, in bytes, of the value in a dump. O(bytes) for all types except strings.
 fn serialized_len(entry: &EntryRef<'_>) -> usize {
     let Some(string) = entry.string() else { return entry.dumped_len() };
-    // Integers of up to 32 bits are stored as integers; all else follows its length.
+    // Integers of up to 32 bits are stored as integers. All other values are stored with their length.
     let small = string.as_integer().and_then(|number| i32::try_from(number).ok());
     match (small, string.len()) {
         (Some(number), _) if i8::try_from(number).is_ok() => 2,
@@ -177,7 +177,7 @@ pub(super) fn digest_value(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<O
     Ok(Outcome::Replied)
 }
 
-/// POPULATE count [prefix] [size]: does not change existing keys.
+/// POPULATE count [prefix] [size]. Does not change existing keys.
 pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let positive = |word| {
         let number = parse_i64(word).and_then(|number| u64::try_from(number).ok());
@@ -201,7 +201,7 @@ pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
         }
         let key = shared.keyspace.hasher().key(&name);
         let mut keys = Keys::unlocked(&shared.keyspace, &call.core.env, db);
-        // A command that has begun must finish, even if another thread holds the slot.
+        // A command that has begun must finish, so wait if another thread holds the slot.
         keys.lock_also_blocking(db, &key);
         if !keys.contains(&key) {
             keys.set_string(&key, &value, Overwrite::Persist, "set");
@@ -233,16 +233,16 @@ pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }
 
-/// Sums over the tables of a database.
+/// Totals over the tables of a database.
 #[derive(Debug, Default)]
 struct TableFigures {
-    /// Tables that are not empty.
+    /// The number of tables that are not empty.
     tables: usize,
     keys: usize,
     buckets: usize,
     overflow_buckets: usize,
     resizing: usize,
-    /// Keys of the largest table.
+    /// The number of keys in the largest table.
     largest: usize,
 }
 
@@ -288,7 +288,7 @@ impl TableFigures {
 
 pub(super) fn htstats_key(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let exists = with_entry(call, args.bytes()?, |_, entry| entry.is_some())?;
-    // No type is stored as a hash table.
+    // Brisk does not store any type as a hash table.
     Err(if exists {
         CommandError::text(
             "ERR The value stored at the specified key is not represented using an hash table",

@@ -1,21 +1,21 @@
-//! DEBUG PROTOCOL: one reply of each type, for the tests of client libraries.
+//! DEBUG PROTOCOL: replies of each type, for tests of client libraries.
 
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::Call;
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 
-/// Redis's value: close to pi, but not meant to be pi.
+/// The value that Redis uses. It is close to pi but not meant to be pi.
 #[expect(clippy::approx_constant, reason = "the digits are Redis's")]
 const DOUBLE: f64 = 3.141;
-/// A number beyond 64 bits.
+/// A number that does not fit into 64 bits.
 const BIG_NUMBER: &[u8] = b"1234567999999999999999999999999999999";
 
 const WRONG_TYPE_NAME: &str = "ERR Wrong protocol type name. Please use one of the following: \
     string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
 
-/// Replies with the named type. RESP2 clients get a type that RESP2 lacks in the usual substitute
-/// form.
+/// Replies with a value of the named type. If RESP2 does not have the type, RESP2 clients get it in the usual
+/// substitute form.
 pub(super) fn protocol(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = args.bytes()?.to_ascii_lowercase();
     let reply = &mut call.reply;
@@ -58,7 +58,7 @@ pub(super) fn protocol(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
                 reply.bulk(b"key:123");
                 reply.integer(90);
             }
-            // The value that the attribute belongs to.
+            // The value to which the attribute belongs.
             reply.bulk(b"Some real reply following the attribute")
         }
         b"push" if protocol == Protocol::Resp2 => {
@@ -68,7 +68,7 @@ pub(super) fn protocol(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outco
             reply.push(2);
             reply.bulk(b"server-cpu-usage");
             reply.integer(42);
-            // A push is not a reply, and the command must send one.
+            // A push is not a reply, so the command must also send a reply.
             reply.bulk(b"Some real reply following the push reply")
         }
         b"verbatim" => reply.verbatim(*b"txt", b"This is a verbatim\nstring"),

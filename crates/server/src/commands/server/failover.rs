@@ -1,4 +1,4 @@
-//! FAILOVER: this server, a primary, hands over to one of its replicas.
+//! FAILOVER: hands over from this server, a primary, to one of its replicas.
 
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -29,7 +29,7 @@ fn read(args: &mut Args<'_>) -> Result<Options> {
         } else if options.target.is_none() && args.remaining() > 2 && args.take("to") {
             let host = String::from_utf8_lossy(args.bytes()?).into_owned();
             let port = args.integer()?;
-            // As in Redis, which looks for a replica that has announced this address.
+            // As in Redis, the target is a replica that has announced this address.
             options.target = Some((host, u16::try_from(port).unwrap_or(0)));
         } else if !options.is_forced && args.take("force") {
             options.is_forced = true;

@@ -1,4 +1,4 @@
-//! LATENCY: latency spikes by event, and the latency distribution of each command.
+//! LATENCY: latency spikes per event, and the latency distribution of each command.
 
 use super::latency_report;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
@@ -107,7 +107,7 @@ fn histogram(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         wanted.extend(shared.table.all());
     }
     while let Some(name) = args.optional() {
-        // Unknown names are skipped; a container includes its subcommands.
+        // Unknown names are skipped. A container includes its subcommands.
         if let Some(row) = shared.table.find_full(name) {
             wanted.push(row);
             wanted.extend(&row.subcommands);

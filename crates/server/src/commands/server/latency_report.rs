@@ -9,12 +9,12 @@ use std::fmt::Write;
 const COLUMNS: usize = 80;
 /// Rows of the graph.
 const ROWS: usize = 4;
-/// Marks by height within a row, lowest first.
+/// The marks for a value that ends within a row, by height, lowest first.
 const MARKS: [char; 3] = ['_', 'o', '#'];
-/// The mark in a row that the value exceeds.
+/// The mark for a row that the value exceeds.
 const FILL: char = '|';
 
-/// Draws the spikes of an event as columns, with the age of each written vertically below it.
+/// Draws the spikes of an event as columns, with the age of each spike written vertically below its column.
 pub(super) fn graph(event: &str, series: &Series, now_s: u64) -> String {
     let spikes = series.samples.iter().map(|(_, ms)| *ms);
     let high = spikes.clone().max().unwrap_or(0);
@@ -89,7 +89,7 @@ impl Summary {
     }
 }
 
-/// Writes a report in prose: what was slow, how often, and what to check.
+/// Writes a report in plain English: what was slow, how often, and what to check.
 pub(super) fn doctor(
     events: &BTreeMap<&'static str, Series>,
     config: &Config,
@@ -185,7 +185,7 @@ mod tests {
         Series { samples: samples.iter().copied().collect(), worst_ms }
     }
 
-    /// Drawn by Redis 7.0.15 from the same spikes.
+    /// Redis 7.0.15 drew the expected graphs from the same spikes.
     #[test]
     fn graphs_look_as_the_references_do() {
         let drawn = graph("command", &series(&[(1, 54), (2, 10), (3, 30)]), 4);

@@ -9,7 +9,7 @@ use brisk_node::core::memory_limit;
 use brisk_observe::memory::{resident, used};
 use std::fmt::Write;
 
-/// The table's overhead of an entry: its pointer.
+/// The overhead of an entry in the table, which is a pointer.
 const TABLE_BYTES_PER_KEY: usize = size_of::<u64>();
 
 fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -17,7 +17,7 @@ fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let options = take_samples(args);
     let db = call.session.db();
     let bytes = call.with_keys(db, |keys| {
-        // Invalid options are reported after the key was accessed.
+        // As in Redis, invalid options are reported only after the key was accessed.
         keys.remember(&key);
         options?;
         Ok(keys.inspect(&key).map(|entry| entry.allocated_bytes() + TABLE_BYTES_PER_KEY))
@@ -28,7 +28,7 @@ fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Parses SAMPLES and ignores it: sizes are known exactly.
+/// Parses SAMPLES and ignores it, because sizes are known exactly.
 fn take_samples(args: &mut Args<'_>) -> Result<()> {
     while args.remaining() > 0 {
         if !args.take("SAMPLES") || args.remaining() == 0 || args.integer()? < 0 {
@@ -60,7 +60,7 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     for (db, table_bytes) in &usage.databases {
         reply.bulk(format!("db.{}", db.number()).as_bytes());
         reply.map(3);
-        // The entries contain the expiry times, and the tables are by slot.
+        // Expiry times are stored in the entries, and there is a table for each slot.
         for (name, bytes) in [
             ("overhead.hashtable.main", *table_bytes),
             ("overhead.hashtable.expires", 0),
@@ -112,14 +112,13 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// With less memory than this, above that of a server without clients and keys, there is nothing to
-/// diagnose.
+/// If the server uses no more than this amount of memory beyond what it used at startup, there is nothing to diagnose.
 const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
-/// Resident memory is fragmented if it exceeds the used memory by this factor and by
+/// Memory counts as fragmented if resident memory exceeds used memory by this factor and by
 /// [`FRAGMENTATION_BYTES_MAX`].
 const FRAGMENTATION_MAX: f64 = 1.4;
 const FRAGMENTATION_BYTES_MAX: u64 = 10 * 1024 * 1024;
-/// A peak above this multiple of the used memory leaves holes.
+/// If the peak was more than this multiple of the used memory, memory may be fragmented.
 const PEAK_MAX: f64 = 1.5;
 /// More memory per client than this is unusual.
 const CLIENT_BYTES_MAX: u64 = 200 * 1024;

@@ -1,4 +1,4 @@
-//! MODULE, with the replies of a server without modules: Brisk never loads native code.
+//! MODULE, with the replies of a server without modules, because Brisk never loads native code.
 
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};

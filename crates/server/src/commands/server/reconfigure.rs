@@ -1,11 +1,11 @@
-//! Applies changed settings: the part of CONFIG SET beyond storing values.
+//! Applies changed settings. This is the part of CONFIG SET beyond storing values.
 //!
 //! ```text
 //!  Store::set ── values checked ── prepare (may fail, changes nothing) ── stored ── commit
 //! ```
 //!
-//! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
-//! that workers only read need neither: workers take the new values before their next batch.
+//! `prepare` does everything that can fail and keeps the results. `commit` cannot fail. Settings that workers only read
+//! need neither, because workers load the new values before their next batch.
 
 use brisk_config::{Config, Rejection, system};
 use brisk_net::listeners::Purpose;
@@ -26,11 +26,11 @@ pub(super) struct Prepared {
     tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// Does the work that may fail for the change from `old` to `new`. With `tls_named`, certificates
-/// and keys are read again even if the directives have not changed, since the files may have.
+/// Does the work that may fail for the change from `old` to `new`. With `tls_named`, certificates and keys are read
+/// again even if the directives have not changed, because the files may have changed.
 ///
 /// # Errors
-/// The error names the directive that failed; nothing was changed.
+/// The error names the directive that failed. Nothing was changed.
 pub(super) fn prepare(
     shared: &Shared,
     old: &Config,
@@ -72,7 +72,7 @@ pub(super) fn prepare(
                 Rejection { directive: "bind", reason }
             }
         })?;
-    // Last, since it takes effect at once, unlike the prepared changes above.
+    // This comes last because it takes effect immediately, unlike the prepared changes above.
     set_oom_score(shared, old, new)?;
     Ok(prepared)
 }
@@ -85,8 +85,7 @@ fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Reje
     }
     let score = &shared.process.oom_score;
     score.apply(new, &shared.log).map_err(|()| {
-        // The previous score can be set again, unless no score can be set; in that case the failure
-        // is logged.
+        // Restore the previous score. If that also fails, the failure is logged.
         let _ = score.apply(old, &shared.log);
         let changed = new.process.oom_score_adj != old.process.oom_score_adj;
         let directive = if changed { "oom-score-adj" } else { "oom-score-adj-values" };
@@ -95,7 +94,7 @@ fn set_oom_score(shared: &Shared, old: &Config, new: &Config) -> Result<(), Reje
     })
 }
 
-/// Raises the limit of open files to the number that the configured clients need.
+/// Raises the limit on open files to the number that the configured clients need.
 fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
     let maxclients = config.clients.maxclients;
     let files = system::reserve_open_files(maxclients, system::reserved(config));
@@ -113,7 +112,7 @@ fn reserve_files(shared: &Shared, config: &Config) -> Result<(), Rejection> {
     Err(Rejection { directive: "maxclients", reason: reason.into() })
 }
 
-/// Applies `new`, which the store already holds. All workers except the caller's are quiesced.
+/// Applies `new`, which is already in the store. All workers except the caller's are quiesced.
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());

@@ -1,4 +1,4 @@
-//! REPLICAOF: this server starts or stops following another one.
+//! REPLICAOF: makes this server start or stop following another server.
 
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_engine::command::{Arg, Deprecated, Flags, Group, Scope, Spec};
@@ -28,7 +28,7 @@ fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(call.reply.ok());
     }
     if call.session.replication.follows() {
-        // As in Redis, a replica of this server cannot make it a replica.
+        // As in Redis, a replica of this server cannot make this server a replica.
         let text = "ERR Command is not valid when client is a replica.";
         return Err(CommandError::text(text));
     }

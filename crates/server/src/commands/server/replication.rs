@@ -1,4 +1,4 @@
-//! REPLICATION, a Brisk command: compares the datasets of replicas with this primary.
+//! REPLICATION, a Brisk command: compares the datasets of replicas with the dataset of this primary.
 
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Origin, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -110,7 +110,7 @@ const REPLICATION: Command = Command {
         origin: Origin::Brisk,
         details: "Without a subcommand, it replies as REPLICATION HELP.",
         complexity: "Depends on subcommand.",
-        // As for COMMAND, access control checks a request without a subcommand.
+        // As with COMMAND, access control also checks a request without a subcommand.
         arity: -1,
         flags: Spec::HELP_FLAGS,
         ..Spec::EMPTY

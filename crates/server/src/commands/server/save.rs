@@ -33,8 +33,7 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     }
     let quiesced = call.core.quiesce_others()?;
     if call.core.shared.conditions.is_loading() {
-        // Loading has started since the check. Saving now would replace the file with a partial
-        // dataset.
+        // Loading has started since the last check. Saving now would replace the file with a partial dataset.
         return Err(bgsave::refused_while_loading(call.core));
     }
     call.core.shared.observe.metrics.saves.fetch_add(1, Ordering::Relaxed);

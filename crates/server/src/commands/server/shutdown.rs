@@ -1,4 +1,4 @@
-//! SHUTDOWN: exits the server after its replicas have caught up.
+//! SHUTDOWN: stops the server after its replicas have caught up.
 
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
@@ -49,18 +49,18 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !how.nosave
         && let Some(busy) = shared.scripting.running.refusal(None)
     {
-        // The partial changes of a script are neither saved nor lost unless the client requests it.
+        // Unless the client requests it, the server neither saves nor discards the partial changes of a script.
         return Err(CommandError::text(busy));
     }
     if ending::begin(call.core, how)? == Begun::Waits {
         return Ok(wait(call, args));
     }
-    // No reply, and nothing more is executed: the connection closes when the process exits.
+    // There is no reply, and nothing more is executed. The connection closes when the process exits.
     call.session.close_at_once();
     Ok(Outcome::Replied)
 }
 
-/// The caller waits, like the server, for replicas. It gets a reply only if the server does not exit.
+/// The caller waits while the server waits for its replicas. It gets a reply only if the server does not exit.
 fn wait(call: &mut Call<'_>, args: &Args<'_>) -> Outcome {
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);

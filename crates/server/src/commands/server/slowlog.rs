@@ -5,7 +5,7 @@ use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 
-/// Number of entries shown without a count.
+/// Number of entries that are shown if no count is given.
 const DEFAULT_COUNT: i64 = 10;
 
 fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

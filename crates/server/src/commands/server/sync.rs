@@ -1,7 +1,7 @@
-//! SYNC, PSYNC and REPLCONF: a connection becomes a replica.
+//! SYNC, PSYNC and REPLCONF, with which a connection becomes a replica.
 //!
-//! If the replica has the beginning of this server's history and the backlog has the rest, the replica gets the rest.
-//! Otherwise it gets the dataset. From then on it gets every change.
+//! If the replica has the beginning of this server's history and the backlog has the rest, the replica is sent the
+//! rest. Otherwise it is sent the dataset. From then on, it is sent every change.
 
 use brisk_cluster::map::MapRole;
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
@@ -22,7 +22,7 @@ use brisk_node::replication::{role, upstream};
 use brisk_resp::request::split_words;
 use std::sync::atomic::Ordering;
 
-/// The id that is shown for a missing history.
+/// The id that is shown if there is no history.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 const NO_PRIMARY: &str = "NOMASTERLINK Can't SYNC while not connected with my master";
@@ -72,7 +72,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Err(refusal) => {
             let shared = call.core.shared;
             shared.log.notice(format_args!("{refusal}"));
-            // A request for everything is not a rejected partial synchronization.
+            // A request for a full synchronization does not count as a rejected partial synchronization.
             if !requests_all(id) {
                 shared.observe.metrics.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
             }
@@ -105,7 +105,7 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
 /// Notes the acknowledgement of a replica.
 fn acknowledge(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<()> {
     let offset = parse_i64(args.bytes()?);
-    // The offset up to which its own append-only file is durable.
+    // The offset up to which the replica's own append-only file is durable.
     let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
     if let Some(offset) = offset.filter(|_| is_follower(call)) {
         let now = call.now().0;
@@ -115,14 +115,14 @@ fn acknowledge(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<()> {
         let client = &call.session.record;
         let place = shared.replication.history.place(offset);
         shared.replication.acknowledge(client, (offset, place), durable, now);
-        // Its previous acknowledgement may have been too old.
+        // Update the condition, because the previous acknowledgement may have been too old.
         shared.update_few_replicas(&call.core.config.replication);
         shared.persistence.aof.wake_waiting(shared, Some(id));
     }
     Ok(())
 }
 
-/// Checks that this process is the run that a replica expects.
+/// Checks that this process has the run id that a replica expects.
 fn expect_run(call: &Call<'_>, expected: &[u8]) -> Result<()> {
     let run = call.core.shared.cluster.state().map(|state| state.run().to_string());
     match run {
@@ -131,15 +131,15 @@ fn expect_run(call: &Call<'_>, expected: &[u8]) -> Result<()> {
     }
 }
 
-/// True if a replica knows no history.
+/// True if a replica does not have a history.
 fn requests_all(id: &[u8]) -> bool {
     id.first() == Some(&b'?')
 }
 
-/// Lets a session resume at the byte `first` of a history, counted from 1.
+/// Lets a session resume at byte `first` of a history, counted from 1.
 ///
 /// # Errors
-/// The reason why it cannot resume, as a text for the log.
+/// The reason why the session cannot resume, as a text for the log.
 fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(), String> {
     let shared = call.core.shared;
     let addr = call.session.record.addr.clone();
@@ -180,7 +180,7 @@ fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(),
     Ok(())
 }
 
-/// Only connections can become replicas: the stream of the primary and files cannot.
+/// Checks that the session is a connection. Sessions of the primary's stream and of files cannot become replicas.
 fn may_follow(call: &Call<'_>) -> Result<()> {
     match call.session.repeats() {
         true => Err(CommandError::text("ERR only a connection can follow this server")),
@@ -188,8 +188,8 @@ fn may_follow(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// True if the session can become a replica. As in Redis, a second request and a session that uses MONITOR get
-/// no reply.
+/// True if the session can become a replica. As in Redis, a second request gets no reply, nor does a session that uses
+/// MONITOR.
 fn must_reply(call: &Call<'_>) -> Result<bool> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
@@ -201,7 +201,7 @@ fn must_reply(call: &Call<'_>) -> Result<bool> {
     if shared.replication.failover.phase() != FailoverPhase::None {
         return Err(CommandError::text(FAILS_OVER));
     }
-    // Its dataset is empty or old, and a replica may have all of it.
+    // The dataset of a restarted primary is empty or old, and a replica may have the complete one.
     let state = shared.cluster.state();
     if state.is_some_and(|state| state.in_force().map.role() == MapRole::RestartedPrimary) {
         return Err(CommandError::text(RESTARTED));
@@ -228,7 +228,7 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) {
     shared.observe.metrics.full_syncs.fetch_add(1, Ordering::Relaxed);
     follow::attach_replica(call.core, call.session, acknowledges);
     if let Some(replica) = call.session.replication.replica_mut() {
-        // Replies to earlier commands of the same batch.
+        // The buffer may contain replies to earlier commands of the same batch.
         replica.set_has_reply(!call.reply.buffer().is_empty());
     }
     if shared.keyspace.is_emitting() {
@@ -236,7 +236,7 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) {
             "Another snapshot is being written. BGSAVE for replication delayed"
         ));
     }
-    // If a snapshot cannot begin now, the timers begin it.
+    // If a snapshot cannot begin now, the timers begin it later.
     synchronise::begin_if_due(call.core);
 }
 
@@ -250,7 +250,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
         if is("listening-port") {
             let port = args.integer()?;
-            // An invalid port counts as none.
+            // An invalid port counts as no port.
             let replica = call.session.replication.announce_replica();
             replica.options_mut().port = u16::try_from(port).unwrap_or(0);
         } else if is("ip-address") {
@@ -311,20 +311,20 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     Ok(match sends_capability {
-        // Only replicas with this capability get it in the reply.
+        // Only replicas that have announced this capability get it in the reply.
         true => call.reply.simple(&format!("OK {CAPABILITY}")),
         false => call.reply.ok(),
     })
 }
 
-/// Another node of the cluster requests this node's status.
+/// Replies with this node's status, which another node of the cluster has requested.
 fn report_status(call: &mut Call<'_>) -> Outcome {
     let cluster = call.core.shared.cluster.state();
     let status = cluster.and_then(brisk_node::cluster::ClusterState::status);
     call.reply.bulk(&status.unwrap_or_default())
 }
 
-/// A replica of this node's shard requests to become its primary.
+/// Handles the request of a replica of this node's shard to become the primary.
 fn request_switch(call: &Call<'_>, request: &[u8]) -> Result<()> {
     let Some(state) = call.core.shared.cluster.state() else { return Ok(()) };
     if request == LOOK_VALUE.as_bytes() {
@@ -341,7 +341,7 @@ fn request_switch(call: &Call<'_>, request: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Records the parts of the dataset that a session wants. Parts before an unknown one count.
+/// Records the parts of the dataset that a session wants. If a part is unknown, the parts before it still apply.
 fn filter(call: &mut Call<'_>, parts: &[u8]) -> Result<()> {
     let parts = split_words(parts)
         .ok_or_else(|| CommandError::text("ERR Missing rdb-filter-only values"))?;

@@ -1,5 +1,4 @@
-//! WAIT and WAITAOF: the caller waits until the changes that it made or has seen have reached other
-//! servers or disks.
+//! WAIT and WAITAOF: wait until the changes that the caller has made or seen have reached other servers or disks.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
@@ -40,7 +39,7 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     begin(call, args, AckCondition::Disks { local, replicas }, timeout)
 }
 
-/// A timeout in milliseconds; 0 waits forever.
+/// A timeout in milliseconds. 0 means to wait forever.
 fn timeout_ms(args: &mut Args<'_>, now: UnixMs) -> Result<u64> {
     let not_a_number = |_| CommandError::text("ERR timeout is not an integer or out of range");
     let timeout = args.integer().map_err(not_a_number)?;

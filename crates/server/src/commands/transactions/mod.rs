@@ -11,7 +11,7 @@ use brisk_node::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];
 
-/// The row that others start from.
+/// The row on which other rows are based.
 const ROW: Spec = Spec {
     group: Group::Transactions,
     flags: Flags::NOSCRIPT

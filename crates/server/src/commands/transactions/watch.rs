@@ -32,7 +32,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let watcher = call.session.record.watcher.get_or_init(Arc::default);
     let new = || Box::new(Watches::new(Arc::clone(watcher)));
     let mut watches = call.session.transaction.take_watches().unwrap_or_else(new);
-    // After a watched key has changed, EXEC replies null regardless of further watches.
+    // Once a watched key has changed, EXEC replies null regardless of further watches.
     let before = watches.len();
     let watched = if watches.watcher().is_broken() {
         Ok(())
@@ -42,8 +42,8 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             Ok(())
         })
     };
-    // Limits leftovers: a client that repeatedly watches and unwatches leaves at most as many ended
-    // watches as it had at one time.
+    // Limits the number of ended watches. A client that repeatedly watches and unwatches keys leaves at most as many
+    // ended watches as it had at one time.
     let core = &mut *call.core;
     core.transactions.remove_ended_watches(&core.shared.keyspace, watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
@@ -58,7 +58,7 @@ const UNWATCH: Command = Command {
     subcommands: &[],
 };
 
-/// Inside EXEC there is nothing left to unwatch.
+/// Within EXEC, there is nothing left to unwatch.
 fn unwatch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.in_exec() {
         execute::unwatch(call.core, call.session);

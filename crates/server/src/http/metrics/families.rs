@@ -1,9 +1,9 @@
 //! Metrics as text: the Prometheus text format 0.0.4 and OpenMetrics 1.0.
 //!
-//! Samples are collected by family and written family by family. Each family has its HELP and TYPE once, before all of
-//! its samples, regardless of the order in which they were added. All differences between the two formats are in this
-//! file. OpenMetrics names a family of counters without `_total`, calls a family without a known type `unknown`,
-//! escapes quotes in HELP, and ends with `# EOF`.
+//! Samples are collected by family and written one family at a time. The HELP and TYPE of a family are written once,
+//! before all of its samples, regardless of the order in which samples were added. All differences between the two
+//! formats are in this file. OpenMetrics names a family of counters without `_total`, calls a family without a known
+//! type `unknown`, escapes quotes in HELP, and ends with `# EOF`.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ pub(in crate::http) enum Format {
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// Returns the format that an `Accept` header requests: OpenMetrics if the header names it with
-    /// at least the weight of text.
+    /// Returns the format that an `Accept` header requests. This is OpenMetrics if the header names it with at least
+    /// the weight that it gives to text.
     pub(in crate::http) fn accepted(accept: &str) -> Format {
         let (mut open, mut text) = (0, 0);
         for range in accept.split(',') {
@@ -46,7 +46,7 @@ impl Format {
     }
 }
 
-/// Parses a weight from 0 to 1 in thousandths; an invalid one counts as 0.
+/// Parses a weight from 0 to 1 and returns it in thousandths. An invalid weight counts as 0.
 fn thousandths(value: &str) -> u32 {
     let weight = value.parse::<f64>().ok().filter(|weight| (0.0..=1.0).contains(weight));
     weight.map_or(0, |weight| (weight * 1000.0) as u32)
@@ -59,8 +59,7 @@ pub(super) enum Kind {
     Gauge,
     Histogram,
     Summary,
-    /// Has the name of a gauge but grows as a counter does. The exporter that defines these names
-    /// does it this way.
+    /// Has the name of a gauge but increases like a counter. The exporter that defines these names does the same.
     Unknown,
 }
 
@@ -95,8 +94,8 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Adds a sample to a family, and creates the family if there is none with this name. Names of
-    /// counters end with `_total`.
+    /// Adds a sample to a family. Creates the family if there is none with this name. Names of counters end with
+    /// `_total`.
     pub(super) fn add(
         &mut self,
         (name, kind, help): (&'static str, Kind, &'static str),

@@ -1,4 +1,4 @@
-//! The metrics that do not come from one field of INFO each: those with labels, and those from other sources.
+//! The metrics that do not correspond to one field of INFO each: metrics with labels and metrics from other sources.
 
 use super::families::Kind::{self, Counter, Gauge, Histogram, Summary};
 
@@ -108,7 +108,7 @@ pub(super) const REPLICA_INFO: Labelled = of(
     "redis_slave_info",
     "Information about this replica; always 1.",
 );
-/// Each with its field of INFO.
+/// Metrics of the link to the primary, each with its field of INFO.
 pub(super) const OF_LINK: &[(&str, Labelled)] = &[
     (
         "master_sync_in_progress",
@@ -168,7 +168,7 @@ pub(super) const WORKER_CALLS: Labelled = of(
     "brisk_worker_system_calls_total",
     "System calls of each worker.",
 );
-/// Each with its name in a worker's line of INFO.
+/// Metrics of a worker, each with its name in the worker's line of INFO.
 pub(super) const OF_WORKER: &[(&str, Labelled)] = &[
     (
         "commands",
@@ -227,7 +227,7 @@ pub(super) const OF_WORKER: &[(&str, Labelled)] = &[
 ];
 const WORKER: &[&str] = &["worker"];
 
-/// Returns all of them, by subject.
+/// Returns all labelled metrics, by subject.
 pub(super) fn all() -> impl Iterator<Item = &'static Labelled> {
     const SERVER: &[&Labelled] = &[&UP, &START_TIME, &INSTANCE, &BUILD];
     const COMMANDS: &[&Labelled] =

@@ -1,12 +1,11 @@
-//! `/metrics`: the content of INFO as families of metrics. O(workers x commands), as for INFO.
+//! `/metrics`: the contents of INFO as metric families. O(workers x commands), as for INFO.
 //!
-//! Metrics are read from INFO's text, so that each has one source and both always agree. Three
-//! kinds of data that INFO lacks are read from their own sources: the latency buckets, the slow
-//! log, and the spikes of LATENCY.
+//! Metrics are read from INFO's text, so that both have the same source and always agree. INFO lacks three kinds of
+//! data, which are read from their own sources: the latency buckets, the slow log, and the spikes of LATENCY.
 //!
 //! | file | about |
 //! |---|---|
-//! | `fields` | fields of INFO that are metrics by themselves |
+//! | `fields` | fields of INFO that correspond to one metric each |
 //! | `labelled` | all other metrics |
 //! | `families` | the two formats |
 
@@ -23,7 +22,7 @@ use brisk_node::core::shared::Shared;
 use brisk_observe::stats::{BUCKETS, upper_bound};
 use std::collections::HashMap;
 
-/// Bounds of latency buckets: powers of two in ns, from 1 us to 17 s.
+/// Bounds of latency buckets: powers of two in ns, from 1 µs to 17 s.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
 /// Databases that are shown even if they are empty, so that their series have no gaps.
 const DATABASES_SHOWN: i64 = 16;
@@ -95,7 +94,7 @@ fn pairs(value: &str) -> impl Iterator<Item = (&str, &str)> {
     value.split(',').filter_map(|pair| pair.split_once('='))
 }
 
-/// Returns the value of a part by its name.
+/// Returns the value of the part with this name.
 fn part<'v>(value: &'v str, name: &str) -> &'v str {
     pairs(value).find(|(found, _)| *found == name).map_or("", |(_, part)| part)
 }
@@ -114,7 +113,7 @@ fn scaled(value: &str, by: f64) -> f64 {
     value.parse::<f64>().unwrap_or(0.0) / by
 }
 
-/// Adds a sample with these values of the labels.
+/// Adds a sample with these label values.
 fn sample(out: &mut Families, row: &Labelled, labels: &[&str], value: impl std::fmt::Display) {
     sample_of_part(out, row, "", labels, value);
 }
@@ -162,7 +161,7 @@ fn commands(info: &Info<'_>, out: &mut Families) {
     }
 }
 
-/// Adds the buckets from which those percentiles are computed.
+/// Adds the buckets from which INFO's latency percentiles are computed.
 fn latencies(shared: &Shared, out: &mut Families) {
     let family = &labelled::LATENCIES;
     for row in shared.table.all() {
@@ -236,7 +235,7 @@ fn replication(info: &Info<'_>, out: &mut Families) {
     }
 }
 
-/// Adds metrics of the slow log, and of the spikes of LATENCY.
+/// Adds metrics of the slow log and of the spikes of LATENCY.
 fn logs(shared: &Shared, out: &mut Families) {
     let slowlog = &shared.observe.slowlog;
     sample(out, &labelled::SLOWLOG_LENGTH, &[], slowlog.len());
@@ -251,7 +250,7 @@ fn logs(shared: &Shared, out: &mut Families) {
     }
 }
 
-/// Adds metrics of each worker: its load, where its time goes, and its system calls.
+/// Adds metrics for each worker: its load, how it spends its time, and its system calls.
 fn workers(info: &Info<'_>, out: &mut Families) {
     let own = info.numbered("worker");
     let admin = info.get("admin_worker").map(|value| ("admin", value));
@@ -269,7 +268,7 @@ fn workers(info: &Info<'_>, out: &mut Families) {
     }
 }
 
-/// A metric of `/metrics`, for the reference.
+/// A metric of `/metrics`, for the reference documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     pub name: &'static str,

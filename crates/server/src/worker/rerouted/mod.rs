@@ -1,8 +1,8 @@
-//! Cluster mode: waits and subscriptions that end when this node no longer serves their slot.
+//! Cluster mode: ends waits and subscriptions if this node no longer serves their slot.
 //!
-//! Clients that are blocked on keys of the slot get the error that their command would get now.
-//! Subscriptions to shard channels of the slot end with the push message of SUNSUBSCRIBE. Redis does the
-//! same in its timers, so both may come a moment after the change.
+//! Clients that are blocked on keys of the slot get the error that their command would get now. Subscriptions to shard
+//! channels of the slot end with the push message of SUNSUBSCRIBE. Redis does the same in its timers, so in both
+//! servers this may happen shortly after the change.
 
 use super::Worker;
 use super::delivery::push_to_idle;
@@ -15,8 +15,8 @@ use brisk_resp::reply::encode;
 use std::sync::Arc;
 
 impl Worker {
-    /// Ends the waits and subscriptions of this worker's sessions that belong to other nodes now.
-    /// O(sessions + shard channels), after a change of the topology or of the cluster's state.
+    /// Ends waits and subscriptions of this worker's sessions whose slots other nodes now serve. Called after the
+    /// topology or the state of the cluster has changed. O(sessions + shard channels).
     #[cold]
     pub(super) fn end_rerouted(&mut self, io: &mut Control) {
         self.end_rerouted_waits(io);
@@ -33,7 +33,7 @@ impl Worker {
         }
     }
 
-    /// The wait of the session in this slot, and its error, if this node does not serve its keys.
+    /// The wait of the session with this index, and its error, if this node does not serve its keys.
     fn rerouted_wait(&mut self, index: usize) -> Option<(Token, Arc<Waiter>, CommandError)> {
         let session = self.sessions.at(index)?;
         let waiter = session.blocked.waiter()?;

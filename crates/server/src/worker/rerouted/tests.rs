@@ -1,4 +1,4 @@
-//! A worker whose topology and lease change. Expected replies are those of Redis 7.0.15.
+//! Tests of a worker while the topology and the lease change. Expected replies are those of Redis 7.0.15.
 
 use crate::boot::assemble;
 use crate::commands;
@@ -34,7 +34,7 @@ struct Node {
     _dir: TempDir,
 }
 
-/// A connection to it.
+/// A connection to the node.
 struct Client {
     socket: UnixStream,
     token: Token,
@@ -74,8 +74,8 @@ impl Node {
         node
     }
 
-    /// Installs a document in which this node has the slots up to `last`, and another one the rest. `None`: this
-    /// node is a replica of the other one.
+    /// Installs a document in which this node has the slots up to `last` and another node has the rest. With `None`,
+    /// this node is a replica of the other node.
     fn install(&mut self, last: Option<u16>) {
         self.epoch += 1;
         let shard = |id, slots: &str, replicas: &str| {
@@ -117,9 +117,9 @@ impl Node {
         Client { socket, token }
     }
 
-    /// Runs rounds until nothing more is received or sent.
+    /// Runs enough rounds to receive and send everything.
     fn turn(&mut self) {
-        // A reply takes at most a round to be computed and another to be sent.
+        // A reply takes at most one round to be computed and another one to be sent.
         for _ in 0..4 {
             self.worker.between_rounds(self.reactor.io());
             self.reactor.poll(&mut self.worker, Some(Duration::ZERO)).unwrap();
@@ -135,7 +135,7 @@ impl Node {
 }
 
 impl Client {
-    /// The bytes received since the last call; `None` after the end of the connection.
+    /// The bytes received since the last call. `None` if the connection has ended.
     fn received(&mut self) -> Option<String> {
         let (mut bytes, mut text) = ([0; 4096], String::new());
         loop {

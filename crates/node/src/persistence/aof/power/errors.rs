@@ -1,5 +1,5 @@
-//! Makes each call of each operation fail once. The error is reported, except for cleanup steps.
-//! Nothing is lost, whatever happens next, and a later try succeeds.
+//! Makes each call of each operation fail once. The error must be reported, except in cleanup steps. No data is lost,
+//! regardless of what happens next, and a later attempt succeeds.
 
 use super::old_file;
 use super::promises::Promises;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Number of random variations of the effect of a failure and of a power failure.
 const SEEDS: u64 = 8;
 
-/// A disk, and a server if one runs.
+/// A disk, and a server if one is running.
 struct World {
     disk: Simulated,
     server: Option<Server>,
@@ -29,14 +29,14 @@ impl World {
         World { disk, server: None, promises: Promises::default(), format }
     }
 
-    /// A disk with the single file of an old server.
+    /// A disk with the single file of a server before Redis 7.
     fn old(seed: u64, format: BaseFormat) -> World {
         let world = World::empty(seed, format);
         world.disk.put(&home().single, &old_file(4, true));
         World { promises: Promises::of_old(4), ..world }
     }
 
-    /// A running server that has written some data, of which a part is durable.
+    /// A running server that has written some data. A part of the data is durable.
     fn running(seed: u64, format: BaseFormat) -> World {
         let mut world = World::empty(seed, format);
         world.start().unwrap();
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    /// The files that this server leaves, with a torn end.
+    /// The files that such a server leaves when it is killed, with a torn end.
     fn left(seed: u64, format: BaseFormat) -> World {
         let mut world = World::running(seed, format);
         world.kill();
@@ -125,8 +125,7 @@ fn lose_power(world: &mut World) {
 type Prepare = fn(u64, BaseFormat) -> World;
 type Work = fn(&mut World) -> Result<(), String>;
 
-/// Makes each call in turn fail and checks the result. Returns the calls whose failure was not
-/// reported.
+/// Makes one call after another fail and checks the result. Returns the calls whose failure was not reported.
 fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str> {
     let mut unreported = Vec::new();
     for call in 0.. {
@@ -144,8 +143,7 @@ fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static 
             has_failed = Some(name);
             was_reported &= result.is_err();
             world.disk.repair();
-            // Data that the disk lost stays in memory until the machine stops: a process cannot
-            // notice that.
+            // Data that the disk lost stays in memory until the machine stops, so a process cannot notice the loss.
             let then = if name == "sync_data" { lose_power } else { then };
             then(&mut world);
             let expect = |result: Result<(), String>| {
@@ -158,7 +156,7 @@ fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static 
                 expect(work(&mut world));
             }
             expect(world.append());
-            // Data that was promised by then must exist, regardless of earlier failures.
+            // All data promised so far must exist, regardless of earlier failures.
             lose_power(&mut world);
             expect(world.start());
         }
@@ -174,14 +172,14 @@ fn unreported(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static 
 #[test]
 fn each_failure_is_reported_loses_nothing_and_a_later_attempt_succeeds() {
     let sizes = ["len_of", "len_of"];
-    // History is removed, and a manifest that no longer names it is written.
+    // The history files are removed, and a manifest that no longer names them is written.
     let tidied = ["remove", "remove", "create", "write", "sync", "rename", "sync_dir"];
     for format in [BaseFormat::Rdb, BaseFormat::Commands] {
         // The snapshot is written first and then converted to commands.
         let snapshot = if format == BaseFormat::Rdb { &[][..] } else { &["remove"] };
         let begins = [snapshot, &sizes[..]].concat();
         assert_eq!(unreported(World::empty, World::start, format), begins, "the first start");
-        // Clients that write get the error later.
+        // Write commands get the error later.
         let goes_on = ["write", "len_of", "len_of"];
         assert_eq!(unreported(World::left, World::start, format), goes_on, "a start");
         assert_eq!(unreported(World::old, World::start, format), sizes, "an upgrade");

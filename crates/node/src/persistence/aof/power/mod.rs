@@ -1,13 +1,13 @@
-//! Power failures, and errors of the disk, at any call that the append-only file makes.
+//! Simulates power failures and disk errors at any call that the append-only file makes.
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `server` | the operations, by the functions of the real server |
+//! | `server` | the operations, which call the functions of the real server |
 //! | `promises` | the data that the next start must find |
 //! | `errors` | makes each call of each operation fail once |
 //!
-//! A run is derived from a number: `BRISK_POWER_SEED=17` repeats run 17, and
-//! `BRISK_POWER_CUTS=1000000` makes this number of runs instead of the default.
+//! The number of a run is its seed. `BRISK_POWER_SEED=17` repeats run 17, and `BRISK_POWER_CUTS=1000000` sets the
+//! number of runs.
 
 mod errors;
 mod promises;
@@ -41,11 +41,11 @@ fn acknowledged_writes_survive_any_loss_of_power() {
         seen.add(of_run);
     }
     println!("{runs} runs: {seen:?}");
-    // A disk that keeps everything, or files without writes, would test nothing.
+    // Each event must occur: a disk that keeps everything, or files without writes, would test nothing.
     assert!(runs < RUNS || seen.least() > runs / 100, "{seen:?}");
 }
 
-/// Runs a server several times; each run is ended by a power failure or by a signal.
+/// Runs a server several times. Each run ends with a power failure or a signal.
 fn run(seed: u64) -> Seen {
     let mut random = Random::new(seed);
     let disk = Simulated::new(random.bits());
@@ -73,7 +73,7 @@ fn run(seed: u64) -> Seen {
         .seen
 }
 
-/// The single file of a server before version 7, perhaps followed by half a command.
+/// The single file of a server before Redis 7, followed by half a command if `is_torn`.
 fn old_file(commands: u64, is_torn: bool) -> Vec<u8> {
     let mut bytes: Vec<u8> = (1..=commands).flat_map(|number| transaction(number, 1, 5)).collect();
     if is_torn {
@@ -106,11 +106,11 @@ fn begin(
     Server::start(disk, promises, style, policy, random.percent(30))
 }
 
-/// One of them may have the worst effect on the disk.
+/// The kinds of calls, of which one may be made to fail most often.
 const CALLS: [&str; 9] =
     ["create", "write", "sync", "sync_data", "set_len", "rename", "sync_dir", "remove", "read"];
 
-/// Runs a server once, from start to end.
+/// Runs a server once, from startup to exit.
 fn live(disk: &Simulated, promises: Promises, random: &mut Random) -> Promises {
     let mut server = match begin(disk, promises, random) {
         Ok(server) => server,
@@ -152,7 +152,7 @@ fn step(server: &mut Server, random: &mut Random) -> Result<(), server::Ends> {
         40..70 => server.write(),
         70..80 => server.sync_beside(),
         80..84 => {
-            // The log of a real server has the reason for a failure.
+            // A failure is ignored here. A real server logs the reason.
             let _ = server.begin_rewrite(random.percent(70));
             Ok(())
         }

@@ -1,7 +1,7 @@
-//! The model: the data that a start must find.
+//! The model, which defines the data that a server must find when it starts.
 //!
-//! Commands are numbered from 1. A start finds the number of the last command. It must be between
-//! the last promised and the last executed command, and no transaction may be applied in part.
+//! Commands are numbered from 1. At each start, the server finds the number of the last command in the files. This
+//! number must be between the last promised and the last executed command, and no transaction may be applied in part.
 
 /// Counts events, to check that each of them occurs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,9 +10,9 @@ pub(super) struct Seen {
     pub(super) upgrades: u64,
     /// Completed rewrites.
     pub(super) rewrites: u64,
-    /// Starts that found less than was executed.
+    /// Starts that found fewer commands than were executed.
     pub(super) lost: u64,
-    /// Files that were truncated, and the number of those with a batch after the cut.
+    /// Files that were truncated, and truncated files that had a complete batch after the cut.
     pub(super) cuts: u64,
     pub(super) holes: u64,
 }
@@ -34,17 +34,17 @@ impl Seen {
     }
 }
 
-/// Numbers of commands, and the positions in the stream after them.
+/// The commands that were executed and promised, and their positions in the stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Promises {
     pub(super) seen: Seen,
-    /// Executed.
+    /// The last executed command.
     total: u64,
     /// The position after each transaction, and its last command.
     ends: Vec<(u64, u64)>,
-    /// Promised to be on the disk.
+    /// The last command that is promised to be on the disk.
     on_disk: u64,
-    /// Promised to survive a process crash.
+    /// The last command that is promised to survive a process crash.
     in_log: u64,
 }
 
@@ -71,7 +71,7 @@ impl Promises {
         self.ends.push((place, self.total));
     }
 
-    /// Clients received replies up to these positions in the stream.
+    /// Notes that clients have received replies up to these positions in the stream.
     pub(super) fn note(&mut self, log: u64, disk: u64) {
         let up_to = |place| self.ends.iter().rfind(|end| end.0 <= place).map_or(0, |end| end.1);
         let (in_log, on_disk) = (up_to(log), up_to(disk));
@@ -79,7 +79,7 @@ impl Promises {
         self.on_disk = self.on_disk.max(on_disk);
     }
 
-    /// Notes a power failure: only the promises for that case count.
+    /// Notes a power failure, after which only promises about the disk count.
     pub(super) fn lose_power(&mut self) {
         self.in_log = self.on_disk;
     }
@@ -95,7 +95,7 @@ impl Promises {
         assert!(is_whole, "a transaction was applied in part, up to {found}");
     }
 
-    /// The server continues from there and shows this state to all clients.
+    /// The server continues after this command and shows this state to all clients.
     pub(super) fn begin_with(&mut self, found: u64) {
         let place = self.place();
         self.total = found;

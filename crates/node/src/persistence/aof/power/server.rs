@@ -1,9 +1,8 @@
-//! A server that has only its append-only file: each operation calls the functions of the real
-//! server, in the order of the real server.
+//! A server that consists only of its append-only file. Each operation calls the functions of the real server in the
+//! same order as the real server.
 //!
-//! Its dataset is the number of executed commands; each command has a number. A start finds a
-//! prefix of the executed commands if the numbers are consecutive; the last number says which
-//! prefix.
+//! The dataset is the number of executed commands. The commands are numbered. If the numbers in the files are
+//! consecutive, the files contain a prefix of the executed commands, and the last number is its length.
 
 use super::super::ending;
 use super::super::file::{Handle, Trouble};
@@ -43,7 +42,7 @@ pub(super) struct Server {
     pub(super) promises: Promises,
     style: BaseStyle,
     rewrite: Option<Rewrite>,
-    /// The next work of `brisk-aof-sync`: a file, its bytes, and the position in the stream.
+    /// The next request to `brisk-aof-sync`: a file, the number of its bytes, and the position in the stream.
     beside: Option<(Arc<Handle<Simulated>>, u64, u64)>,
 }
 
@@ -56,7 +55,7 @@ struct Rewrite {
     manifest: Option<Manifest>,
 }
 
-/// The server exits: data that it has written may be lost.
+/// The server exits because data that it has written may be lost.
 #[derive(Debug)]
 pub(super) struct Ends;
 
@@ -99,7 +98,7 @@ impl Server {
         self.aof.push(&bytes, &[]);
     }
 
-    /// A turn of the writer.
+    /// One round of the writer thread.
     pub(super) fn write(&mut self) -> Result<(), Ends> {
         let mut file = self.aof.file.lock().even_poisoned();
         match self.aof.write_items(&mut file, None) {
@@ -116,7 +115,8 @@ impl Server {
         Ok(())
     }
 
-    /// The server is about to exit since data is lost, but other threads do not know that yet.
+    /// A write by another thread after data was lost. The server is about to exit, but that thread does not know it
+    /// yet.
     pub(super) fn write_once_more(&mut self) {
         let mut file = self.aof.file.lock().even_poisoned();
         let _ = self.aof.write_items(&mut file, None);
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// Sends work to the thread that only waits for the disk, or takes its result.
+    /// Sends a request to the thread that only waits for the disk, or takes its result.
     pub(super) fn sync_beside(&mut self) -> Result<(), Ends> {
         if let Some((handle, size, written)) = self.beside.take() {
             return self.aof.note_durable(handle.sync(size), written).map_err(|_| Ends);
@@ -134,7 +134,7 @@ impl Server {
             let (handle, size) = file.handle();
             self.beside = Some((handle, size, self.aof.reached(Level::Log).0));
         }
-        // Without a base there is no position to report.
+        // Without a complete base, there is no position to report.
         self.beside = self.beside.take().filter(|_| self.aof.mode() == AofMode::On);
         Ok(())
     }
@@ -207,7 +207,7 @@ impl Server {
         if let Err(Trouble::Sync(_)) = brought { Err(Ends) } else { Ok(()) }
     }
 
-    /// Notes the promises that clients may have received by now.
+    /// Notes the promises that clients may have received so far.
     pub(super) fn note_promises(&mut self) {
         if self.aof.mode() == AofMode::On {
             let (log, disk) = (self.aof.reached(Level::Log), self.aof.reached(Level::Disk));
@@ -246,7 +246,7 @@ fn write_snapshot(file: impl Write, count: u64) -> io::Result<()> {
     out.finish().map(|_| ())
 }
 
-/// The work of a start: loads the dataset, which is a number of commands.
+/// Loads the dataset, which is a number of commands, when the server starts.
 fn load(disk: &Simulated, seen: &mut Seen) -> Result<(Option<Manifest>, u64), String> {
     let home = home();
     let manifest = home.find(disk)?;
@@ -290,7 +290,7 @@ fn load_file(
         from = reader.position();
     }
     let mut reader = AofReader::new(source, from).map_err(about)?;
-    // The effect of the open transaction so far.
+    // The dataset, including the effects of an open transaction so far.
     let (mut now, mut is_open) = (*count, false);
     loop {
         match reader.next_event() {
@@ -327,7 +327,7 @@ fn number(text: &[u8]) -> u64 {
     str::from_utf8(text).ok().and_then(|text| text.parse().ok()).expect("a number")
 }
 
-/// Draws the style in which bases are written.
+/// Chooses at random how bases are written.
 pub(super) fn style(random: &mut Random) -> BaseStyle {
     let format = *random.pick(&[BaseFormat::Rdb, BaseFormat::Commands]);
     BaseStyle { format, by_steps: random.percent(50), has_timestamps: random.percent(50) }

@@ -60,7 +60,8 @@ pub(in crate::commands::connection) fn plain_name(name: &[u8]) -> Result<String>
     })
 }
 
-/// Returns the argument as text if a line of CLIENT LIST can hold it: visible ASCII only.
+/// Returns the argument as text if it consists of visible ASCII characters, so that a line of CLIENT LIST can contain
+/// it.
 fn plain(word: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(word).ok()?;
     text.bytes().all(|byte| byte.is_ascii_graphic()).then(|| text.to_owned())

@@ -1,4 +1,4 @@
-//! CLIENT KILL: closes one connection by its address, or all that match a filter.
+//! CLIENT KILL: closes one connection by its address, or all connections that match a filter.
 
 use super::{ADMIN, Kind, ROW};
 use brisk_engine::command::{Arg, Spec};
@@ -75,7 +75,7 @@ fn kill(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.count(killed))
 }
 
-/// The connections to close: those that match every condition.
+/// Selects the connections to close, which must match every condition.
 struct Filter<'a> {
     id: Option<u64>,
     kind: Option<Kind>,
@@ -130,9 +130,9 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// Returns the clients that can match: those with the id, the address or the user of the
-    /// filter, otherwise all. For an id, a TCP address, or a user other than the default one, no
-    /// other client is checked.
+    /// Returns the clients that can match: clients with the id, the address or the user of the filter, or all clients
+    /// if the filter has none of these. For an id, a TCP address, or a user other than the default user, no other
+    /// client is examined.
     fn candidates(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         let mut candidates = match (self.id, self.address, &self.user) {
             (Some(id), ..) => clients.find(id).into_iter().collect(),
@@ -159,17 +159,17 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Parses a number above 0. The errors are for an argument that is not a number, and for one that
-/// is not positive.
+/// Parses a positive number. `no_number` is the error for an argument that is not a number, and `too_small` the error
+/// for a number that is not positive.
 fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Result<u64> {
     let number = parse_i64(word).ok_or_else(|| CommandError::text(no_number))?;
     let number = u64::try_from(number).ok().filter(|number| *number > 0);
     number.ok_or_else(|| CommandError::text(too_small))
 }
 
-/// Closes the connections that match the filter, and returns their number. The caller gets its
-/// reply before its own connection closes. O(workers + matches) for an id, an address or a user,
-/// else O(clients); see [`Filter::candidates`].
+/// Closes the connections that match the filter, and returns their number. The caller gets its reply before its own
+/// connection closes. O(workers + matches) for an id, an address or a user, otherwise O(clients); see
+/// [`Filter::candidates`].
 fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
     let (caller, now_ms) = (call.session.id(), call.now().0);
     let mut killed = 0;

@@ -1,5 +1,4 @@
-//! CLIENT LIST, CLIENT INFO: one line for each connection.
-//! The lines are written by `brisk_node::core::client_lines`.
+//! CLIENT LIST, CLIENT INFO: one line for each connection. `brisk_node::core::client_lines` writes the lines.
 
 use super::{ADMIN, Kind, ROW};
 use brisk_engine::command::{Arg, Spec};
@@ -75,8 +74,8 @@ pub(super) const LIST: Command = Command {
     subcommands: &[],
 };
 
-/// The most lines that are written immediately. For more clients another thread writes them, since
-/// a line takes some microseconds.
+/// The most lines that the worker writes itself. If there are more clients, another thread writes the lines, because a
+/// line takes some microseconds.
 const LINES_AT_ONCE_MAX: u64 = 256;
 
 fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -128,7 +127,7 @@ impl Selection {
         matches!(self, Selection::Ids(ids) if ids.len() as u64 <= LINES_AT_ONCE_MAX)
     }
 
-    /// O(clients), except for ids: O(ids x workers).
+    /// O(clients), or O(ids x workers) for ids.
     fn find(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         match self {
             Selection::All => clients.list(),

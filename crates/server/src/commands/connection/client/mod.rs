@@ -1,7 +1,7 @@
-//! CLIENT: commands that show and change connections.
+//! CLIENT: commands that list, change and close connections.
 //!
-//! `identity` names connections, `list` shows them, `kill` closes them, `pause` pauses them, `mode`
-//! changes how the caller's own commands work, `tracking` implements client-side caching.
+//! `identity` names connections, `list` lists them, `kill` closes them, `pause` pauses them, `mode` changes how the
+//! caller's own commands work, and `tracking` implements client-side caching.
 
 mod identity;
 mod kill;
@@ -18,7 +18,7 @@ use brisk_node::core::call::{Call, Command};
 
 pub(super) use identity::plain_name;
 
-/// The row that subcommands start from.
+/// The row on which the rows of subcommands are based.
 const ROW: Spec = Spec {
     group: Group::Connection,
     flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
@@ -26,7 +26,7 @@ const ROW: Spec = Spec {
     ..Spec::EMPTY
 };
 
-/// The flags of subcommands that reach beyond the caller's own connection.
+/// The flags of subcommands that affect other connections.
 const ADMIN: Flags = ROW.flags.union(Flags::ADMIN);
 
 /// The type of a connection, for CLIENT LIST and CLIENT KILL.
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// Parses an argument that is ON or OFF.
+/// Parses an argument that must be ON or OFF.
 fn on_or_off(word: &[u8]) -> Result<bool> {
     if word.eq_ignore_ascii_case(b"ON") {
         Ok(true)

@@ -10,7 +10,7 @@ use brisk_node::persistence::aof::wait;
 use brisk_node::replication::acks::{Acknowledged, Durability, REPLICAS_MAX};
 use brisk_node::replication::follow;
 
-/// The argument of a switch.
+/// The argument of a command that switches a mode on or off.
 const ON_OFF: &[Arg] =
     &[Arg::one_of("enabled", &[Arg::token("on", "ON"), Arg::token("off", "OFF")])];
 
@@ -30,9 +30,8 @@ pub(super) const REPLY: Command = Command {
     subcommands: &[],
 };
 
-/// Only ON gets a reply, since the mode already applies to the reply of this command. In a
-/// transaction each call has its element in EXEC's reply. OFF and SKIP then take effect after EXEC,
-/// and ON applies to EXEC itself.
+/// Only ON gets a reply, because the mode already applies to the reply to this command. In a transaction, each call has
+/// an element in EXEC's reply. OFF and SKIP then take effect after EXEC, and ON applies to EXEC itself.
 fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
     let in_exec = call.in_exec();
@@ -67,7 +66,7 @@ capabilities are ignored.",
     subcommands: &[],
 };
 
-/// Capabilities of later versions are not an error.
+/// Unknown capabilities, which later versions may define, are not an error.
 fn capa(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     while args.remaining() > 0 {
         if args.bytes()?.eq_ignore_ascii_case(b"redirect") {
@@ -136,8 +135,8 @@ The command fails in these cases:
 - `LOG` or `DISK` is requested, and `appendonly` is not `yes`.
 - `REPLICAS` is requested from a replica, or while a dataset is being loaded.";
 
-/// A Brisk command: requests durability `memory`, `log`, `disk`, or `default` for the configured
-/// level; also the number of replicas that must have a change.
+/// A Brisk command: requests durability `memory`, `log`, `disk`, or `default` for the configured level. Also sets the
+/// number of replicas that must have received a change.
 pub(super) const DURABILITY: Command = Command {
     spec: Spec {
         name: "durability",
@@ -199,7 +198,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Parses the arguments after REPLICAS; `None` for no replica.
+/// Parses the arguments after REPLICAS. `None` if the number is 0.
 fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowledged>> {
     let count = usize::try_from(args.integer()?).map_err(|_| CommandError::MustBePositive)?;
     if count > REPLICAS_MAX {

@@ -53,7 +53,7 @@ fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .filter(|until| i64::try_from(*until).is_ok())
         .ok_or_else(|| CommandError::text("ERR timeout is out of range"))?;
     call.core.shared.conditions.begin_pause(what, until, now);
-    // The pause applies to the commands that follow in the same transaction.
+    // The pause already applies to later commands of the same transaction.
     call.core.pause_in_force();
     Ok(call.reply.ok())
 }
@@ -94,7 +94,7 @@ pub(super) const UNBLOCK: Command = Command {
             )
             .optional(),
         ],
-        // It waits for a worker that may be serving the client, so it must hold no slot.
+        // The command waits for a worker that may be serving the client, so it must not hold slots.
         scope: Scope::EachSlot,
         ..ROW
     },
@@ -102,7 +102,7 @@ pub(super) const UNBLOCK: Command = Command {
     subcommands: &[],
 };
 
-/// Clients that wait for the end of a pause, or for the shutdown, do not count as blocked here.
+/// Clients that wait for the end of a pause or for the shutdown do not count as blocked here.
 fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (id, reason) = (args.bytes()?, args.optional());
     if args.remaining() > 0 {

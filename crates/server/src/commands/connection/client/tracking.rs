@@ -24,7 +24,7 @@ pub(super) const TRACKING: Command = Command {
             Arg::token("optout", "OPTOUT").optional(),
             Arg::token("noloop", "NOLOOP").optional(),
         ],
-        // The first use marks all slots, so the command must hold none.
+        // The first use marks all slots, so the command must not hold slots.
         scope: Scope::EachSlot,
         ..ROW
     },
@@ -185,7 +185,7 @@ fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text(error));
     }
     tracker.set_caching(true);
-    // In a transaction, it applies to the commands that follow.
+    // In a transaction, CLIENT CACHING applies to the commands that follow.
     session::remember_for(call.core, call.session);
     Ok(call.reply.ok())
 }

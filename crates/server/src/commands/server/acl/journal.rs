@@ -1,4 +1,4 @@
-//! ACL LOG: shows commands and connections that access control denied.
+//! ACL LOG: shows commands and connections that access control has denied.
 
 use super::{ADMIN, ROW};
 use brisk_engine::command::{Arg, Spec};
@@ -20,7 +20,7 @@ pub(super) const LOG: Command = Command {
     subcommands: &[],
 };
 
-/// Number of entries shown without a count.
+/// Number of entries that are shown if no count is given.
 const SHOWN: i64 = 10;
 
 fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -50,7 +50,7 @@ fn cat(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// Bytes of an unknown category that the error repeats.
+/// Maximum number of bytes of an unknown category that the error repeats.
 const CATEGORY_SHOWN_MAX: usize = 128;
 
 pub(super) const WHOAMI: Command = Command {

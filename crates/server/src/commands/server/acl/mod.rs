@@ -1,6 +1,6 @@
 //! ACL: users and their permissions.
 //!
-//! `users` changes and shows users, `look` answers queries about them, `journal` shows denied
+//! `users` changes and shows users, `look` answers queries about users and permissions, and `journal` shows denied
 //! attempts.
 
 mod journal;
@@ -38,7 +38,7 @@ const ACL: Command = Command {
     ],
 };
 
-/// The row that subcommands start from.
+/// The row on which the rows of subcommands are based.
 const ROW: Spec = Spec {
     group: Group::Server,
     since: "6.0.0",

@@ -1,8 +1,7 @@
-//! ACL SETUSER, DELUSER, LOAD and SAVE, which change users; GETUSER, LIST and USERS, which show
-//! them.
+//! ACL SETUSER, DELUSER, LOAD and SAVE, which change or store users, and GETUSER, LIST and USERS, which show them.
 //!
-//! Changes to users run while all other workers are quiesced. Commands that have begun were checked by the old rules.
-//! After the reply, every command is checked by the new ones.
+//! Users are changed while all other workers are quiesced. Commands that have already begun were checked against the
+//! old rules. After the reply, every command is checked against the new rules.
 
 use super::{ADMIN, ROW};
 use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
@@ -58,7 +57,7 @@ fn setuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// Redacts names and rules, since they are confidential.
+/// Redacts names and rules, because they are confidential.
 fn redact_from(call: &mut Call<'_>, args: &Args<'_>, first: usize) {
     for at in first..args.argc() {
         call.redact(at);
@@ -144,7 +143,7 @@ fn getuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// Writes three pairs of name and rules.
+/// Writes three pairs, each with a name and rules.
 fn show_selector(reply: &mut Reply<'_>, selector: &Selector) {
     reply.bulk(b"commands");
     reply.bulk(&selector.describe_commands());

@@ -5,7 +5,7 @@ use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
 use brisk_node::core::call::Call;
 
-/// Replies with the documentation of the named commands, or of all. Skips names that do not exist.
+/// Replies with the documentation of the named commands, or of all commands. Skips names that do not exist.
 pub(super) fn docs(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let table = call.core.shared.table;
     let rows: Vec<&Row> = if args.remaining() == 0 {

@@ -115,7 +115,7 @@ fn key_spec(reply: &mut Reply<'_>, keys: &KeySpec) {
     }
 }
 
-/// Writes the head of one key search step with this number of parameters.
+/// Writes the header of one key search step with this number of parameters.
 fn typed(reply: &mut Reply<'_>, kind: &str, parameters: usize) {
     reply.map(2);
     reply.bulk(b"type");
@@ -132,9 +132,9 @@ fn step_of(reply: &mut Reply<'_>, kind: &str, parameters: &[(&str, i64)]) {
     }
 }
 
-/// Returns the first key, the last key and the step, for clients that do not know key
-/// specifications. They are exact for a single range. Otherwise they cover the adjoining ranges
-/// with step one; all are zero without one.
+/// Returns the first key, the last key and the step, for clients that do not know key specifications. The values are
+/// exact if there is a single range. Otherwise they cover the adjoining ranges with step one. If there is no such
+/// range, all values are zero.
 fn first_last_step(spec: &Spec) -> (i64, i64, i64) {
     let absolute = |first: i64, last: i16| {
         if last >= 0 { first + i64::from(last) } else { i64::from(last) }
@@ -155,7 +155,7 @@ fn first_last_step(spec: &Spec) -> (i64, i64, i64) {
         let last = absolute(first, last);
         joined = match joined {
             None => Some((first, last)),
-            // No range can adjoin one that extends to the end.
+            // No range can follow a range that extends to the end.
             Some((begin, end)) if end >= 0 && end + 1 == first => Some((begin, last)),
             kept => kept,
         };

@@ -44,7 +44,7 @@ fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
         return Err(CommandError::text("ERR Invalid number of arguments specified for command"));
     }
     let mut found = keys_of(row.spec, argc, &word);
-    // PFMERGE may be called without sources, but Redis finds no key then.
+    // PFMERGE may be called without sources, but in this case Redis finds no keys.
     let cut_off =
         |keys: &KeySpec| matches!(keys.begin, Begin::Index(at) if usize::from(at) >= argc);
     if row.spec.keys.iter().any(cut_off) {
@@ -56,7 +56,7 @@ fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
     Ok(found)
 }
 
-/// Returns the command, or the subcommand if it is a container.
+/// Returns the command, or the subcommand if the command is a container.
 fn lookup(table: &'static CommandTable, name: &[u8], word: &[u8]) -> Option<&'static Row> {
     let row = table.find(name)?;
     if row.is_container() { row.subcommand(word) } else { Some(row) }

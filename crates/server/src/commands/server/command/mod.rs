@@ -134,7 +134,7 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     } else if args.argc() == 5 && args.take("filterby") {
         let (kind, word) = (args.bytes()?, args.bytes()?);
         match kind.to_ascii_lowercase().as_slice() {
-            // Modules do not exist in Brisk.
+            // Brisk has no modules.
             b"module" => {}
             b"aclcat" => {
                 let category = Categories::NAMES

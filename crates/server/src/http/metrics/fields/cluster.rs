@@ -1,5 +1,5 @@
-//! Fields of INFO about cluster mode. Without cluster mode INFO has only the first, and there are no metrics of
-//! the others.
+//! Fields of INFO about cluster mode. If cluster mode is off, INFO has only the first one, so there are no metrics for
+//! the other fields.
 
 use super::{Row, row, row_of_ms};
 use crate::http::metrics::families::Kind::{Counter, Gauge};

@@ -1,7 +1,6 @@
-//! Maps fields of INFO to metrics. Where a metric has the same meaning, its name is that of the
-//! most common exporter (oliver006/redis_exporter), so that dashboards for it work. All other
-//! metrics are named `brisk_...`. Names that `promtool check metrics` rejects are changed: the unit
-//! is written out, and it is a base unit.
+//! Maps fields of INFO to metrics. If the most common exporter (oliver006/redis_exporter) has a metric with the same
+//! meaning, its name is used, so that dashboards for that exporter work. All other metrics are named `brisk_...`. Names
+//! that `promtool check metrics` rejects are changed: the unit is written out and is a base unit.
 //!
 //! | file | sections of INFO |
 //! |---|---|
@@ -9,8 +8,7 @@
 //! | `data` | persistence, stats, replication, brisk |
 //! | `cluster` | cluster, and the state of cluster mode in brisk |
 //!
-//! A field that INFO omits has no metric then, for example a field about replication from a
-//! primary.
+//! If INFO omits a field, there is no metric for it either. An example is a field about replication from a primary.
 
 mod cluster;
 mod data;
@@ -31,12 +29,12 @@ const fn row(kind: Kind, field: &'static str, name: &'static str, help: &'static
     Row { field, family: (name, kind, help), divisor: 1.0 }
 }
 
-/// A field in milliseconds, as a metric in seconds.
+/// A row for a field in milliseconds, whose metric is in seconds.
 const fn row_of_ms(kind: Kind, field: &'static str, name: &'static str, help: &'static str) -> Row {
     Row { field, family: (name, kind, help), divisor: 1000.0 }
 }
 
-/// Returns all of them.
+/// Returns all rows.
 pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     [process::SERVER, process::CLIENTS, process::MEMORY, data::PERSISTENCE, data::STATS]
         .into_iter()
