@@ -534,6 +534,35 @@ fn an_old_single_file_is_taken_over() {
     }
 }
 
+/// As in Redis, `appendonly yes` loads no RDB file. People lose data by that, so it is logged.
+#[test]
+fn a_snapshot_that_is_not_loaded_is_reported_once() {
+    if subject_is_redis() {
+        return; // it logs nothing
+    }
+    let home = AofHome::new();
+    let theirs = home.at_home(Launch::redis()).set("appendonly", "no").start();
+    run(&mut theirs.connect(), &["SET a 1", "SAVE"]);
+    theirs.kill();
+    let snapshot = fs::read(home.path("dump.rdb")).unwrap();
+    for is_reported in [true, false] {
+        let server = AofHome::load(home.launch("always"));
+        assert_eq!(server.connect().cmd("DBSIZE").integer(), 0);
+        assert_eq!(server.log().contains("dump.rdb was not loaded"), is_reported);
+        server.kill();
+        assert_eq!(fs::read(home.path("dump.rdb")).unwrap(), snapshot);
+    }
+    // The remedy that the log names.
+    fs::remove_dir_all(home.files()).unwrap();
+    let server = AofHome::load(home.launch("always").set("appendonly", "no"));
+    run(&mut server.connect(), &["CONFIG SET appendonly yes"]);
+    let mut conn = server.connect();
+    wait_until("the base to be written", || conn.info("aof_rewrite_in_progress") == "0");
+    server.kill();
+    let server = AofHome::load(home.launch("always"));
+    assert_eq!(server.connect().cmd("GET a").text(), "1");
+}
+
 /// A file system of a few pages; `None` if that is not allowed here.
 struct SmallDisk(PathBuf);
 

@@ -241,5 +241,6 @@ fn primaries_that_lose_only_etcd_do_not_take_the_cluster_down() {
 
 /// The time after the end of its lease at which a member counts as failed.
 fn failure_delay() -> Duration {
-    Duration::from_millis(TTL_MS.parse::<u64>().expect("a number") / 2)
+    let ttl_ms = TTL_MS.parse::<u64>().expect("a number");
+    Duration::from_millis((ttl_ms / 2).max(ttl_ms / 3 + 1000))
 }

@@ -23,14 +23,14 @@ const KEYS: [&str; 3] = ["b", "c", "a"];
 const MEMBERS: usize = 3;
 
 /// A fault that lasts for some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Fault {
     /// SIGKILL; the node starts again later.
     Kill(usize),
     /// SIGSTOP.
     Stop(usize),
-    /// Nothing passes between a node and etcd, in one direction or both.
-    CutFromEtcd(usize, Option<Direction>),
+    /// Nothing passes between these nodes and etcd, in one direction or both.
+    CutFromEtcd(Vec<usize>, Option<Direction>),
     /// No other node reaches this one: its replication and its reports stop.
     CutFromNodes(usize, Option<Direction>),
     /// SIGSTOP of a member of etcd.
@@ -47,7 +47,8 @@ impl Fault {
         match random.below(10) {
             0 | 1 => Fault::Kill(node),
             2 | 3 => Fault::Stop(node),
-            4 | 5 => Fault::CutFromEtcd(node, direction),
+            4 => Fault::CutFromEtcd(vec![node], direction),
+            5 => Fault::CutFromEtcd(some(random, nodes), direction),
             6 | 7 => Fault::CutFromNodes(node, direction),
             8 if random.percent(50) => Fault::KillMember(member),
             8 => Fault::StopMember(member),
@@ -56,13 +57,13 @@ impl Fault {
     }
 
     /// True if both cannot be in force at once.
-    fn excludes(self, other: Fault) -> bool {
-        let process = |fault| match fault {
-            Fault::Kill(node) | Fault::Stop(node) => Some((true, node)),
+    fn excludes(&self, other: &Fault) -> bool {
+        let process = |fault: &Fault| match fault {
+            Fault::Kill(node) | Fault::Stop(node) => Some((true, *node)),
             Fault::StopMember(_) | Fault::KillMember(_) | Fault::StopEtcd => Some((false, 0)),
             Fault::CutFromEtcd(..) | Fault::CutFromNodes(..) => None,
         };
-        let is_same_cut = std::mem::discriminant(&self) == std::mem::discriminant(&other);
+        let is_same_cut = std::mem::discriminant(self) == std::mem::discriminant(other);
         is_same_cut || (process(self).is_some() && process(self) == process(other))
     }
 }
@@ -145,17 +146,17 @@ impl Nemesis {
     fn round(&mut self, clients: &Clients, random: &mut Random, ttl_s: u64) -> Result<()> {
         let mut faults = vec![Fault::draw(random, self.to_node.len())];
         let second = Fault::draw(random, self.to_node.len());
-        if random.percent(50) && !faults[0].excludes(second) {
+        if random.percent(50) && !faults[0].excludes(&second) {
             faults.push(second);
         }
         let span_ms = 200 + random.below(3 * ttl_s as usize * 1000) as u64;
         eprintln!("{faults:?} for {span_ms} ms");
         for fault in &faults {
-            self.begin(*fault);
+            self.begin(fault);
             pass(Duration::from_millis(random.below(500) as u64));
         }
         pass(Duration::from_millis(span_ms));
-        for fault in faults {
+        for fault in &faults {
             self.end(fault);
         }
         let progresses = clients.all_progress(SETTLED_WITHIN);
@@ -169,34 +170,46 @@ impl Nemesis {
         Ok(())
     }
 
-    fn begin(&mut self, fault: Fault) {
+    fn begin(&mut self, fault: &Fault) {
         match fault {
-            Fault::Kill(node) => self.nodes.kill(node),
-            Fault::Stop(node) => self.nodes.node(node).signal("STOP"),
-            Fault::CutFromEtcd(node, direction) => {
-                self.to_etcd[node].iter().for_each(|proxy| cut(proxy, direction));
+            Fault::Kill(node) => self.nodes.kill(*node),
+            Fault::Stop(node) => self.nodes.node(*node).signal("STOP"),
+            Fault::CutFromEtcd(nodes, direction) => {
+                self.ways_to_etcd(nodes).for_each(|proxy| cut(proxy, *direction));
             }
-            Fault::CutFromNodes(node, direction) => cut(&self.to_node[node], direction),
-            Fault::StopMember(member) => self.etcd.freeze(member),
-            Fault::KillMember(member) => self.etcd.kill(member),
+            Fault::CutFromNodes(node, direction) => cut(&self.to_node[*node], *direction),
+            Fault::StopMember(member) => self.etcd.freeze(*member),
+            Fault::KillMember(member) => self.etcd.kill(*member),
             Fault::StopEtcd => (0..MEMBERS).for_each(|member| self.etcd.freeze(member)),
         }
     }
 
-    fn end(&mut self, fault: Fault) {
+    fn end(&mut self, fault: &Fault) {
         match fault {
             Fault::Kill(node) => {
-                self.nodes.restart(node);
-                self.announce(node);
+                self.nodes.restart(*node);
+                self.announce(*node);
             }
-            Fault::Stop(node) => self.nodes.node(node).signal("CONT"),
-            Fault::CutFromEtcd(node, _) => self.to_etcd[node].iter().for_each(reconnect),
-            Fault::CutFromNodes(node, _) => reconnect(&self.to_node[node]),
-            Fault::StopMember(member) => self.etcd.thaw(member),
-            Fault::KillMember(member) => self.etcd.restart(member),
+            Fault::Stop(node) => self.nodes.node(*node).signal("CONT"),
+            Fault::CutFromEtcd(nodes, _) => self.ways_to_etcd(nodes).for_each(reconnect),
+            Fault::CutFromNodes(node, _) => reconnect(&self.to_node[*node]),
+            Fault::StopMember(member) => self.etcd.thaw(*member),
+            Fault::KillMember(member) => self.etcd.restart(*member),
             Fault::StopEtcd => (0..MEMBERS).for_each(|member| self.etcd.thaw(member)),
         }
     }
+
+    /// The proxies between these nodes and the members of etcd.
+    fn ways_to_etcd(&self, nodes: &[usize]) -> impl Iterator<Item = &Proxy> {
+        nodes.iter().flat_map(|node| &self.to_etcd[*node])
+    }
+}
+
+/// Two or more different nodes, in random order.
+fn some(random: &mut Random, nodes: usize) -> Vec<usize> {
+    let count = 2 + random.below(nodes - 1);
+    let mut rest: Vec<usize> = (0..nodes).collect();
+    (0..count).map(|_| rest.swap_remove(random.below(rest.len()))).collect()
 }
 
 /// Bytes vanish, and no connection ends.

@@ -320,6 +320,17 @@ fn a_missing_or_wrong_password_is_reported() {
         let error = fails(server, &["-q", "-t", "get", "-n", "10", "-a", "no"]);
         assert!(error.starts_with("Error from server: WRONGPASS"), "{error}");
         tool(server, "-q -t get -n 10 -a pw");
+        let port = server.port().to_string();
+        let with_variable = |password: &str, more: &[&str]| {
+            let mut command = Command::new(PROGRAM);
+            command
+                .env("REDISCLI_AUTH", password)
+                .args(["-p", &port, "-q", "-t", "get", "-n", "10"]);
+            command.args(more).output().unwrap().status.success()
+        };
+        assert!(with_variable("pw", &[]));
+        assert!(!with_variable("no", &[]));
+        assert!(with_variable("no", &["-a", "pw"]));
     });
 }
 

@@ -32,7 +32,7 @@ fn a_server_and_its_file_show_the_same_patterns() {
         let of_server = (output.status.code(), text(&output.stdout), text(&output.stderr));
         for (code, out, err) in [of_file, of_server] {
             assert_eq!((code, &err[..]), (Some(0), ""), "{out}");
-            assert!(out.contains("209 keys in 1 databases"), "{out}");
+            assert!(out.contains("209 keys in 1 database:"), "{out}");
             let line = out.lines().find(|line| line.contains("user:<n>:name")).unwrap();
             let words: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(words[..5], ["0", "user:<n>:name", "string", "embstr", "200"]);

@@ -89,9 +89,22 @@ pub fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { signless((1000.0 * part / whole).round() / 10.0) } else { 0.0 }
 }
 
+/// A part of the memory in percent; "-" if the memory was not measured.
+#[must_use]
+pub fn share(part: f64, whole: f64) -> String {
+    if whole > 0.0 { format!("{:.1} %", percent(part, whole)) } else { "-".to_owned() }
+}
+
 /// A zero without the sign of what was rounded to it.
 fn signless(rounded: f64) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
+}
+
+/// A number of databases.
+#[must_use]
+pub fn databases(number: usize) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} database{plural}")
 }
 
 /// A database's number.

@@ -1,6 +1,6 @@
 //! Text for a terminal: what there is, by pattern, and what would save how much.
 
-use super::{Line, Report, count, database, median, percent, size};
+use super::{Line, Report, count, database, databases, median, percent, share, size};
 use crate::pattern::shown;
 use std::fmt::Write;
 
@@ -43,13 +43,10 @@ fn head(out: &mut String, report: &Report) {
             ),
         );
     }
-    let databases = report.findings.databases.len();
+    let databases = databases(report.findings.databases.len());
     let keys = count(report.findings.keys());
     let (redis, brisk) = (size(report.total.redis), size(report.total.brisk));
-    put(
-        out,
-        format_args!("{keys} keys in {databases} databases: {redis} in Redis 7, {brisk} in Brisk"),
-    );
+    put(out, format_args!("{keys} keys in {databases}: {redis} in Redis 7, {brisk} in Brisk"));
     let places = (size(report.tables.redis), size(report.tables.brisk));
     put(
         out,
@@ -103,7 +100,7 @@ fn row((pattern, key, group): &Line, report: &Report) -> Vec<String> {
         count(group.keys),
         size(if total.redis > 0.0 { total.redis } else { known }),
         if total.brisk > 0.0 { size(total.brisk) } else { "-".to_owned() },
-        format!("{:.1} %", percent(total.redis, report.total.redis)),
+        share(total.redis, report.total.redis),
         size(total.redis.max(known) / group.keys.max(1) as f64),
         elements,
         format!("{:.0} %", percent(group.expiring as f64, group.keys as f64)),

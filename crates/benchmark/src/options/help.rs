@@ -15,7 +15,8 @@ Server:
  -p <port>          Port (default 6379)
  -s <socket>        Unix socket, instead of host and port
  -u <uri>           redis://[user[:password]@]host[:port][/database], or rediss:// for TLS
- -a <password>      Password for AUTH
+ -a <password>      Password for AUTH; the default is the variable REDISCLI_AUTH, which is safer: other
+                    users of the host cannot see it
  --user <username>  User for AUTH; needs -a
  --dbnum <db>       Database to select (default 0)
  -3                 Use RESP3

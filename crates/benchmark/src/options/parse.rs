@@ -15,7 +15,10 @@ const LANES_MAX: usize = 1024;
 /// Longest time an option can say, in seconds: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
-/// Reads the arguments (without the program's name).
+/// The variable of redis-cli that contains the password: other users of the host cannot see it.
+const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
+
+/// Reads the arguments (without the program's name), and the password from the environment if no argument has one.
 ///
 /// # Errors
 /// What is wrong, in a sentence.
@@ -324,6 +327,9 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
     }
     if options.last_from_stdin && !own {
         return Err("-x needs a command at the end".to_owned());
+    }
+    if options.password.is_none() {
+        options.password = std::env::var(PASSWORD_VARIABLE).ok();
     }
     if options.user.is_some() && options.password.is_none() {
         options.warnings.push("WARNING: --user without -a is ignored.".to_owned());

@@ -13,17 +13,19 @@ use crate::document::{Registration, Shard, Topology};
 use crate::id::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The shortest [`failure_delay_ms`].
-const DELAY_MS_MIN: u64 = 1_000;
+/// Leases that are lost at the same moment end at most this much apart, in addition to a third of the TTL, after which
+/// each lease is renewed: etcd looks for expired leases every 500 ms, and the watch may be slow.
+const SPREAD_MS_MAX: u64 = 1_000;
 /// The longest time between two calls of [`FailureDetector::observe`] that does not restart the delay.
 const GAP_MS_MAX: u64 = 500;
 
 /// The time after the end of its lease at which a member counts as failed. A failover usually takes less time, so it
 /// does not interrupt the other shards. The delay also gives a node that was cut off from the coordinator time to
-/// register again.
+/// register again. If most primaries are cut off together, the leases of all of them end before the first of them
+/// counts as failed.
 #[must_use]
 pub fn failure_delay_ms(ttl_ms: u64) -> u64 {
-    (ttl_ms / 2).max(DELAY_MS_MIN)
+    (ttl_ms / 2).max(ttl_ms / 3 + SPREAD_MS_MAX)
 }
 
 /// The view of a node at one moment. All times are milliseconds on its monotonic clock.
@@ -137,7 +139,7 @@ mod tests {
     use crate::document::tests::{node, registration, three_shards};
 
     const TTL_MS: u64 = 3_000;
-    const DELAY_MS: u64 = 1_500;
+    const DELAY_MS: u64 = 2_000;
 
     /// A node that renews its lease continuously.
     struct World {
@@ -187,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn a_member_fails_half_a_time_to_live_after_its_lease() {
-        assert_eq!((failure_delay_ms(TTL_MS), failure_delay_ms(1_000)), (DELAY_MS, 1_000));
+    fn a_member_fails_some_time_after_its_lease_has_ended() {
+        assert_eq!([1_500, TTL_MS, 15_000].map(failure_delay_ms), [1_500, DELAY_MS, 7_500]);
         let mut world = World::new();
         assert_eq!(world.after(10_000), []);
         world.registered.remove(&node(3));

@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use super::report::{Finding, amount};
+use brisk_config::value::Text;
 use brisk_config::{Config, system};
 use brisk_net::tls::TlsSettings;
 
@@ -15,6 +16,7 @@ pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Findi
     findings.push(access(config));
     let checks = [
         password(config),
+        ineffective_password(config),
         maxmemory(config.memory.maxmemory, machine.memory_total()),
         nothing_saved(config),
         effects(config),
@@ -36,17 +38,44 @@ fn is_reached_from_outside(config: &Config) -> bool {
     has_port && !config.network.bind.iter().all(|address| is_local(address))
 }
 
-/// True if a client without a password can do everything, as far as the configuration shows.
+/// True if clients need no password to be the user `default`, as far as the configuration shows. The rules of an ACL
+/// file are unknown.
 fn is_open(config: &Config) -> bool {
     let security = &config.security;
-    security.requirepass.is_empty() && security.users.is_empty() && security.aclfile.is_empty()
+    match configured_default(config) {
+        Some(rules) => needs_no_password(rules),
+        None => security.requirepass.is_empty() && security.aclfile.is_empty(),
+    }
+}
+
+/// The rules in the line `user default …`, which replace the effect of `requirepass`.
+fn configured_default(config: &Config) -> Option<&[Text]> {
+    let lines = config.security.users.iter().filter_map(|line| line.split_first());
+    lines.filter(|(name, _)| name.as_bytes() == b"default").map(|(_, rules)| rules).next()
+}
+
+/// True if these rules make a user that is on and has no password. The user is off before them.
+fn needs_no_password(rules: &[Text]) -> bool {
+    let (mut is_on, mut has_nopass) = (false, false);
+    for rule in rules {
+        match &rule.as_bytes().to_ascii_lowercase()[..] {
+            b"on" => is_on = true,
+            b"off" => is_on = false,
+            b"nopass" => has_nopass = true,
+            b"resetpass" => has_nopass = false,
+            b"reset" => (is_on, has_nopass) = (false, false),
+            [b'>' | b'#', ..] => has_nopass = false,
+            _ => {}
+        }
+    }
+    is_on && has_nopass
 }
 
 fn access(config: &Config) -> Finding {
     let bind = config.network.bind.join(" ");
     match (is_reached_from_outside(config), is_open(config), config.network.protected_mode) {
         (false, ..) => Finding::ok("access", "this machine only".to_owned()),
-        (true, false, _) => Finding::ok("access", format!("bind {bind}, with users or a password")),
+        (true, false, _) => Finding::ok("access", format!("bind {bind}, with a password")),
         (true, true, true) => Finding::note("access", format!("bind {bind}, without a password"))
             .means("Protected mode rejects clients from other machines.")
             .todo("set requirepass, so that they can authenticate"),
@@ -57,6 +86,16 @@ fn access(config: &Config) -> Finding {
                 .todo("set requirepass, or protected-mode yes, or bind 127.0.0.1 -::1")
         }
     }
+}
+
+/// Reports a `requirepass` that clients do not need.
+fn ineffective_password(config: &Config) -> Option<Finding> {
+    let is_ignored = configured_default(config).is_some_and(needs_no_password);
+    (is_ignored && !config.security.requirepass.is_empty()).then(|| {
+        Finding::warning("requirepass", "the line \"user default\" contains nopass".to_owned())
+            .means("The line replaces the effect of requirepass: clients need no password.")
+            .todo("remove nopass from the line and add the password: user default on ><password> …")
+    })
 }
 
 fn password(config: &Config) -> Option<Finding> {
@@ -162,6 +201,31 @@ mod tests {
         assert_eq!(password(&config).map(|found| found.state), Some(Warning));
         config.security.requirepass = "0123456789abcdef".into();
         assert_eq!(password(&config), None);
+    }
+
+    #[test]
+    fn the_line_of_the_default_user_decides_about_the_password() {
+        let mut config = Config::default();
+        config.network.bind = vec!["10.0.0.1".to_owned()];
+        config.network.protected_mode = false;
+        config.security.requirepass = "0123456789abcdef".into();
+        let mut found = |line: &str| {
+            config.security.users = vec![line.split(' ').map(Into::into).collect()];
+            let states = [Some(access(&config)), ineffective_password(&config)];
+            states.map(|finding| finding.map(|finding| finding.state))
+        };
+        let ignored = [Some(Problem), Some(Warning)];
+        assert_eq!(found("default on nopass ~* +@all"), ignored);
+        assert_eq!(found("default ON >secret NOPASS ~* +@all"), ignored);
+        let kept = [Some(Ok), None];
+        assert_eq!(found("default on ~* +@all"), kept);
+        assert_eq!(found("default off nopass ~* +@all"), kept);
+        assert_eq!(found("default on nopass >secret ~* +@all"), kept);
+        assert_eq!(found("default on nopass reset on"), kept);
+        assert_eq!(found("alice on nopass ~* +@all"), kept);
+        // Other users do not close the door of the default user.
+        config.security.requirepass = "".into();
+        assert_eq!(access(&config).state, Problem);
     }
 
     #[test]

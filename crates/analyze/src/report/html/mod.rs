@@ -5,7 +5,7 @@
 
 mod plot;
 
-use super::{Line, Report, count, database, median, percent, size};
+use super::{Line, Report, count, database, databases, median, percent, share, size};
 use crate::group::{SIZES, SPANS, Spans};
 use crate::pattern::shown;
 use plot::{Bar, bars, columns};
@@ -85,12 +85,13 @@ fn head(out: &mut String, report: &Report) {
             ),
         );
     }
-    let (keys, databases) = (count(report.findings.keys()), report.findings.databases.len());
+    let (keys, databases) =
+        (count(report.findings.keys()), databases(report.findings.databases.len()));
     let (redis, brisk) = (size(report.total.redis), size(report.total.brisk));
     put(
         out,
         format_args!(
-            "<p><b>{keys}</b> keys in {databases} databases: <b>{redis}</b> in Redis 7, <b>{brisk}</b> in Brisk, \
+            "<p><b>{keys}</b> keys in {databases}: <b>{redis}</b> in Redis 7, <b>{brisk}</b> in Brisk, \
          as estimated by models.</p>"
         ),
     );
@@ -193,7 +194,7 @@ fn patterns(out: &mut String, report: &Report, top: usize) {
         put(
             out,
             format_args!(
-                "<tr><td>{}<td class=l><code>{}</code><td class=l>{}<td class=l>{}<td>{}<td>{}<td>{}<td>{:.1} %<td>{:.1}\
+                "<tr><td>{}<td class=l><code>{}</code><td class=l>{}<td class=l>{}<td>{}<td>{}<td>{}<td>{}<td>{:.1}\
              <td>{}<td>{:.0} %<td>{}<td>{}</tr>",
                 database(key.db),
                 escaped(&pattern.to_string()),
@@ -202,7 +203,7 @@ fn patterns(out: &mut String, report: &Report, top: usize) {
                 count(group.keys),
                 size(redis),
                 size(total.brisk),
-                percent(total.redis, report.total.redis),
+                share(total.redis, report.total.redis),
                 group.elements as f64 / group.detailed.max(1) as f64,
                 count(group.elements_max),
                 percent(group.expiring as f64, group.keys as f64),

@@ -39,10 +39,26 @@ pub fn load(shared: &Shared, steps: &LoadingSteps) -> Result<(), String> {
     let locked = shared.persistence.aof.lock_files(&home, lock::WAIT_RUNNING, &shared.log);
     locked.map_err(|error| error.to_string())?;
     let manifest = home.find(&System)?;
-    if let Some(manifest) = &manifest {
-        load_files(&mut AtStart { shared, steps }, shared, &home, manifest)?;
+    match &manifest {
+        Some(manifest) => load_files(&mut AtStart { shared, steps }, shared, &home, manifest)?,
+        None => warn_of_ignored_snapshot(shared),
     }
     steps.open(manifest)
+}
+
+/// Logs that the server ignores an RDB file and starts without its keys. The next snapshot replaces the file.
+fn warn_of_ignored_snapshot(shared: &Shared) {
+    let config = shared.config();
+    let path = config.path_in_dir(&config.persistence.dbfilename);
+    if config.persistence.dbfilename.is_empty() || !path.exists() {
+        return;
+    }
+    shared.log.warning(format_args!(
+        "{} was not loaded: with appendonly yes, the server loads only the append-only file, and there is none yet. \
+         The next snapshot overwrites the file. To keep its keys, stop the server with SHUTDOWN NOSAVE, start it \
+         with appendonly no, and send CONFIG SET appendonly yes.",
+        path.display()
+    ));
 }
 
 /// DEBUG LOADAOF: discards the dataset and loads it from the append-only file. All other workers are
