@@ -175,7 +175,7 @@ fn problems_of_a_cluster_are_reported() {
     assert!(error.contains("is down: no node serves 16384 of 16384 slots (0-16383)"), "{error}");
 
     for mut cluster in Cluster::start_each(3, 0, &[]) {
-        // There are so many requests that the key's owner cannot reply to all of them before the other nodes reply to
+        // With this number of requests, the key's owner cannot reply to all of them before the other nodes reply to
         // their first.
         let error = fails(cluster.port(0), "--cluster -n 1000000 -c 3 get foo");
         assert!(error.contains("Error from server: MOVED 12182 127.0.0.1:"), "{error}");

@@ -1,6 +1,6 @@
-//! How long a connection that nothing goes through is trusted, and what a node that hangs costs those who ask others.
+//! Measures how soon a dead connection is detected, and how much a node that hangs slows down requests to other nodes.
 //!
-//! `cargo bench -p brisk --bench faults`. Real `redis-server`s; the machine should be quiet.
+//! `cargo bench -p brisk --bench faults`. It uses real `redis-server` processes. The machine should be otherwise idle.
 #![expect(clippy::print_stdout, reason = "the figures are the output of the program")]
 
 use brisk::{Builder, Client, Lanes};
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
-/// How long each of the two times of a round is measured that `one_bad_node` compares.
+/// Duration of each of the two measurements that `one_bad_node` compares in a round.
 const MEASURED: Duration = Duration::from_secs(2);
 /// A time limit that no call reaches.
 const LONG: Duration = Duration::from_secs(60);
-/// How often something is looked at that has no event.
+/// Polling interval for conditions without an event.
 const LOOK: Duration = Duration::from_millis(1);
 
 fn main() {
@@ -41,8 +41,8 @@ fn row(what: &str, mut figures: Vec<f64>, unit: &str, most: &str) {
     println!("| {what} | {median:.2}{unit} | {worst:.2}{unit} | {most} |");
 }
 
-/// The link drops all bytes without an error. Measures the time until the client tries another connection; then the
-/// link works again, and the time until a command gets its reply.
+/// The link drops all bytes without an error. Measures the time until the client opens another connection. Then the
+/// link is repaired, and the time until a command gets its reply is measured.
 async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str) {
     let server = Launch::redis().start();
     let (mut detected, mut healed) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str
                 let (db, answers, over) = (db.clone(), Arc::clone(&answers), Arc::clone(&over));
                 tokio::spawn(async move {
                     while !over.load(Ordering::Relaxed) {
-                        // Its failure is what is waited for.
+                        // Failures are expected.
                         if db.get::<String>("key").await.is_ok() {
                             answers.fetch_add(1, Ordering::Relaxed);
                         }
@@ -70,7 +70,8 @@ async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str
         let begun = Instant::now();
         until(|| link.accepted() > before).await;
         detected.push(begun.elapsed().as_secs_f64());
-        // At another moment of the attempts that follow in each round.
+        // Wait for a different time in each round, so that the repair coincides with different phases of the
+        // reconnection attempts.
         tokio::time::sleep(Duration::from_millis(370 * round as u64)).await;
         let before = answers.load(Ordering::Relaxed);
         link.heal();
@@ -92,7 +93,7 @@ async fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Six primaries, of which one hangs: the latency of requests to the others, compared with the latency before.
+/// One of six primaries hangs. Compares the latency of requests to the others with the latency before.
 async fn one_bad_node() {
     let cluster = Cluster::start_with(6, 0, &[("cluster-require-full-coverage", "no")]);
     let url = format!("redis-cluster://{}", cluster.addresses(&[0, 1, 2]));
@@ -111,7 +112,7 @@ async fn one_bad_node() {
         let beside = latencies(&db, &keys[1..]).await;
         cluster.node(0).signal("CONT");
         for call in stuck {
-            // It has hung or not; only the others are of interest.
+            // The results of these calls do not matter, only those of calls to other nodes.
             let _ = call.await.expect("it holds");
         }
         ratios.push(beside / before);
@@ -119,7 +120,7 @@ async fn one_bad_node() {
     row("one_bad_node: p99 of requests to the others beside before", ratios, "", "1.2");
 }
 
-/// The 99th percentile, in seconds, of 16 callers.
+/// The 99th percentile of the latency with 16 callers, in seconds.
 async fn latencies(db: &Client, keys: &[String]) -> f64 {
     let end = Instant::now() + MEASURED;
     let callers: Vec<_> = (0..16)
