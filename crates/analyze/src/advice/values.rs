@@ -8,7 +8,7 @@ use crate::record::Kind;
 
 /// Limits are raised only as far as needed to reach this fraction of the savings of the highest limits.
 const LIMIT_PART: f64 = 0.9;
-/// A key without a TTL is considered forgotten if its idle time is in this span or a later one.
+/// A key without a TTL is considered forgotten if it has been idle for longer than this span.
 const FORGOTTEN_SPAN: usize = 4;
 /// If this fraction of a pattern's keys has a TTL, the other keys seem to lack one by mistake.
 const MOSTLY: f64 = 0.5;

@@ -15,7 +15,7 @@ pub const LISTPACK_BYTES: u64 = 7;
 pub const NODE_BYTES_MAX: u64 = 8192;
 /// The overhead per element that servers assume when they check whether a node has room.
 const NODE_ENTRY_BYTES: u64 = 8;
-/// Maximum length of the text of a score that is not an integer.
+/// Assumed length of the text of a score that is not an integer, which has up to 17 significant digits and a point.
 const SCORE_TEXT_BYTES: u64 = 19;
 
 /// The numbers; see the module documentation. Sizes are in bytes.
