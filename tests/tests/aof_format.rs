@@ -75,7 +75,7 @@ fn commands(lines: &[&str]) -> Vec<u8> {
     out
 }
 
-/// A timestamp and two batches.
+/// Timestamps and batches of commands.
 fn batches() -> Vec<u8> {
     let mut out = Vec::new();
     writer::timestamp(&mut out, 1_628_217_470);

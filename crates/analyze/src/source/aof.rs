@@ -114,7 +114,8 @@ fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
     }
     file.seek(SeekFrom::End(-2)).and_then(|_| file.read_exact(&mut end)).map_err(wrong)?;
     if end != *b"\r\n" {
-        // The file is a truncated append-only file or a snapshot. Only commands are preceded by this byte sequence.
+        // The file is a truncated append-only file or a snapshot. Only a file with commands contains a line break
+        // followed by `*`.
         let tail = part.bytes.min(TAIL_BYTES);
         let mut bytes = Vec::new();
         file.seek(SeekFrom::End(-(tail as i64))).map_err(wrong)?;
