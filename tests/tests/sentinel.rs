@@ -14,7 +14,7 @@
 //!   acknowledged writes that it can lose is bounded.
 //! - No server has incomplete, duplicate, or out-of-order records.
 //!
-//! `BRISK_FAILOVERS` sets the number of failovers for each kind of failure.
+//! `BRISK_FAILOVERS` sets the number of failovers. The default is one for each kind of failure.
 
 use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Cut;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::process::Command;
 
-/// A generator that costs more would hide the server.
+/// The largest accepted ratio. A generator that costs more would hide the server's cost.
 const LIMIT: Limit = Limit::Ratio(0.5);
 const CLIENTS: &str = "50";
 const KEYS: &str = "100000";
