@@ -46,7 +46,7 @@ const fn case(
     Case { name, request, pipeline, operations }
 }
 
-/// The cases, with so many operations that the instructions of timers, which depend on the clock, are negligible.
+/// The cases. They have enough operations to make the instructions of timers, which depend on the clock, negligible.
 const CASES: &[Case] = &[
     case("PING P1", "PING", 1, 5_000),
     case("GET P1", "GET key:{n}", 1, 5_000),

@@ -284,7 +284,7 @@ fn the_end_of_the_server_is_not_held_up() {
         make_endless(&mut conn);
         begin(&mut conn);
         assert_reply!(conn, "SET late yes", "OK");
-        // The delay per key applies to the child of a real Redis, and also when the server itself saves.
+        // The delay per key applies to the child of a real Redis and to a save by the server itself.
         delay(&mut conn, 0);
         match how {
             "TERM" => server.signal("TERM"),

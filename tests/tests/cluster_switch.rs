@@ -182,7 +182,7 @@ fn switch(cluster: &BriskCluster) -> (usize, usize) {
     (new, old)
 }
 
-/// The request with which a replica asks to become the primary.
+/// The request with which a replica requests to become the primary.
 #[track_caller]
 fn switch_request(cluster: &BriskCluster, replica: usize) -> String {
     let mut conn = cluster.connect(replica);

@@ -160,7 +160,7 @@ fn a_transaction_and_a_script_hand_keys_over_too() {
     assert_reply!(here, "DBSIZE", "(integer) 0");
 }
 
-/// A scripted server: it reads until a request is complete, and replies when the test tells it to.
+/// A scripted server: it reads until a request is complete, and replies when the test lets it.
 struct Scripted {
     listener: TcpListener,
 }

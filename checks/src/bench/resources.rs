@@ -159,7 +159,8 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     fill(server, 0, 1, 1024)?;
     let before = server.rss();
     let batch = encode(&["GET", "key:000000000000"]).repeat(2_000); // 2 MB of replies each
-    // This client connects first, because new connections would queue behind the ten thousand others.
+    // This client connects first, because a new connection would have to wait for the ten thousand others to be
+    // accepted.
     let mut working = Peer::connect(&server.address())?;
     let begun = Instant::now();
     let mut deaf = Vec::with_capacity(clients);

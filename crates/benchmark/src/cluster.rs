@@ -144,7 +144,7 @@ impl Cluster {
     }
 
     /// Called after a node has redirected requests with this tag. Reads the topology from the node and gives it the tag
-    /// of the next slot that it serves, unless another thread has already done so. Blocks meanwhile.
+    /// of the next slot that it serves, unless another thread has already done so. Blocks until this is done.
     ///
     /// # Errors
     /// If the topology cannot be read, the node no longer serves any slot, or the cluster stays down.
