@@ -30,7 +30,7 @@ impl Member {
         Member { node, door, launch }
     }
 
-    /// Restarts it after it was killed.
+    /// Restarts the server after it has been killed.
     #[track_caller]
     pub fn start_again(&mut self) {
         self.launch.start_again(&mut self.node.server);

@@ -448,8 +448,8 @@ fn secrets_are_kept_out_of_the_slow_log() {
     });
 }
 
-/// Rules for random lines, valid and invalid ones. (Not `%~x`, which 7.0 accepts, and then crashes when it shows the
-/// rule.)
+/// Rules for random lines, valid and invalid ones. (`%~x` is not among them: 7.0 accepts it, but crashes when it shows
+/// the rule.)
 const RULES: &[&str] = &[
     "on",
     "OFF",

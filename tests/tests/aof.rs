@@ -1,4 +1,4 @@
-//! The append-only file: which data is restored after the process was killed, at any moment and under load. Damaged
+//! The append-only file: the data that is restored after the process is killed, at any moment and under load. Damaged
 //! files and disk problems are tested in `aof_trouble`, and the format in `aof_format`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 

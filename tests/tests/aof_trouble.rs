@@ -766,7 +766,7 @@ fn unwritten_append_only_data_evicts_no_keys() {
     server.kill();
 }
 
-/// The commands in the file were already executed once, so current limits must not reject them.
+/// The commands in the file have already been executed once, so current limits must not reject them.
 #[test]
 fn a_file_is_loaded_despite_limits_that_apply_to_clients() {
     let home = AofHome::new();

@@ -148,7 +148,7 @@ fn a_failover_does_not_interrupt_the_other_shard() {
     assert_eq!(blocked.reply().elements().len(), 2);
 }
 
-/// After etcd was paused, the leases of all nodes have expired, until the nodes register again.
+/// After etcd has been paused, the leases of all nodes have expired until the nodes register again.
 #[test]
 fn without_etcd_no_further_node_fails_and_a_failed_one_stays_so() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };

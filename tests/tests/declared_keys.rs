@@ -574,7 +574,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     for (command, want) in [
-        // As in Redis since its fixes of 2026.
+        // These are the keys that Redis finds since its fixes of 2026.
         ("GEORADIUS k 0 0 1 m STORE a STORE b", &["k", "b"][..]),
         ("GEORADIUS k 0 0 1 m STORE a STOREDIST b", &["k", "b"]),
         ("GEORADIUS k 0 0 1 m STORE STOREDIST", &["k", "STOREDIST"]),
@@ -583,7 +583,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
         ("XREADGROUP COUNT 1 GROUP g streams STREAMS b c > >", &["b", "c"]),
         ("XREAD COUNT 1 STREAMS STREAMS a 0 0", &["STREAMS", "a"]),
         ("SORT k STORE BY STORE b", &["k", "b"]),
-        // As in all versions of Redis.
+        // These are the keys that all versions of Redis find.
         ("GEORADIUS k 0 0 1 m", &["k"]),
         ("GEORADIUS k 0 0 1 m COUNT 1 STORE b", &["k", "b"]),
         ("GEORADIUSBYMEMBER k m 1 m STOREDIST b ASC", &["k", "b"]),

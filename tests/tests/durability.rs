@@ -382,7 +382,7 @@ fn replicas_come_on_top_of_the_file() {
     }
 }
 
-/// After the primary was killed, every acknowledged write is on the replica that takes its place.
+/// After the primary is killed, every acknowledged write is on the replica that takes its place.
 #[test]
 fn acknowledged_writes_survive_the_loss_of_the_primary() {
     const ROUNDS: usize = 4;

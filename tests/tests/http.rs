@@ -246,7 +246,7 @@ fn metrics_have_the_values_of_info_in_both_formats() {
                 assert_eq!(seen.value("redis_errors_total", &[("err", "WRONGTYPE")]), 1.0);
                 assert_eq!(seen.value("redis_up", &[]), 1.0);
                 let commands = seen.sum("brisk_worker_commands_total");
-                // The INFO that `agree` calls is executed after the metrics were read.
+                // The INFO that `agree` calls is executed after the metrics have been read.
                 assert!(commands >= 13.0, "{commands}");
                 assert!(seen.families.len() > 120, "{}", seen.families.len());
             }

@@ -284,7 +284,7 @@ fn every_file_is_the_dataset_of_one_moment() {
     }
 }
 
-/// Nothing changes between the reply and the digest. Afterwards, while the snapshot is being taken, much changes.
+/// Nothing changes between the reply and the digest. Afterwards, while the snapshot is being taken, many keys change.
 #[test]
 fn a_file_has_the_digest_of_its_moment() {
     let server = with_workers(2).start();

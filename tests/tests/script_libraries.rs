@@ -1,5 +1,5 @@
-//! `cjson`, `cmsgpack`, `struct` and `bit` compared with those of a real Redis: runs the same expressions in our
-//! interpreter and with EVAL in Redis, and compares the results and error texts.
+//! `cjson`, `cmsgpack`, `struct` and `bit` compared with those of a real Redis. The tests run the same expressions in
+//! our interpreter and with EVAL in Redis, and compare the results and error texts.
 //!
 //! Objects and maps with several keys are compared after decoding them again, because the order of their keys differs.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]

@@ -1,4 +1,4 @@
-//! Failovers by real sentinels: whatever happens to the primary, afterwards there is a primary again, with two replicas
+//! Failovers by real sentinels. Whatever happens to the primary, there is a primary again afterwards, with two replicas
 //! that have its data, and no guarantee is violated.
 //!
 //! The guarantees, which are checked after each failover:

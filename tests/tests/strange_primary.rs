@@ -120,7 +120,8 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
     let before = conn.info("slave_repl_offset").parse::<usize>().expect("a number");
     assert_reply!(conn, "CLIENT PAUSE 100000 WRITE", "OK");
-    // The command before it is not a write, and shows when the write is next.
+    // The first PING is executed during the pause. The offset after it shows that the second PING, which changes data,
+    // is the next command.
     let ping = encoded(&["PING"]);
     stream
         .write_all(&[&*ping, &encoded(&["PING", &nothing_is_kept()])].concat())

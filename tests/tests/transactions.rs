@@ -113,7 +113,7 @@ fn a_rejected_select_leaves_later_commands_in_their_database() {
                       subcommand\n3) OK\n4) \"bob\"";
         assert_reply!(conn, "EXEC", answer);
         assert_reply!(admin, "GET k", "\"bob\"");
-        // The same if the permission is revoked while the commands are queued.
+        // The replies are the same if the permission is revoked while the commands are queued.
         let mut conn = server.connect();
         admin.cmd("ACL SETUSER ann on nopass ~* +@all");
         conn.cmd("AUTH ann x");

@@ -78,7 +78,7 @@ fn run(program: &str, port: u16, test: &str, pipeline: u32, operations: u64) -> 
     }
 }
 
-/// CPU time of all terminated children that were waited for, in µs. The kernel's resolution is 10 ms.
+/// CPU time of all terminated children that have been waited for, in µs. The kernel's resolution is 10 ms.
 fn children_cpu_us() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name in parentheses may contain any characters, so count the fields after it.

@@ -156,7 +156,7 @@ pub(crate) struct Link {
     stream: Stream,
     decoder: ReplyDecoder,
     received: Vec<u8>,
-    /// The number of received bytes that were already read.
+    /// The number of received bytes that have already been read.
     read: usize,
     interrupts: Option<Rc<Interrupts>>,
     /// The maximum time to wait for a byte of a reply.
@@ -292,7 +292,7 @@ impl Link {
         }
     }
 
-    /// The next reply, if it was already received.
+    /// The next reply, if it has already been received.
     ///
     /// # Errors
     /// If the received bytes are not a reply.
@@ -336,7 +336,7 @@ impl Link {
         self.wait_for(false, patience)?.map(drop).ok_or(LinkError::TimedOut)
     }
 
-    /// Waits for a reply or for standard input. Data that was already received counts as a reply.
+    /// Waits for a reply or for standard input. Data that has already been received counts as a reply.
     ///
     /// # Errors
     /// If the user interrupts the wait.

@@ -406,9 +406,10 @@ pub fn is_missing(spec: &Spec) -> bool {
 }
 
 /// Keys that both servers delete after this call, without comparing the replies, because their values may now
-/// legitimately differ: after random members or ranges of texts were removed, after SORT read a sorted set (Redis then
-/// converts it to the encoding of large sorted sets), keys that SORT … STORE wrote or did not write, streams read
-/// together by a consumer that may be new to some of them, and streams for which one of the servers rejects an ID.
+/// legitimately differ. These are collections from which random members or ranges of texts have been removed; sorted
+/// sets that SORT has read (Redis then converts them to the encoding of large sorted sets); keys that SORT … STORE
+/// wrote or did not write; streams that are read together by a consumer that may be new to some of them; and streams
+/// for which one of the servers rejects an ID.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     let key = words.get(1).map(Vec::as_slice);
     match name {

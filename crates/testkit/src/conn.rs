@@ -65,7 +65,7 @@ impl Stream {
 pub struct Conn {
     stream: Stream,
     input: Vec<u8>,
-    /// Bytes of `input` that were already returned to callers.
+    /// Bytes of `input` that have already been returned to callers.
     taken: usize,
 }
 

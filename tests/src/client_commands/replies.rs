@@ -19,7 +19,7 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
          rename replconf replicaof reset restore restore_asking save script_debug script_flush script_kill \
          select setex shutdown slaveof slowlog_reset swapdb unwatch watch xgroup_create xgroup_setid xsetid",
     ),
-    // Whether something was done, or is true.
+    // These commands reply whether something was done, or is true.
     (
         "bool",
         "client_unblock copy expire expireat hexists hsetex hsetnx move_to msetnx persist pexpire pexpireat \

@@ -23,7 +23,7 @@ pub(super) struct Lane {
     /// Set only if replies are verified.
     pub(super) judge: Option<Box<Judge>>,
     pub(super) batch: Batch,
-    /// Bytes of the prelude that are not sent yet.
+    /// Bytes of the prelude that have not been sent yet.
     prelude_unsent: usize,
     /// Bytes of the batch, and the number of bytes already sent.
     len: usize,

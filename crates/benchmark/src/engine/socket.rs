@@ -1,6 +1,6 @@
 //! Non-blocking sockets, and the source addresses of short connections.
 //!
-//! After a connection was closed, its pair of addresses stays in use for a minute, so tens of thousands of short
+//! After a connection is closed, its pair of addresses stays in use for a minute, so tens of thousands of short
 //! connections from one address to one server exhaust the ports. Therefore short connections to a server on a loopback
 //! address use many source addresses of 127.0.0.0/8 in turn, each with its own ports. This module also chooses the
 //! port, which saves the kernel the search.

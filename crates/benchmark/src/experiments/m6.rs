@@ -1,4 +1,5 @@
-//! M6: fragmentation: the memory that the process uses beyond its data, and after the data was deleted.
+//! M6: fragmentation. Measures the memory that the process uses beyond its data, and the memory that it still uses
+//! after the data is deleted.
 
 use super::finding::Figure;
 use super::stage::{Filler, MIB, Stage, ask, connect, info, used_bytes};

@@ -44,7 +44,7 @@ use crate::session::{Session, Told};
 /// Number of slots in a cluster.
 const SLOTS: u16 = 16_384;
 
-/// The result of a command whose failure was already reported.
+/// The result of a command whose failure has already been reported.
 type Done = Result<(), Told>;
 
 /// The arguments and options of a command.

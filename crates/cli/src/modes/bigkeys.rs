@@ -9,7 +9,7 @@ use crate::quote::quote;
 use crate::screen;
 use brisk_resp::Value;
 
-/// Progress is printed each time this number of keys was scanned.
+/// Progress is printed each time this number of keys has been scanned.
 const TOLD_EVERY: u64 = 1_000_000;
 /// Maximum number of types, including those of modules.
 const TYPES_MAX: usize = 256;

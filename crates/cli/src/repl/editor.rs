@@ -74,7 +74,7 @@ struct Advice {
     hints: bool,
 }
 
-/// The arguments that are not typed yet. They are only displayed and cannot be inserted.
+/// The arguments that the user has not typed yet. They are only displayed and cannot be inserted.
 struct Arguments(String);
 
 impl Hint for Arguments {

@@ -1,5 +1,5 @@
-//! Hints for the rest of a line: the arguments of the command that are not typed yet. If typed words do not match any
-//! argument, there is no hint.
+//! Hints for the rest of a line: the arguments of the command that the user has not typed yet. If typed words do not
+//! match any argument, there is no hint.
 //!
 //! Adjacent optional arguments can be typed in any order. A started argument is shown first. If the user has started
 //! the next argument instead of completing an earlier one, the rest of the earlier one is no longer shown.
@@ -11,7 +11,7 @@ use crate::quote::split;
 struct Fit {
     /// The number of words that belong to it.
     used: usize,
-    /// The part of it that is not typed yet.
+    /// The part of it that the user has not typed yet.
     left: String,
 }
 

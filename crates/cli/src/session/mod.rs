@@ -44,7 +44,7 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     tls: Option<TlsClient>,
     link: Option<Link>,
-    /// The database that is selected on the connection. The one in `options` is the wanted database.
+    /// The database that is selected on the connection. `options` contains the database that the user wants.
     database: i64,
     in_multi: bool,
     database_before_multi: i64,

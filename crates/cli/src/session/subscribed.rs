@@ -31,7 +31,7 @@ impl Subscription {
     }
 }
 
-/// The kind of a message to subscribers, such as `message` or `psubscribe`; `None` if it is none.
+/// The kind of a message to subscribers, such as `message` or `psubscribe`; `None` if the value is not such a message.
 pub(super) fn kind_of(value: &Value, speaks_resp3: bool) -> Option<&[u8]> {
     let parts = match value {
         Value::Push(parts) if speaks_resp3 => parts,

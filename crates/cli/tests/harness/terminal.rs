@@ -19,7 +19,7 @@ pub(crate) struct Terminal {
     child: Child,
     master: File,
     shown: Receiver<Vec<u8>>,
-    /// All output so far, and the length of the part that was already expected.
+    /// All output so far, and the length of the part that has already been matched.
     screen: String,
     seen: usize,
 }

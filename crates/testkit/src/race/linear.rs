@@ -2,9 +2,9 @@
 //! that respects real time.
 //!
 //! The search is the algorithm of Wing and Gong with Lowe's cache of visited positions. At each step, the next
-//! operation of every client is a candidate, unless an operation that is not placed yet returned before it was invoked.
-//! A position of the search consists of the progress of each client and the state. A position that was visited before
-//! is not entered again.
+//! operation of every client is a candidate, unless another operation that has not been placed yet returned before it
+//! was invoked. A position of the search consists of the progress of each client and the state. A position that has
+//! been visited is not entered again.
 //!
 //! One reduction keeps the search short: a candidate that leaves every state unchanged in which its answer is possible
 //! can always be placed immediately. If a valid order has this operation at a later position, the operation can be
@@ -51,7 +51,7 @@ pub enum Verdict<M> {
     Undecided,
 }
 
-/// One node of the search: the progress of each client, and the candidates that were not tried yet.
+/// One node of the search: the progress of each client, and the candidates that have not been tried yet.
 struct Node<M> {
     placed: Vec<usize>,
     ways: Vec<(usize, M)>,
@@ -98,8 +98,8 @@ pub fn check<M: Model>(initial: &M, history: &[EventOf<M>], nodes_max: usize) ->
     Verdict::Violation(deepest)
 }
 
-/// The clients whose next operation may be placed now, with the state that follows; the client whose operation returned
-/// first comes last, because the last one is tried first.
+/// The clients whose next operation may be placed now, with the state that follows. The last client in the list is
+/// tried first, so the client whose operation returned first comes last.
 fn ways<M: Model>(queues: &[Vec<&EventOf<M>>], placed: &[usize], state: &M) -> Vec<(usize, M)> {
     let next = |client: usize| queues[client].get(placed[client]);
     // A client's operations return in order, so none of its later operations returned before its next one.

@@ -101,7 +101,8 @@ impl LocalNode {
         let copy = log.try_clone().map_err(|error| failed("open", &path, &error))?;
         let mut command = Command::new(server);
         command.arg(CONFIG_FILE).current_dir(&self.dir).process_group(0);
-        // The server itself logs to the file. Its output is redirected there for earlier errors.
+        // The server logs to this file. Its output is redirected there too, so that errors before its logging starts
+        // are kept.
         command.stdin(Stdio::null()).stdout(log).stderr(copy);
         let child = command
             .spawn()
