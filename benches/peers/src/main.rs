@@ -14,7 +14,7 @@
 //! | `rt_single` | one caller, one GET after the other |
 //! | `fan_8` to `fan_1024` | this number of callers of GET, without explicit pipelining |
 //! | `batch_100` | one caller, SETs in explicit pipelines of 100; the rate is that of SETs |
-//! | `rtt12_200` | 200 callers of GET with a round trip of 12 ms: the fraction of the limit (16,667/s) that is reached |
+//! | `rtt12_200` | 200 callers of GET with a round trip of 12 ms: the fraction of the limit (16,667/s) reached |
 //! | `mixed_big` | 64 callers of GET, with one in a hundred requests for 1 MiB: latency of the small ones, and their p99 if all are small |
 //! | `open_20k` | 20,000 GETs per second, even if earlier ones have no reply yet: latency from the scheduled time, and CPU time |
 //! | `idle` | 200 clients that have sent one request: resident memory per client |
