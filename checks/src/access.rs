@@ -1,5 +1,5 @@
-//! `cargo xtask acl`: random users and commands, judged by ACL DRYRUN of our server
-//! and a real Redis.
+//! `cargo xtask acl`: compares the results of ACL DRYRUN for random users and commands on our server and on a real
+//! Redis.
 
 use crate::diff::{Side, table};
 use crate::options::Options;

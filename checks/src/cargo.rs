@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use brisk_testkit::server::workspace_root;
 use std::process::Command;
 
-/// Runs cargo in the workspace's root; says whether it succeeded.
+/// Runs cargo in the workspace root. Returns whether it succeeded.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<bool> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);

@@ -7,7 +7,7 @@ use brisk_testkit::server::{Launch, Program, Server, workspace_root};
 use std::path::Path;
 use std::time::Instant;
 
-/// A server to compare: one we started, or one that runs already.
+/// A server to compare: one that this program started, or one that is already running.
 pub(crate) enum Side {
     Started(Server),
     Running(String),
@@ -25,7 +25,7 @@ impl Side {
         let is_redis = program == Program::Redis;
         let mut launch = Launch::new(program);
         if is_redis {
-            // Blocked clients of Redis time out at the next tick of its clock.
+            // Blocked clients of Redis time out only when its timer runs next.
             launch = launch.set("hz", "500");
         }
         launch.try_start().map(Side::Started).map_err(anyhow::Error::msg)

@@ -1,9 +1,9 @@
-//! `cargo xtask ci documents`: the command lines of the documents for users do what stands there.
+//! `cargo xtask ci documents`: checks that the commands in the user documents work as described.
 //!
 //! Every document is executed in a separate clean Debian, from its first command to its last, in one shell on a
-//! terminal, as a reader would do. In blocks of the kind `console`, lines that begin with `$ ` are commands; a command
-//! that ends with a backslash continues in the next line. Each command has to succeed. The lines below a command are
-//! its output, if there are any: `...` stands for any text within a line, and alone in its line for any lines.
+//! terminal, as a reader would do it. In `console` blocks, lines that begin with `$ ` are commands. A command that ends
+//! with a backslash continues on the next line. Each command must succeed. The lines below a command, if there are any,
+//! are its output. In them, `...` stands for any text within a line, and alone on a line for any number of lines.
 
 use crate::outcome::Outcome;
 use crate::package::{Clean, Inside, built, skip_reason};
@@ -12,7 +12,7 @@ use brisk_testkit::server::workspace_root;
 use std::fs;
 use std::process::Stdio;
 
-/// The documents that are worked through.
+/// The documents to execute.
 const DOCUMENTS: &[&str] = &[
     "docs/install.md",
     "docs/quick-start.md",
@@ -26,12 +26,12 @@ const DOCUMENTS: &[&str] = &[
     "docs/capacity.md",
     "docs/troubleshooting.md",
 ];
-/// Seconds that a document may take.
+/// Time limit for a document, in seconds.
 const LIMIT_S: &str = "300";
-/// Between what commands print; not a byte that text has.
+/// Separates the outputs of commands. Text does not contain this character.
 const MARK: char = '\u{1}';
 
-/// Works through all documents.
+/// Executes all documents.
 #[expect(clippy::print_stdout, reason = "why nothing is checked is the output of the command")]
 pub(crate) fn main() -> Result<Outcome> {
     if let Some(why) = skip_reason() {
@@ -48,14 +48,14 @@ pub(crate) fn main() -> Result<Outcome> {
     Ok(good.into())
 }
 
-/// A command, and the lines that stand below it.
+/// A command, and the lines below it.
 #[derive(Debug, PartialEq, Eq)]
 struct Command {
     text: String,
     output: Vec<String>,
 }
 
-/// Works through one document, as the first process of a clean Debian.
+/// Executes one document, as the first process of a clean Debian.
 #[expect(clippy::print_stdout, reason = "what differs is the output of the command")]
 pub(crate) fn inside(debian: &Inside, words: &[String]) -> Result<bool> {
     let [document] = words else { bail!("inside document: which?") };
@@ -84,7 +84,7 @@ pub(crate) fn inside(debian: &Inside, words: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-/// The shell that runs the commands, up to the first that fails, with marks between them.
+/// The shell script that runs the commands up to the first that fails, and prints marks between them.
 fn script(commands: &[Command]) -> String {
     let mut script = String::new();
     for (at, Command { text, .. }) in commands.iter().enumerate() {
@@ -96,7 +96,7 @@ fn script(commands: &[Command]) -> String {
     script
 }
 
-/// Exit status and output of the command with this number.
+/// The exit status and the output of the command with this number.
 fn part(printed: &str, at: usize) -> Option<(i32, &str)> {
     let (_, rest) = printed.split_once(&format!("{MARK}begin {at}\n"))?;
     let (output, rest) = rest.split_once(&format!("{MARK}end {at} "))?;
@@ -132,8 +132,7 @@ fn commands(document: &str) -> Vec<Command> {
     commands
 }
 
-/// The contents of a document's blocks of one kind. Blocks of a list are indented; their lines are
-/// given without.
+/// The contents of a document's blocks of one kind. The indentation of blocks in lists is removed.
 pub(crate) fn blocks(document: &str, kind: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, bool, String)> = None;
@@ -171,7 +170,7 @@ fn is_as_said(said: &[String], output: &str) -> bool {
         })
 }
 
-/// A line with each `...` for itself.
+/// Splits a line so that each `...` is a separate piece.
 fn pieces(line: &str) -> Vec<&str> {
     let mut pieces: Vec<&str> = Vec::new();
     for (at, piece) in line.split("...").enumerate() {
@@ -193,7 +192,7 @@ fn letters(piece: &str) -> Vec<String> {
 /// Reports whether a list of items matches a pattern, in which `any` stands for any number of items. O(product of their
 /// lengths).
 fn fits(said: &[&str], found: &[&str], any: &str, same: &dyn Fn(&str, &str) -> bool) -> bool {
-    // `reached[n]`: what was said so far can stand for the first n that were found.
+    // `reached[n]`: the pattern so far matches the first n items found.
     let mut reached = vec![false; found.len() + 1];
     reached[0] = true;
     for word in said {

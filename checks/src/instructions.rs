@@ -1,13 +1,13 @@
-//! `cargo xtask instructions`: a ratchet on what operations cost that no clock and no neighbour
-//! disturbs.
+//! `cargo xtask instructions`: compares instruction counts per operation with a record. Unlike times, the counts do not
+//! depend on the clock or on other load.
 //!
-//! The server runs under callgrind with one worker, and one client sends a fixed sequence of requests. The instructions
-//! per operation are compared with those recorded in `instructions.tsv`. An increase by more than [`TOLERANCE`] fails.
-//! A decrease must be recorded, so that it is kept. `--update` writes the record: that change belongs to the same
-//! commit as its cause.
+//! The server runs under callgrind with one worker, and one client sends a fixed sequence of requests. The numbers of
+//! instructions per operation are compared with those in `instructions.tsv`. An increase by more than [`TOLERANCE`]
+//! fails. A decrease must be recorded, so that it is kept. `--update` writes the record. Commit the new record together
+//! with the change that caused it.
 //!
-//! Counted is user code only, the C library and the allocator included. Compilers and C libraries
-//! differ, so the record says what it was made with, and with anything else nothing is compared.
+//! Only user-mode code is counted, including the C library and the allocator. Compilers and C libraries differ, so the
+//! record names the versions with which it was made. With other versions, nothing is compared.
 
 use crate::bench::sides::release_binary;
 use crate::options::Options;
@@ -21,15 +21,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The part by which an operation may cost more than recorded. Two counts of one program differ by less than a third of
-/// that.
+/// The relative increase that is accepted. Two counts of the same program differ by less than a third of this.
 const TOLERANCE: f64 = 0.03;
-/// Keys that `{n}` is drawn from.
+/// Number of keys from which `{n}` is drawn.
 const KEYS: u64 = 10_000;
-/// Requests of one pipeline in front of what is counted.
+/// Number of pipelines that are sent before the counted ones.
 const WARM_UP: usize = 2;
 
-/// One operation at one depth of pipeline.
+/// One operation at one pipeline depth.
 struct Case {
     name: &'static str,
     /// `{n}` is a new random number each time.
@@ -47,7 +46,7 @@ const fn case(
     Case { name, request, pipeline, operations }
 }
 
-/// Enough operations for timers, which run by the clock, to vanish among them.
+/// The cases. They have enough operations to make the instructions of timers, which depend on the clock, negligible.
 const CASES: &[Case] = &[
     case("PING P1", "PING", 1, 5_000),
     case("GET P1", "GET key:{n}", 1, 5_000),
@@ -83,8 +82,8 @@ fn prepare(conn: &mut Conn) {
     }
 }
 
-/// Counts, compares or writes the record. Fails if an operation takes more instructions than on record; without a
-/// record that was made with the same tools there is nothing to compare with.
+/// Counts the instructions, and compares them with the record or writes the record. Fails if an operation takes more
+/// instructions than recorded. If the record was made with different tools, nothing is compared.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
 pub(crate) fn main(options: &Options) -> Result<Outcome> {
     let counted = count()?;
@@ -145,7 +144,7 @@ impl Record {
     }
 }
 
-/// Instructions per operation of each case.
+/// The number of instructions per operation for each case.
 fn count() -> Result<Vec<f64>> {
     let dir = std::env::temp_dir().join(format!("brisk-instructions-{}", std::process::id()));
     fs::create_dir_all(&dir)?;
@@ -170,7 +169,7 @@ fn count() -> Result<Vec<f64>> {
     Ok(counted)
 }
 
-/// `part`: how often the counter was read before, which callgrind numbers its files by.
+/// Counts one case. `part` is the number of earlier readings of the counter, by which callgrind numbers its files.
 fn count_one(
     server: &Server,
     conn: &mut Conn,

@@ -1,5 +1,5 @@
-//! The checks and measurements that start servers. `cargo xtask TASK …` builds this program and runs it; the
-//! gate runs the one that its build has made. `cargo xtask help` lists the tasks.
+//! The checks and measurements that start servers. `cargo xtask TASK …` builds this program and runs it. The gate runs
+//! the program that its own build has produced. `cargo xtask help` lists the tasks.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     let task = words.next().unwrap_or_default();
     let words: Vec<String> = words.collect();
     let result = match task.as_str() {
-        // The checks of packages and documents call these two in a clean Debian.
+        // The package and document checks call these two in a clean Debian.
         "inside" => package::inside(&words).map(Outcome::from),
         "systemctl" => package::unit::systemctl(&words).map(Outcome::from),
         _ => chosen(&task, words.into_iter()),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Options that take no value.
 const FLAGS: &[&str] = &["check", "sample", "json", "update"];
 
-/// What stood on the command line after the task.
+/// The arguments after the task on the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) words: Vec<String>,
@@ -41,7 +41,7 @@ impl Options {
         self.named.iter().any(|(n, _)| n == name)
     }
 
-    /// The option's text, the last one given.
+    /// The value of an option. If it is repeated, the last value.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.named.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }

@@ -1,16 +1,16 @@
-//! How a check ends.
+//! The outcome of a check.
 
 use std::process::ExitCode;
 
 /// The exit code of a check that this machine cannot run; `cargo xtask` interprets it.
 const EXIT_SKIPPED: u8 = 77;
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
     Failed,
-    /// This machine lacks what the check needs. The check has printed what that is.
+    /// This machine lacks what the check needs. The check has printed what is missing.
     Skipped,
 }
 

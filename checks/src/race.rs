@@ -1,4 +1,4 @@
-//! `cargo xtask race`: many clients at once, judged by the checker of linearizable histories.
+//! `cargo xtask race`: runs many concurrent clients, and checks that their history is linearizable.
 
 use crate::options::Options;
 use anyhow::{Context, Result};

@@ -1,7 +1,7 @@
-//! The README's first command must bring up a server that answers.
+//! Checks that the README's first command starts a server that replies.
 //!
-//! It is run as written, with an added port and directory, from the workspace's root: a user who
-//! types it there gets the result of this check.
+//! The command is run as written, with an added port and directory, from the workspace root. So a user who types it
+//! there gets the same result.
 
 use crate::documents::blocks;
 use anyhow::{Context, Result, bail};
@@ -13,10 +13,10 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The command builds the server first, optimised over all crates.
+/// Time limit. The command first builds the server, optimized across all crates.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// Ends the server however the check ends.
+/// Stops the server when the check ends, even on failure.
 struct Started(Child);
 
 impl Drop for Started {
@@ -26,14 +26,14 @@ impl Drop for Started {
     }
 }
 
-/// Runs the command, sends PING to the server, and checks that scripts fail in it.
+/// Runs the command, sends PING to the server, and checks that the server survives failing scripts.
 pub(crate) fn main() -> Result<bool> {
     let path = workspace_root().join("README.md");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let command = first_command(&text).context("the README has no ```sh block with a command")?;
     let port = Port::claim();
     let line = with_arguments(&command, &format!("--port {} --save ''", port.number()));
-    // `exec`, and cargo's own exec of the program it runs, keep the process id for the end.
+    // `exec`, and cargo's own exec of the program, keep the process ID, which is needed to stop the server.
     let child = Command::new("bash")
         .args(["-euc", &format!("exec {line}")])
         .current_dir(workspace_root())
@@ -55,8 +55,8 @@ pub(crate) fn main() -> Result<bool> {
     }
 }
 
-/// Errors of scripts pass through the interpreter as exceptions, and a profile without unwinding
-/// turns them into an abort of the process. Tests with the other profile do not notice that.
+/// Script errors pass through the interpreter as exceptions. In a profile without unwinding, they would abort the
+/// process. Tests with a different profile would not notice this.
 fn survives_failing_scripts(address: &str) -> Result<bool> {
     let mut conn = Conn::try_tcp(address)?;
     for source in ["return math.random(0)", "return redis.call('nonsense')"] {
@@ -73,7 +73,7 @@ fn answers_ping(address: &str) -> bool {
     reply.is_ok_and(|reply| reply.to_string() == "PONG")
 }
 
-/// The first line of the first block of shell commands that is no comment.
+/// The first line of the first block of shell commands that is not a comment.
 fn first_command(readme: &str) -> Option<String> {
     let block = blocks(readme, "sh").into_iter().next()?;
     block
@@ -83,7 +83,7 @@ fn first_command(readme: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Adds arguments for the server: cargo takes those of the program it runs behind `--`.
+/// Adds arguments for the server. Cargo expects the arguments of the program that it runs after `--`.
 fn with_arguments(command: &str, arguments: &str) -> String {
     let separate = command.starts_with("cargo ") && !command.contains(" -- ");
     format!("{command}{} {arguments}", if separate { " --" } else { "" })

@@ -1,4 +1,4 @@
-//! A file of commands, whole or not: what is before a fault is kept as it was.
+//! A file of commands, complete or damaged: the data before an error is kept unchanged.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| brisk_persist::fuzzing::fuzz_aof(data));

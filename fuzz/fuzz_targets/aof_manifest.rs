@@ -1,4 +1,4 @@
-//! A manifest that is read survives being written and read again.
+//! A valid manifest stays the same after it is written and read again.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| brisk_persist::fuzzing::fuzz_manifest(data));

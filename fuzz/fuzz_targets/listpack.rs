@@ -1,4 +1,4 @@
-//! Foreign bytes as a listpack.
+//! Arbitrary bytes as a listpack.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| brisk_structures::fuzzing::fuzz_listpack(data));

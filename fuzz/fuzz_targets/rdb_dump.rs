@@ -1,4 +1,4 @@
-//! A value of a DUMP payload that is read survives being written and read again.
+//! The value of a valid DUMP payload stays the same after it is written and read again.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| brisk_persist::fuzzing::fuzz_dump(data));

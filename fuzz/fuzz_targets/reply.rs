@@ -1,4 +1,4 @@
-//! Replies cut into pieces are the same replies.
+//! Replies that arrive in pieces decode to the same replies.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| brisk_resp::fuzzing::reply(data));

@@ -1,4 +1,4 @@
-//! Requests cut into pieces are the same requests.
+//! Requests that arrive in pieces decode to the same requests.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| brisk_resp::fuzzing::request(data));

@@ -1,18 +1,18 @@
-//! A primary that a test acts: it says what the test wants.
+//! A fake primary: a test controls everything that it sends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The name of its history.
+/// Its replication ID.
 pub const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where it listens.
+/// Opens the listener of the fake primary. Returns it and its port.
 ///
 /// # Panics
-/// If this machine has no port.
+/// If no port is available.
 #[track_caller]
 pub fn listen() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -24,16 +24,16 @@ pub fn listen() -> (TcpListener, u16) {
 /// caller replies.
 ///
 /// # Panics
-/// If it comes not, or says nothing of use.
+/// If the server does not connect, or sends an unusable request.
 #[track_caller]
 pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
     asked_with_answer(listener, "+OK\r\n")
 }
 
-/// The same, with this reply to everything except PING.
+/// Like [`asked`], with this reply to everything except PING.
 ///
 /// # Panics
-/// If it comes not, or says nothing of use.
+/// If the server does not connect, or sends an unusable request.
 #[track_caller]
 pub fn asked_with_answer(listener: &TcpListener, usual: &str) -> (TcpStream, String) {
     asked_with_answers(listener, "+PONG\r\n", usual)
@@ -58,10 +58,10 @@ pub fn asked_with_answers(listener: &TcpListener, pong: &str, usual: &str) -> (T
     }
 }
 
-/// The next request, whose words are lines.
+/// Reads the next request, and returns its arguments.
 ///
 /// # Panics
-/// If none comes.
+/// If no request arrives.
 pub fn request(reader: &mut impl BufRead) -> Vec<String> {
     let mut line = || {
         let mut line = String::new();

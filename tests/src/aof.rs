@@ -1,4 +1,4 @@
-//! A directory with an append-only file that servers find, one after the other.
+//! A directory with an append-only file, which several servers use one after the other.
 
 use brisk_testkit::{Launch, Server, TempDir};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ impl Default for AofHome {
 }
 
 impl AofHome {
-    /// An empty one.
+    /// Creates an empty directory.
     pub fn new() -> AofHome {
         AofHome(TempDir::new())
     }
@@ -26,36 +26,36 @@ impl AofHome {
         self.0.path(name)
     }
 
-    /// Where the files of the append-only file are.
+    /// The directory that contains the files of the append-only file.
     pub fn files(&self) -> PathBuf {
         self.0.path("appendonlydir")
     }
 
-    /// The manifest's text, in lines.
+    /// The lines of the manifest.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no manifest.
     pub fn manifest(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.files().join(MANIFEST));
         text.expect("there is a manifest").lines().map(str::to_owned).collect()
     }
 
-    /// The file that is written: the last that the manifest names.
+    /// The file that is being written: the last one in the manifest.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no manifest.
     pub fn increment(&self) -> PathBuf {
         let lines = self.manifest();
         let name = lines.last().and_then(|line| line.split(' ').nth(1));
         self.files().join(name.expect("the manifest names a file"))
     }
 
-    /// The server under test with its file here.
+    /// The server under test, with its append-only file in this directory.
     pub fn launch(&self, appendfsync: &str) -> Launch {
         self.at_home(Launch::subject()).set("appendfsync", appendfsync)
     }
 
-    /// Any server with its file here.
+    /// Any server, with its append-only file in this directory.
     ///
     /// # Panics
     /// If the path is not UTF-8.

@@ -1,4 +1,4 @@
-//! Changes of values of all types, by several clients at once.
+//! Changes values of all types, for several concurrent clients.
 
 use brisk_testkit::Server;
 use brisk_testkit::random::Random;
@@ -34,8 +34,8 @@ const LINES: &[&str] = &[
     "SORT list:{n} ALPHA STORE sorted:{n}",
 ];
 
-/// Changes values as the client of this number, alone and in transactions, while `goes_on` says so of
-/// how many changes were made.
+/// Changes values as the client with this number, with single commands and in transactions. Continues while `goes_on`,
+/// called with the number of changes made, returns true.
 pub fn make(server: &Server, client: u64, mut goes_on: impl FnMut(u64) -> bool) {
     let mut conn = server.connect();
     let mut random = Random::derived(7, client);

@@ -1,5 +1,5 @@
-//! A strict reader of metrics as text: the Prometheus text format 0.0.4, and OpenMetrics 1.0. It is
-//! stricter than either, as far as monitoring systems differ in what they take.
+//! A strict parser of metrics in the Prometheus text format 0.0.4 and in OpenMetrics 1.0. It is stricter than both
+//! formats where monitoring systems differ in what they accept.
 
 use std::collections::BTreeMap;
 
@@ -21,24 +21,24 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// All samples of a name.
+/// All samples with one name.
 #[derive(Debug)]
 pub struct Family {
     pub kind: Kind,
     pub samples: Vec<Sample>,
 }
 
-/// A whole text. Families of counters are called by the names of their samples in both formats.
+/// A complete text. Counter families have the names of their samples in both formats.
 #[derive(Debug)]
 pub struct Exposition {
     pub families: BTreeMap<String, Family>,
 }
 
 impl Exposition {
-    /// Reads a text of OpenMetrics, or of the older format.
+    /// Parses a text in OpenMetrics or in the older format.
     ///
     /// # Panics
-    /// It violates its specification.
+    /// If the text violates its specification.
     #[track_caller]
     pub fn parse(text: &str, is_open: bool) -> Exposition {
         let body = if is_open {
@@ -129,10 +129,10 @@ impl Exposition {
     }
 }
 
-/// Units that a name may contain only in the written-out form.
+/// Abbreviations of units, which must be written out in names.
 const ABBREVIATED_UNITS: [&str; 15] =
     ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d", "min"];
-/// Units that a name may contain only as the base unit: seconds and bytes.
+/// Units that must be replaced in names with the base units, seconds and bytes.
 const DERIVED_UNITS: [&str; 10] = [
     "milliseconds",
     "microseconds",
@@ -261,7 +261,7 @@ fn label_value(text: &str) -> (String, &str) {
     panic!("no closing quote: {text}");
 }
 
-/// Buckets grow with their bounds, and the last, without a bound, is the count.
+/// Checks that bucket counts grow with their bounds, and that the last bucket, without a bound, is the count.
 #[track_caller]
 fn check_histogram(name: &str, family: &Family) {
     let mut series: BTreeMap<BTreeMap<String, String>, Vec<&Sample>> = BTreeMap::new();
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn names_against_the_conventions_are_found() {
-        // `promtool check metrics` 2.42 objects to each line except the first.
+        // `promtool check metrics` 2.42 reports a problem in each line except the first.
         for (line, kind, objections) in [
             ("a_bytes 1", "gauge", 0),
             ("a_time_ms_total 1", "counter", 1),

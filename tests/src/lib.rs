@@ -1,8 +1,8 @@
-//! Recorded replies of real servers, kept in `data/`, for the tests that compare against them.
+//! Recorded replies of real servers, in `data/`, for tests that compare replies with them.
 //!
-//! The tests themselves are in `tests/`, one file per behavior. `BRISK_TEST_SUBJECT=redis cargo
-//! test -p brisk-tests` runs them against a real Redis, which shows that they test the right
-//! behavior; assertions for our server alone say so.
+//! The tests themselves are in `tests/`, one file per behavior. `BRISK_TEST_SUBJECT=redis cargo test -p brisk-tests`
+//! runs them against a real Redis, which shows that they test the correct behavior. Assertions that apply only to our
+//! server are marked.
 #![forbid(unsafe_code)]
 
 pub mod acted;
@@ -31,18 +31,18 @@ pub fn facts(name: &str) -> Value {
     }
 }
 
-/// A server with this number of workers; a real Redis has its own number. Its replicas do not wait
-/// for others to share a snapshot with.
+/// A server with this number of workers; a real Redis ignores it. A replica does not wait for others that could share
+/// its snapshot.
 pub fn with_workers(workers: usize) -> Launch {
     let launch = Launch::subject().set("repl-diskless-sync-delay", "0");
     if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
 }
 
-/// Calls `body` with the number of turns of a loop in a script, and again with more turns until the
-/// server has counted as many slow scripts as it returns. `busy-reply-threshold` must be low.
+/// Calls `run` with the number of iterations of a loop in a script, and again with more iterations, until the server
+/// has counted as many slow scripts as `run` returns. `busy-reply-threshold` must be low.
 ///
 /// # Panics
-/// If the server takes nothing for slow.
+/// If the server considers no script slow.
 #[track_caller]
 pub fn until_slow(server: &Server, mut run: impl FnMut(u64) -> usize) {
     const TURNS_MAX: u64 = 1 << 34;
@@ -59,10 +59,10 @@ pub fn until_slow(server: &Server, mut run: impl FnMut(u64) -> usize) {
     }
 }
 
-/// A connection to each of the server's workers, in their order.
+/// A connection to each of the server's workers, in order.
 ///
 /// # Panics
-/// If the kernel gives a worker none of a few hundred connections.
+/// If the kernel assigns none of a few hundred connections to a worker.
 #[track_caller]
 pub fn one_of_each_worker(server: &Server, workers: usize) -> Vec<Conn> {
     const TRIES: usize = 300;

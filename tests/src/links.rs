@@ -1,4 +1,4 @@
-//! Nodes that replicate from one another, with a bad network between them.
+//! Nodes that replicate from one another, with an unreliable network between them.
 
 use brisk_testkit::digest::{Holder, assert_same};
 use brisk_testkit::proxy::{Cut, Direction, Split};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A size or seed that the environment may set.
+/// A size or seed that an environment variable can set.
 #[track_caller]
 pub fn sized<T: FromStr>(variable: &str, usual: T) -> T {
     match std::env::var(variable).ok().map(|text| text.parse()) {
@@ -19,7 +19,7 @@ pub fn sized<T: FromStr>(variable: &str, usual: T) -> T {
     }
 }
 
-/// A server that takes part.
+/// A server of the chain.
 #[derive(Debug)]
 pub struct Node {
     pub kind: Kind,
@@ -31,7 +31,7 @@ impl Node {
         Node { kind, server: launch(kind.launch()).start() }
     }
 
-    /// Has it follow the server on this port.
+    /// Makes it a replica of the server on this port.
     #[track_caller]
     pub fn follow(&self, port: u16) {
         let reply = self.server.connect().cmd(&format!("REPLICAOF 127.0.0.1 {port}"));
@@ -47,7 +47,7 @@ impl Node {
         Holder::new(self.kind, &self.server.address())
     }
 
-    /// Synchronisations it has served as a primary: full ones and partial ones.
+    /// The numbers of full and partial synchronizations that it has served as a primary.
     pub fn served(&self) -> [u64; 2] {
         let mut conn = self.server.connect();
         ["sync_full", "sync_partial_ok"]
@@ -66,7 +66,7 @@ pub fn wait_until_caught_up(primary: &Server, replica: &Server) {
     });
 }
 
-/// Each node replicates from the one before it, through a proxy.
+/// A chain of nodes. Each replicates from the previous one, through a proxy.
 #[derive(Debug)]
 pub struct Chain {
     pub nodes: Vec<Node>,
@@ -75,7 +75,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Starts servers, the primary first, and waits until each follows.
+    /// Starts servers, the primary first, and waits until each replicates from the previous one.
     #[track_caller]
     pub fn start(kinds: &[Kind], launch: impl Fn(Launch) -> Launch) -> Chain {
         let nodes: Vec<Node> = kinds.iter().map(|kind| Node::start(*kind, &launch)).collect();
@@ -98,8 +98,8 @@ impl Chain {
         self.nodes[1..].iter().for_each(Node::wait_until_it_follows);
     }
 
-    /// After the end of all writes: waits until all have the same offset, and asserts that all have
-    /// the same data.
+    /// Waits until all nodes have the same offset, and asserts that all have the same data. No client may write during
+    /// the call.
     #[track_caller]
     pub fn assert_agrees(&self) {
         self.links.iter().for_each(Proxy::heal);
@@ -114,11 +114,11 @@ impl Chain {
     }
 }
 
-/// Does something while clients write to a server of all types, when they have written some.
+/// Runs `body` while clients write values of all types to a server, after they have already written some.
 #[track_caller]
 pub fn while_written_to(server: &Server, body: impl FnOnce()) {
     const BEFORE: u64 = 500;
-    /// Whatever fails, they end.
+    /// Stops the clients even if something fails.
     struct End<'a>(&'a AtomicBool);
     impl Drop for End<'_> {
         fn drop(&mut self) {
@@ -140,7 +140,7 @@ pub fn while_written_to(server: &Server, body: impl FnOnce()) {
     });
 }
 
-/// How much writers may write: what makes a run as long as it is meant to be, on any machine.
+/// Limits how much writers write, so that a run has the same length on any machine.
 #[derive(Debug, Default)]
 pub struct Budget {
     granted: AtomicU64,
@@ -154,12 +154,12 @@ impl Budget {
         self.granted.fetch_add(steps, Ordering::SeqCst);
     }
 
-    /// Steps made so far.
+    /// Number of steps made so far.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::SeqCst)
     }
 
-    /// Waits until at least this number of steps was made, as long as some are made.
+    /// Waits until at least this number of steps was made, as long as there is progress.
     #[track_caller]
     pub fn wait_until_used(&self, steps: u64) {
         let mut used = self.used();
@@ -169,12 +169,12 @@ impl Budget {
         }
     }
 
-    /// Lets them make what is granted, and then end.
+    /// Lets writers make the granted steps, and then end.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until a step may be made; `false`: it is over.
+    /// Waits until a step may be made. Returns false if the writers must end.
     #[track_caller]
     pub fn take(&self) -> bool {
         let mut goes_on = false;
@@ -188,15 +188,14 @@ impl Budget {
     }
 }
 
-/// Disturbs the link at random, and ends with a broken connection. Writers within the budget write
-/// during this time.
+/// Disturbs the link in a random way, and then breaks the connection. Writers write within the budget during this time.
 pub fn break_link(link: &Proxy, random: &mut Random, budget: &Budget, grant: u64) {
     let how = *random.pick(&[Cut::Reset, Cut::End]);
     let begun = budget.used();
     budget.grant(grant);
     link.heal();
     match random.below(8) {
-        // Writes during this time are on neither side of the link.
+        // During this time, no written data passes the link.
         0 => {
             link.part();
             budget.wait_until_used(begun + grant / 2);
@@ -217,7 +216,7 @@ pub fn break_link(link: &Proxy, random: &mut Random, budget: &Budget, grant: u64
             let seed = random.bits();
             link.split(Some(Split { single_bytes: 300, bytes_max: 40, seed }));
         }
-        // The next connection breaks, within the handshake or behind some commands.
+        // The next connection breaks, during the handshake or after some commands.
         6 => {
             let direction = *random.pick(&Direction::BOTH);
             link.cut_next_after(direction, 1 + random.below(3000) as u64, how);

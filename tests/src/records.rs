@@ -1,9 +1,9 @@
-//! Clients that write numbered records to the current primary, and remember which were acknowledged. They show the loss
-//! at a failover.
+//! Clients that write numbered records to the current primary, and remember which were acknowledged. They show which
+//! records are lost in a failover.
 //!
-//! A record is a key, an element of a list and a member of a set, written by one transaction: each existing record must
-//! be in all three, in the order of the numbers, and must have been sent. A record that was not acknowledged may or may
-//! not exist.
+//! A record consists of a key, an element of a list and a member of a set, written by one transaction. Each existing
+//! record must be in all three, in the order of the numbers, and must have been sent. A record that was not
+//! acknowledged may or may not exist.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::wait::holds_within;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-/// A primary that is silent for this time is given up.
+/// Clients give up a primary that does not reply for this time.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long replicas may take to acknowledge a record.
 const WAIT_MS: u32 = 200;
@@ -21,24 +21,24 @@ const WAIT_MS: u32 = 200;
 /// How clients wait until replicas have a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// Every second client, by WAIT behind each record.
+    /// Every second client waits, by sending WAIT after each record.
     Wait,
-    /// All clients that find a server of ours: their replies do, by CLIENT DURABILITY.
+    /// All clients that are connected to Brisk wait, because CLIENT DURABILITY delays their replies.
     Durability,
 }
 
-/// How EXEC is refused: by what its commands were, or by what has changed since.
+/// The errors with which EXEC may be rejected, because of its commands, or because of changes since then.
 const REFUSALS: &[&str] =
     &["EXECABORT ", "NOREPLICAS ", "READONLY ", "LOADING ", "MASTERDOWN ", "UNBLOCKED "];
 
 #[derive(Debug, Default)]
 struct Client {
     sent: u64,
-    /// With the number of replicas that had it then.
+    /// Acknowledged records, each with the number of replicas that had the record at that time.
     acknowledged: BTreeMap<u64, i64>,
 }
 
-/// What several clients have written.
+/// The records that several clients have written.
 #[derive(Debug)]
 pub struct Records {
     clients: Vec<Mutex<Client>>,
@@ -49,7 +49,7 @@ pub struct Records {
     is_over: AtomicBool,
 }
 
-/// The fate of the acknowledged records.
+/// The number of acknowledged records that exist and that are lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
     pub there: usize,
@@ -64,10 +64,10 @@ impl Records {
         Records { clients, replicas, promise, pause, is_over }
     }
 
-    /// Writes as one of the clients until [`Records::end`]. `find` says where the primary is, if it is known.
+    /// Writes as one of the clients until [`Records::end`]. `find` returns the address of the primary, if it is known.
     ///
     /// # Panics
-    /// If a reply is none that a primary or a former primary gives.
+    /// If a reply is not one that a primary or a former primary can send.
     pub fn write(&self, number: usize, find: impl Fn() -> Option<String>) {
         let mut conn: Option<Conn> = None;
         while !self.is_over.load(Ordering::SeqCst) {
@@ -81,14 +81,14 @@ impl Records {
             let is_paused = self.pause.read();
             let goes_on = self.record(number, known);
             drop(is_paused);
-            // A wait of the server's keeps the pace, so that failures are detected in time on a busy machine.
+            // A blocking command on the server sets the pace, so that failures are detected in time on a busy machine.
             if goes_on != Some(true) || known.try_cmd("BLPOP pace 0.01").is_err() {
                 conn = None;
             }
         }
     }
 
-    /// Writes one record. `None`: the connection is broken; `false`: it is no primary's.
+    /// Writes one record. Returns `None` if the connection is broken, and `false` if the server is not a primary.
     fn record(&self, number: usize, conn: &mut Conn) -> Option<bool> {
         let n = {
             let mut client = self.client(number);
@@ -109,12 +109,12 @@ impl Records {
         for _ in &lines {
             last = conn.try_reply().ok()?;
             if self.promise == Promise::Durability && last.is_error() {
-                // The connection may end after it.
+                // The server may close the connection after this error.
                 break;
             }
         }
         if last.is_error() {
-            // A replica, a primary without replicas, or one that fails over.
+            // The server is a replica, a primary without replicas, or a primary that is failing over.
             let text = last.text();
             assert!(REFUSALS.iter().any(|refusal| text.starts_with(refusal)), "{text}");
             return Some(false);
@@ -123,12 +123,12 @@ impl Records {
         let replicas = match self.promise {
             Promise::Durability => self.replicas,
             Promise::Wait if !waits(number) => 0,
-            // It may have become a replica in the meantime, which knows nothing about others.
+            // The server may have become a replica in the meantime, which does not know what other replicas have.
             Promise::Wait => match conn.try_cmd(&format!("WAIT {} {WAIT_MS}", self.replicas)) {
                 Ok(Reply::Integer(replicas)) => replicas,
                 Ok(_) => 0,
                 Err(_) => {
-                    // Later bytes would be taken for another reply.
+                    // Drop the connection, because later bytes would be taken for another reply.
                     self.client(number).acknowledged.insert(n, 0);
                     return None;
                 }
@@ -138,7 +138,7 @@ impl Records {
         Some(true)
     }
 
-    /// A connection to the server there, if it says that it is a primary.
+    /// Connects to the server at this address, if it reports that it is a primary.
     fn connect(&self, address: &str) -> Option<Conn> {
         let mut conn = Conn::try_tcp(address).ok()?;
         conn.give_up_after(PATIENCE);
@@ -146,7 +146,7 @@ impl Records {
         let is_primary = role.elements().first().is_some_and(|role| role.text() == "master");
         if self.promise == Promise::Durability {
             let line = format!("CLIENT DURABILITY REPLICAS {}", self.replicas);
-            // It may be a replica by now.
+            // The server may have become a replica.
             conn.try_cmd(&line).ok().filter(|reply| !reply.is_error())?;
         }
         is_primary.then_some(conn)
@@ -168,12 +168,12 @@ impl Records {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// For each client how many records it has sent: where a failure begins.
+    /// The number of records that each client has sent so far, to mark the start of a failure.
     pub fn sent(&self) -> Vec<u64> {
         (0..self.clients.len()).map(|number| self.client(number).sent).collect()
     }
 
-    /// Waits until each client has further records acknowledged.
+    /// Waits until each client has received acknowledgements for this number of further records.
     #[track_caller]
     pub fn wait_until_they_go_on(&self, further: usize) {
         let count = |number| self.client(number).acknowledged.len();
@@ -183,13 +183,13 @@ impl Records {
         });
     }
 
-    /// While no client writes: asserts that on this server no record exists in part, twice, out of order or without
-    /// having been sent, and none is lost of those acknowledged
+    /// Asserts that on this server no record exists only in part, twice, out of order, or without having been sent. No
+    /// client may write during the call. Also asserts that no record is lost that was acknowledged
     ///
-    /// - up to `safe`, the records sent when all replicas had everything,
-    /// - by all replicas, since one of them became the primary.
+    /// - at or before `safe`, the number of records sent when all replicas had everything, or
+    /// - by all replicas, because one of them became the primary.
     ///
-    /// Other lost records are counted, and not written again.
+    /// Other lost records are counted. They are not written again.
     #[track_caller]
     pub fn check(&self, server: &Server, safe: &[u64]) -> Fate {
         let mut conn = server.connect();

@@ -1,12 +1,12 @@
-//! Three real sentinels that watch a primary and two replicas, each of which is behind a proxy: what
-//! the sentinels, the other servers and the clients know of a server is its proxy's address.
+//! Three real sentinels that monitor a primary and two replicas. Each server is behind a proxy. The sentinels, the
+//! other servers and the clients know only the address of its proxy.
 
 use crate::links::{Node, wait_until_caught_up};
 use brisk_testkit::digest::assert_same;
 use brisk_testkit::sentinels::Sentinels;
 use brisk_testkit::{Conn, Kind, Launch, Proxy, wait_until};
 
-/// A server and what is in front of it.
+/// A server and the proxy in front of it.
 #[derive(Debug)]
 pub struct Member {
     pub node: Node,
@@ -17,7 +17,7 @@ pub struct Member {
 impl Member {
     #[track_caller]
     fn start(kind: Kind, launch: &impl Fn(Launch) -> Launch) -> Member {
-        // It has a file, so that what sentinels tell it outlives its process.
+        // The server has a configuration file, so that the changes that sentinels make survive its process.
         let launch = launch(kind.launch()).file("");
         let node = Node { kind, server: launch.clone().start() };
         let door = Proxy::to(&node.server.address());
@@ -30,14 +30,14 @@ impl Member {
         Member { node, door, launch }
     }
 
-    /// Starts it again after it was killed.
+    /// Restarts the server after it has been killed.
     #[track_caller]
     pub fn start_again(&mut self) {
         self.launch.start_again(&mut self.node.server);
     }
 }
 
-/// The members and those who watch them.
+/// The members and the sentinels that monitor them.
 #[derive(Debug)]
 pub struct Group {
     pub members: Vec<Member>,
@@ -64,25 +64,25 @@ impl Group {
         self.sentinels.finder()
     }
 
-    /// Which member all sentinels take for the primary, if they agree.
+    /// The member that all sentinels consider the primary, if they agree.
     pub fn primary(&self) -> Option<usize> {
         let told = self.sentinels.primary()?;
         self.members.iter().position(|member| member.door.address() == told)
     }
 
-    /// Has the sentinels hand over to a replica.
+    /// Requests a failover to a replica from the sentinels.
     #[track_caller]
     pub fn hand_over(&self) {
         self.sentinels.hand_over();
     }
 
-    /// Waits until another member than this one is the primary by all sentinels.
+    /// Waits until all sentinels report a primary other than this member.
     #[track_caller]
     pub fn wait_until_it_is_not(&self, former: usize) {
         wait_until("another primary", || self.primary().is_some_and(|primary| primary != former));
     }
 
-    /// Waits until all sentinels and servers agree, and no work is left; returns the primary.
+    /// Waits until all sentinels and servers agree, and no work is left. Returns the primary.
     #[track_caller]
     pub fn wait_until_settled(&self) -> usize {
         let mut settled = 0;
@@ -117,7 +117,8 @@ impl Group {
         Some(healthy && has_two && follow)
     }
 
-    /// While no client writes: waits until the replicas have everything, and asserts that the data is the same.
+    /// Waits until the replicas have everything, and asserts that the data is the same. No client may write during the
+    /// call.
     #[track_caller]
     pub fn assert_agrees(&self, primary: usize) {
         let first = &self.members[primary].node;

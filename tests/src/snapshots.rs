@@ -1,24 +1,24 @@
-//! Snapshots that take as long as a test wants.
+//! Snapshots that take as long as a test needs.
 
 use brisk_testkit::{Conn, Server, assert_reply};
 
-/// `count` keys, so that a snapshot takes as many times `us_per_key`.
+/// Creates `count` keys, so that a snapshot takes `count` times `us_per_key`.
 pub fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
     assert_reply!(conn, &format!("DEBUG POPULATE {count} key 10"), "OK");
     delay(conn, us_per_key);
 }
 
-/// Writers of later snapshots take this time for each key.
+/// Sets the time per key that later snapshots take.
 pub fn delay(conn: &mut Conn, us_per_key: u64) {
     assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
 }
 
-/// Snapshots last until a test ends them.
+/// Makes snapshots run until a test ends them.
 pub fn make_endless(conn: &mut Conn) {
     fill(conn, 100, 10_000_000);
 }
 
-/// Has a server's directory be gone, so that it can write no file.
+/// Removes a server's directory, so that it cannot write files.
 ///
 /// # Panics
 /// If the directory cannot be removed.

@@ -1,4 +1,4 @@
-//! A client of HTTP, written apart from the server's parser so that it cannot share its mistakes.
+//! An HTTP client. It is independent of the server's parser, so that it cannot share its bugs.
 
 use brisk_testkit::port::Port;
 use std::io::{Read, Write};
@@ -6,8 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long an answer, or the end of a connection, is waited for: longer than the server waits for a
-/// request.
+/// How long to wait for a response, or for the end of a connection. It is longer than the server waits for a request.
 const DEADLINE: Duration = Duration::from_secs(40);
 
 /// One connection.
@@ -17,17 +16,17 @@ pub struct Web {
     input: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
 impl Answer {
-    /// The value of a header; empty if it is not there.
+    /// The value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> String {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map_or_else(String::new, |(_, value)| value.clone())
@@ -35,7 +34,7 @@ impl Answer {
 }
 
 impl Web {
-    /// A connection to this port.
+    /// Connects to this port.
     #[track_caller]
     pub fn connect(port: &Port) -> Web {
         let stream = TcpStream::connect(("127.0.0.1", port.number()));
@@ -44,31 +43,31 @@ impl Web {
         Web { stream, input: Vec::new() }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     #[track_caller]
     pub fn send(&mut self, bytes: &[u8]) {
         let sent = self.stream.write_all(bytes);
         sent.unwrap_or_else(|error| panic!("cannot send: {error}"));
     }
 
-    /// Sends bytes, or as many of them as are taken; false if they are not all taken within `limit`.
+    /// Sends bytes. Returns false if the server does not accept all of them within `limit`.
     pub fn send_within(&mut self, limit: Duration, bytes: &[u8]) -> bool {
         self.stream.set_write_timeout(Some(limit)).is_ok() && self.stream.write_all(bytes).is_ok()
     }
 
-    /// Sends nothing more.
+    /// Shuts down the sending direction.
     pub fn finish_sending(&self) {
-        // If the connection is gone, nothing more is sent either.
+        // If the connection is gone, there is nothing to shut down.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// GET with these header lines.
+    /// Sends a GET request with these header lines.
     #[track_caller]
     pub fn get(&mut self, path: &str, headers: &str) -> Answer {
         self.ask("GET", path, headers, b"")
     }
 
-    /// A request with these header lines and this body.
+    /// Sends a request with these header lines and this body.
     #[track_caller]
     pub fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
         let head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{headers}\r\n");
@@ -76,7 +75,7 @@ impl Web {
         self.answer(method == "HEAD")
     }
 
-    /// The next answer; of one to HEAD the head.
+    /// Reads the next response. The response to HEAD has no body.
     #[track_caller]
     pub fn answer(&mut self, to_head: bool) -> Answer {
         let end = loop {
@@ -116,7 +115,7 @@ impl Web {
         String::from_utf8_lossy(&self.input).into_owned()
     }
 
-    /// Receives more; false at the end. Time that is over is a failure.
+    /// Receives more data. Returns false at the end of the stream. Panics on a timeout.
     #[track_caller]
     fn receive(&mut self) -> bool {
         let mut bytes = [0; 4096];
@@ -132,7 +131,7 @@ impl Web {
     }
 }
 
-/// The header line of a user and a password.
+/// The Authorization header line for a user and a password.
 pub fn basic(user: &str, password: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

@@ -7,7 +7,7 @@ fn a_storm_of_connections_is_served_while_others_work() {
     const STORM: usize = 3_000;
     each_backend(Launch::subject, |server| {
         let mut working = server.connect();
-        // The limit applies from the next round on.
+        // The limit applies from the next iteration on.
         assert_reply!(working, "CONFIG SET max-new-connections-per-cycle 1", "OK");
         let address = server.address();
         let storm = std::thread::spawn(move || {
@@ -40,7 +40,7 @@ fn short_connections_are_all_served() {
         }
         let mut control = server.connect();
         wait_until("all are closed", || control.info("connected_clients") == "1");
-        // The kit itself connected once more to see whether the server answers.
+        // The test kit also connected to check whether the server replies.
         let received: u64 = control.info("total_connections_received").parse().unwrap();
         assert!((2_001..2_100).contains(&received), "{received}");
     });

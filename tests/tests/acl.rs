@@ -1,4 +1,4 @@
-//! ACL: what users may do, and what becomes of connections when that changes. (S5)
+//! ACL: the permissions of users, and the effects on connections when permissions change. (S5)
 
 use brisk_differential::{access, table::Table};
 use brisk_testkit::matrix::each_config_of;
@@ -10,7 +10,7 @@ use brisk_tests::with_workers;
 
 const WRONG: &str = "(error) WRONGPASS invalid username-password pair or user is disabled.";
 
-/// The refusal of a command, in the words of the server under test.
+/// The error for a denied command, in the wording of the server under test.
 fn no_command(user: &str, command: &str) -> String {
     let who = if subject_is_redis() { "this user".to_owned() } else { format!("User {user}") };
     format!("(error) NOPERM {who} has no permissions to run the '{command}' command")
@@ -32,7 +32,7 @@ fn no_channel() -> &'static str {
     }
 }
 
-/// Fields of the latest entry of ACL LOG.
+/// Fields of the latest ACL LOG entry.
 fn latest(admin: &mut Conn, fields: &[&str]) -> Vec<String> {
     let log = admin.cmd("ACL LOG 1");
     let entry = log.elements()[0];
@@ -54,7 +54,7 @@ fn a_user_may_do_what_its_rules_say() {
         assert_reply!(conn, "ACL WHOAMI", no_command("u", "acl|whoami"));
         assert_reply!(conn, "LPUSH a:1 x", no_command("u", "lpush"));
         assert_reply!(conn, "CONFIG GET x", no_command("u", "config|get"));
-        // Errors of form come first.
+        // Syntax errors are reported first.
         assert_reply!(conn, "LPUSH", "(error) ERR wrong number of arguments for 'lpush' command");
         admin.cmd("ACL SETUSER u +@pubsub");
         assert_reply!(conn, "PUBLISH news x", "(integer) 0");
@@ -86,7 +86,7 @@ fn a_change_is_in_force_for_the_next_command_on_every_worker() {
                     }
                 }
             }
-            // One that could do everything notices too.
+            // A user that was allowed everything is affected too.
             let mut other = server.connect();
             admin.cmd("ACL SETUSER default -get");
             assert_reply!(other, "GET k", no_command("default", "get"));
@@ -173,7 +173,7 @@ fn acl_log_merges_repeated_denials() {
         conn.cmd("GET c");
         assert_eq!(admin.cmd("ACL LOG").elements().len(), 2);
         if !subject_is_redis() {
-            // Redis 7.2 counts and numbers them.
+            // Since 7.2, Redis counts denials and numbers the entries.
             for (field, count) in [("auth", "3"), ("cmd", "2"), ("key", "2"), ("channel", "1")] {
                 assert_eq!(admin.info(&format!("acl_access_denied_{field}")), count);
             }
@@ -298,15 +298,15 @@ fn sort_by_and_get_need_permission_to_read_all_keys() {
         conn.cmd("MULTI");
         conn.cmd("SORT l GET #");
         assert_eq!(conn.cmd("EXEC").to_string(), format!("1) (error) {}", denied("GET")));
-        // Others are not concerned.
+        // Other users are not affected.
         assert_reply!(admin, "SORT l BY w*", "1) \"2\"\n2) \"1\"");
         admin.cmd("ACL SETUSER u %R~*");
         assert_reply!(conn, "SORT l BY w*", "1) \"2\"\n2) \"1\"");
     });
 }
 
-/// As in Redis: an unknown command or a wrong number of arguments is reported to every user. Everything
-/// else is checked for permission first.
+/// As in Redis: an unknown command or a wrong number of arguments is reported to every user. Any other request is first
+/// checked for permission.
 #[test]
 fn containers_without_a_subcommand_are_judged_as_any_other_request() {
     each_config(|server| {
@@ -332,7 +332,7 @@ fn containers_without_a_subcommand_are_judged_as_any_other_request() {
         assert_reply!(conn, "REPLICATION COMPARE", no_command("u", "replication|compare"));
         let unknown = "(error) ERR unknown subcommand 'FOO'. Try REPLICATION HELP.";
         assert_reply!(conn, "REPLICATION FOO", unknown);
-        // The permission for one subcommand does not include the others, or the container.
+        // The permission for one subcommand does not include other subcommands or the container.
         admin.cmd("ACL SETUSER u +replication|help");
         assert_reply!(conn, "REPLICATION", no_command("u", "replication"));
         let help = conn.cmd("REPLICATION HELP").to_string();
@@ -350,7 +350,7 @@ fn the_default_user_can_be_closed_and_opened() {
         assert_reply!(late, "PING", "(error) NOAUTH Authentication required.");
         assert_reply!(late, "AUTH wrong", WRONG);
         assert_reply!(late, "AUTH secret", "OK");
-        // `requirepass` is a password of the default user, and the only one once it is set.
+        // `requirepass` sets a password of the default user and removes its other passwords.
         assert_reply!(admin, "CONFIG SET requirepass other", "OK");
         assert_reply!(late, "AUTH secret", WRONG);
         assert_reply!(late, "AUTH other", "OK");
@@ -448,8 +448,8 @@ fn secrets_are_kept_out_of_the_slow_log() {
     });
 }
 
-/// The rules of random lines, valid and invalid. (Not `%~x`, which 7.0 accepts, and then crashes when it shows the
-/// rule.)
+/// Rules for random lines, valid and invalid ones. (`%~x` is not among them: 7.0 accepts it, but crashes when it shows
+/// the rule.)
 const RULES: &[&str] = &[
     "on",
     "OFF",
@@ -547,7 +547,7 @@ fn rules_are_accepted_and_rejected_as_on_a_real_server() {
         let count = 1 + random.below(4);
         let rules: Vec<&str> = (0..count).map(|_| *random.pick(RULES)).collect();
         let rules = rules.join(" ");
-        // A second opening parenthesis makes 7.0 forget what stood behind the first.
+        // A second opening parenthesis makes 7.0 drop what came after the first.
         let opens = |word: &&str| word.starts_with('(') && !word.ends_with(')');
         if rules.split(' ').filter(opens).count() > 1 {
             continue;
@@ -556,7 +556,7 @@ fn rules_are_accepted_and_rejected_as_on_a_real_server() {
         assert_eq!(ours.cmd(&line).to_string(), theirs.cmd(&line).to_string(), "{line}");
         let (our, their) = (ours.cmd("ACL GETUSER u"), theirs.cmd("ACL GETUSER u"));
         for field in ["flags", "passwords", "keys", "channels"] {
-            // New users of Redis 7.0 do not say what they do with payloads.
+            // New users in Redis 7.0 do not show the flag for payload sanitization.
             let shown = |user: &Reply| -> Option<Vec<String>> {
                 let value = user.field(field)?;
                 let words = value.elements().into_iter().map(ToString::to_string);

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A directory that goes with the test.
+/// A directory that is removed at the end of the test.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -61,7 +61,7 @@ impl Drop for FromFile {
     }
 }
 
-/// A start that must fail; what the server said.
+/// Starts a server, which must fail. Returns its output.
 fn failed_start(arguments: &[&str]) -> String {
     let port = Port::claim();
     let port = port.number().to_string();
@@ -84,7 +84,7 @@ fn an_aclfile_is_loaded_at_startup_and_reloaded_completely_or_not_at_all() {
     admin.cmd("ACL SETUSER bob on nopass +@all");
     assert_reply!(bob, "AUTH bob x", "OK");
 
-    // Nothing of a file with a mistake is taken.
+    // If a file contains an error, none of it is applied.
     fs::write(&file, "user alice on >pw\nuser carol on +nosuch\nuser carol on\n").unwrap();
     let errors = admin.cmd("ACL LOAD").to_string();
     for part in [
@@ -97,13 +97,13 @@ fn an_aclfile_is_loaded_at_startup_and_reloaded_completely_or_not_at_all() {
     assert_reply!(admin, "ACL USERS", "1) \"alice\"\n2) \"bob\"\n3) \"default\"");
     assert_reply!(bob, "PING", "PONG");
 
-    // Users that are not in it are removed.
+    // Users that are not in the file are removed.
     fs::write(&file, "user alice on >pw ~a* +get +ping\n").unwrap();
     assert_reply!(admin, "ACL LOAD", "OK");
     assert_reply!(admin, "ACL USERS", "1) \"alice\"\n2) \"default\"");
     assert_eq!(bob.read_to_end(), b"");
     if !subject_is_redis() {
-        // Redis 7.0 closes the connections of users that stay, too.
+        // Redis 7.0 also closes the connections of users that stay.
         assert_reply!(alice, "PING", "PONG");
         assert!(alice.cmd("SET b 1").is_error());
     }
@@ -193,13 +193,13 @@ fn user_lines_make_users_and_config_rewrite_writes_them() {
     assert!(written.starts_with("# kept\n") && !written.contains("pw"), "{written}");
     assert_eq!(written.matches("\nuser ").count(), 3, "{written}");
     if !subject_is_redis() {
-        // Redis 7.0 does not quote the pattern, and cannot read its own file.
+        // Redis 7.0 does not quote the pattern, so it cannot read its own file.
         let (_server, mut admin) = FromFile::start(&file, &port);
         assert_eq!(admin.cmd("ACL LIST").to_string(), shown);
     }
 }
 
-/// Redis writes all users into the main file, and then does not start: "Duplicate user found".
+/// Redis writes all users to the main file, and then fails to start with "Duplicate user found".
 #[test]
 fn config_rewrite_leaves_users_of_an_included_file_where_they_are() {
     if subject_is_redis() {
@@ -230,7 +230,7 @@ fn config_rewrite_leaves_users_of_an_included_file_where_they_are() {
     assert!(!written.contains("\nuser carol "), "{written}");
     for _ in 0..2 {
         let (_server, mut admin) = FromFile::start(&file, &port);
-        // A deleted user gets a line with which nothing can log in, to override the included line.
+        // To override the included line, a deleted user gets a line that does not allow logging in.
         assert_reply!(
             admin,
             "ACL DRYRUN dave GET k",
@@ -294,7 +294,7 @@ fn a_renamed_command_has_its_new_name_and_rules_its_old_one() {
     assert_reply!(conn, "CFG NO", "(error) ERR unknown subcommand 'NO'. Try CFG HELP.");
     assert_reply!(conn, "COMMAND INFO get", "1) (nil)");
     assert_eq!(conn.cmd("COMMAND INFO fetch").elements()[0].elements()[0].text(), "get");
-    // Rules know commands by their own names, also those that are gone.
+    // Rules use the original names of commands, even of renamed and removed ones.
     assert_reply!(conn, "ACL SETUSER u on nopass ~* +get +flushall -config|set", "OK");
     assert!(conn.cmd("ACL SETUSER u +fetch").is_error());
     assert_reply!(conn, "ACL DRYRUN u fetch k", "OK");

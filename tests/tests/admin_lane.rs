@@ -1,6 +1,6 @@
-//! The admin lane: connections of operators are served whatever the others do.
+//! The admin lane: connections of operators are served whatever other clients do.
 //!
-//! A real Redis has none, so these tests are about our server only.
+//! A real Redis has no admin lane, so these tests only run with our server.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::port::Port;
@@ -29,8 +29,8 @@ fn start(launch: Launch) -> Laned {
     Laned { server, port }
 }
 
-/// Waits until this number of ordinary clients is connected: the connection that checked the start
-/// of the server may still be closing.
+/// Waits until this number of ordinary clients is connected: the connection that checked the start of the server may
+/// not be closed yet.
 fn wait_for_clients(admin: &mut Conn, count: &str) {
     wait_until("the clients are connected", || admin.info("connected_clients") == count);
 }
@@ -53,7 +53,7 @@ fn the_admin_lane_accepts_clients_beyond_maxclients() {
     assert_eq!(one.info("connected_clients"), "4");
     assert_eq!((one.info("admin_clients"), one.info("admin_maxclients")), ("2".into(), "2".into()));
     assert_eq!(one.cmd("CLIENT LIST").text().lines().count(), 6);
-    // The lane is bounded, too.
+    // The number of connections of the lane is limited too.
     assert_eq!(lane.connect().read_to_end(), TOO_MANY);
     drop(two);
     wait_until("the place is free", || one.info("admin_clients") == "1");
@@ -160,7 +160,7 @@ fn the_admin_lane_replies_during_a_slow_script() {
         "CONFIG GET maxmemory-policy",
         "1) \"maxmemory-policy\"\n2) \"allkeys-lru\""
     );
-    // Commands with keys wait their turn here, too.
+    // Commands with keys cannot run here either.
     assert_reply!(admin, "GET k", busy);
     assert_reply!(admin, "FLUSHALL", busy);
     assert_reply!(admin, "PUBLISH channel message", busy);

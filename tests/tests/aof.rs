@@ -1,6 +1,5 @@
-//! The append-only file: what it brings back after the process was killed, at any moment and under
-//! load. What becomes of damaged files and of trouble with the disk is in `aof_trouble`, the format
-//! in `aof_format`.
+//! The append-only file: the data that is restored after the process is killed, at any moment and under load. Damaged
+//! files and disk problems are tested in `aof_trouble`, and the format in `aof_format`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_backend;
@@ -25,7 +24,7 @@ fn run(conn: &mut Conn, lines: &[&str]) {
     }
 }
 
-/// Every type, and every command that is written in another form than it was sent.
+/// Writes values of every type, with every command that is written to the file in a different form.
 fn fill(server: &Server, conn: &mut Conn) {
     fill_alone(conn);
     fill_together(server, conn);
@@ -110,7 +109,7 @@ fn fill_alone(conn: &mut Conn) {
     assert_eq!(conn.call(&[b"RESTORE", &b"restored"[..], b"0", &bytes]).text(), "OK");
 }
 
-/// What takes several clients, and servers.
+/// The commands that need several clients or servers.
 fn fill_together(server: &Server, conn: &mut Conn) {
     // Served by the client that pushes.
     let [mut popper, mut mover, mut reader] = server.connections();
@@ -122,7 +121,7 @@ fn fill_together(server: &Server, conn: &mut Conn) {
     let replies = [popper.reply(), mover.reply(), reader.reply()];
     assert!(replies.iter().all(|reply| !reply.is_error()), "{replies:?}");
 
-    // There and back.
+    // Migrate a key to another server and back.
     let elsewhere = Launch::subject().start();
     let to = |server: &Server| format!("127.0.0.1 {}", server.port());
     run(conn, &[&format!("MIGRATE {} zset:part 0 5000", to(&elsewhere))]);
@@ -131,7 +130,8 @@ fn fill_together(server: &Server, conn: &mut Conn) {
     run(&mut there, &[&format!("MIGRATE {} zset:part 2 5000", to(server))]);
 }
 
-/// A description that distinguishes two datasets; the keys of the first database one by one, to find the difference.
+/// A description that distinguishes two datasets. The keys of the first database are listed individually, to find the
+/// difference.
 fn dataset(conn: &mut Conn) -> Vec<String> {
     let whole = [
         "DEBUG DIGEST",
@@ -175,7 +175,7 @@ fn all_data_is_recovered_after_a_kill() {
         let server = AofHome::load(launch());
         let mut conn = server.connect();
         assert_same(&dataset(&mut conn), &before);
-        // Loaded from a base and what came behind it.
+        // Now the data is loaded from a base and the commands after it.
         rewrite(&mut conn);
         run(&mut conn, &["SET behind 1", "FLUSHALL", "SET behind 2"]);
         assert_eq!(conn.call(&["FUNCTION", "DELETE", "lib"]).text(), "OK");
@@ -187,7 +187,7 @@ fn all_data_is_recovered_after_a_kill() {
     }
 }
 
-/// Rewrites the file, and waits for the end.
+/// Rewrites the file, and waits until the rewrite has ended.
 #[track_caller]
 fn rewrite(conn: &mut Conn) {
     let reply = conn.cmd("BGREWRITEAOF").text();
@@ -206,13 +206,13 @@ fn wait_rewritten(conn: &mut Conn) {
 #[derive(Clone, Copy)]
 struct Load {
     policy: &'static str,
-    /// What every client says first.
+    /// The first command of every client.
     greeting: &'static str,
-    /// The file is rewritten all the time.
+    /// The file is rewritten continuously.
     rewrites: bool,
 }
 
-/// Rounds of a test that kills: more by an environment variable.
+/// Number of rounds of a test that kills the server. An environment variable can increase it.
 fn rounds() -> u64 {
     std::env::var("BRISK_KILL_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
 }
@@ -231,16 +231,16 @@ enum Role {
 /// The acknowledged writes, by writer.
 #[derive(Default)]
 struct Told {
-    /// Elements that were appended.
+    /// Number of elements that were appended.
     appended: [AtomicU64; WRITERS],
     /// The last pair that was written.
     paired: AtomicU64,
     /// The longest list of the first writer that another client has seen.
     seen: AtomicU64,
-    /// The highest sum of all writers that was seen.
+    /// The highest sum over all writers that was seen.
     sum: AtomicU64,
-    /// Replies did not wait for the file, since the disk delayed it: with everysec the server may do so, and INFO
-    /// reports it.
+    /// True if replies did not wait for the file because the disk was slow. With everysec the server may do this, and
+    /// INFO reports it.
     delayed: AtomicBool,
     over: AtomicBool,
 }
@@ -270,7 +270,7 @@ impl Told {
         Ok(())
     }
 
-    /// Writes two keys of different slots at a time.
+    /// Repeatedly writes two keys in different slots together.
     fn pair(&self, conn: &mut Conn) -> io::Result<()> {
         for n in 1..u64::MAX {
             for line in ["MULTI", &format!("SET pair:a {n}"), &format!("SET pair:b {n}")] {
@@ -282,7 +282,7 @@ impl Told {
         Ok(())
     }
 
-    /// Sees what others have written.
+    /// Reads what other clients have written.
     fn look(&self, conn: &mut Conn) -> io::Result<()> {
         loop {
             self.seen.store(conn.try_cmd("LLEN log:0")?.integer() as u64, Ordering::SeqCst);
@@ -294,7 +294,7 @@ impl Told {
         }
     }
 
-    /// Has the file rewritten again and again.
+    /// Rewrites the file repeatedly.
     fn rewrite(&self, conn: &mut Conn) -> io::Result<()> {
         while !self.over.load(Ordering::SeqCst) {
             conn.try_cmd("BGREWRITEAOF")?;
@@ -303,7 +303,7 @@ impl Told {
         Ok(())
     }
 
-    /// Nothing that any client has seen is missing, and nothing exists in part.
+    /// Asserts that nothing that any client has seen is missing, and that nothing exists only in part.
     #[track_caller]
     fn check(&self, conn: &mut Conn, round: u64) {
         let [a, b] = ["a", "b"].map(|key| conn.cmd(&format!("GET pair:{key}")).text());
@@ -347,7 +347,7 @@ fn kill_again_and_again(load: Load) {
             let client = |role: Role| {
                 let (told, address) = (&told, &address);
                 scope.spawn(move || {
-                    // Each ends when the server is gone.
+                    // Each client ends when the server is gone.
                     let Ok(mut conn) = Conn::try_tcp(address) else { return };
                     let greeted = conn.try_cmd(load.greeting);
                     let _ = greeted.and_then(|_| match role {
@@ -404,7 +404,7 @@ fn a_rewrite_can_be_requested_at_any_time() {
     let server = home.launch("everysec").set("rdb-key-save-delay", "2000").start();
     let mut conn = server.connect();
     run(&mut conn, &["DEBUG POPULATE 1000"]);
-    // Slow on purpose, so that the others come while it is going on.
+    // The snapshot is deliberately slow, so that the next commands arrive while it is running.
     assert_reply!(conn, "BGSAVE", "Background saving started");
     assert_reply!(conn, "BGREWRITEAOF", "Background append only file rewriting scheduled");
     assert_eq!(conn.info("aof_rewrite_scheduled"), "1");
@@ -419,7 +419,7 @@ fn a_rewrite_can_be_requested_at_any_time() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains(".4.base.rdb seq 4 type b"), "{lines:?}");
     assert!(lines[1].contains(".4.incr.aof seq 4 type i"), "{lines:?}");
-    // The manifest, both files and the lock.
+    // The directory contains the manifest, both files and the lock.
     assert_eq!(std::fs::read_dir(home.files()).unwrap().count(), 4);
     let before = conn.cmd("DEBUG DIGEST");
     server.kill();
@@ -447,7 +447,7 @@ fn a_file_that_has_grown_is_rewritten() {
     assert!(size < 150_000, "{size}");
 }
 
-/// Each time it is switched on it begins with all that there is by then.
+/// Each time the file is switched on, it begins with the whole dataset at that time.
 #[test]
 fn the_file_can_be_switched_off_and_on_while_clients_write() {
     for policy in ["always", "everysec"] {
@@ -512,7 +512,7 @@ fn the_file_can_be_loaded_again_while_the_server_runs() {
     );
 }
 
-/// `aof-use-rdb-preamble no`: the base is commands, which a real server reads as well.
+/// With `aof-use-rdb-preamble no`, the base consists of commands, which a real server can read too.
 #[test]
 fn a_base_of_commands_gives_the_same_dataset() {
     let home = AofHome::new();
@@ -531,7 +531,7 @@ fn a_base_of_commands_gives_the_same_dataset() {
     let server = AofHome::load(launch());
     let mut conn = server.connect();
     assert_same(&dataset(&mut conn), &before);
-    // Without what only later versions have.
+    // Delete the data that only later versions support.
     run(&mut conn, &["DEL hash restored"]);
     rewrite(&mut conn);
     let before = dataset(&mut conn);

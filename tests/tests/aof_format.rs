@@ -1,5 +1,5 @@
-//! The append-only file, exchanged with a real Redis: each loads and continues the other's file,
-//! and both truncate a torn file at the same byte. (I5)
+//! Exchange of the append-only file with a real Redis: each server loads and continues the other's file, and both
+//! truncate an incomplete file at the same byte. (I5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_persist::aof::{
@@ -42,7 +42,7 @@ impl Home {
         manifest
     }
 
-    /// A real server that loads what is there, and writes each command before its reply.
+    /// A real Redis that loads the existing file, and writes each command before its reply.
     fn redis(&self) -> Launch {
         Launch::redis()
             .set("dir", self.0.path("").to_str().unwrap())
@@ -50,14 +50,14 @@ impl Home {
             .set("appendfsync", "always")
     }
 
-    /// Starts it and waits until all is loaded.
+    /// Starts a server and waits until it has loaded everything.
     fn load(&self, launch: Launch) -> Server {
         let server = launch.start();
         server.wait_for_info("loading", |state| state == "0");
         server
     }
 
-    /// Puts a manifest with one increment of these bytes there; gives the increment's path.
+    /// Writes a manifest with one increment that contains these bytes. Returns the increment's path.
     fn put_increment(&self, bytes: &[u8]) -> PathBuf {
         let mut manifest = Manifest::new();
         let path = manifest.new_increment(NAME).path_in(&self.directory());
@@ -75,7 +75,7 @@ fn commands(lines: &[&str]) -> Vec<u8> {
     out
 }
 
-/// A second, a batch, another one.
+/// Timestamps and batches of commands.
 fn batches() -> Vec<u8> {
     let mut out = Vec::new();
     writer::timestamp(&mut out, 1_628_217_470);
@@ -90,7 +90,7 @@ fn batches() -> Vec<u8> {
     out
 }
 
-/// Runs redis-check-aof; gives whether it is content, and what it says.
+/// Runs redis-check-aof. Returns whether it succeeded, and its output.
 fn check_aof(path: &Path) -> (bool, String) {
     let output = Command::new(redis_tool("redis-check-aof")).arg(path).output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -181,7 +181,7 @@ fn fill(conn: &mut Conn, round: usize) {
         conn.cmd(&line);
     }
     conn.call(&[&b"SET"[..], b"binary\r\n*1\r\n", &[0, 255, 13, 10]]);
-    // More than the reader's buffer holds.
+    // A value that is larger than the reader's buffer.
     conn.call(&[&b"SET"[..], b"large", &vec![b'v'; 700_000]]);
 }
 
@@ -192,7 +192,7 @@ fn rewrite(server: &Server, conn: &mut Conn, home: &Home) {
     wait_until("a new base", || home.manifest().base().map(|base| base.seq) != before);
 }
 
-/// Sends all that the files hold to a server.
+/// Sends all commands in the files to a server.
 fn replay(home: &Home, into: &mut Conn) {
     for file in home.manifest().files_to_load() {
         let mut source = File::open(file.path_in(&home.directory())).unwrap();
@@ -265,7 +265,7 @@ fn timestamps_of_a_real_server_are_read() {
     assert!(matches!(first.kind, AofEventKind::Timestamp(seconds) if seconds > 1_600_000_000));
 }
 
-/// Where a file has to be cut.
+/// The offset at which a file must be truncated.
 fn cut_of(path: &Path) -> u64 {
     let mut reader = AofReader::new(File::open(path).unwrap(), 0).unwrap();
     loop {
@@ -300,8 +300,8 @@ fn a_torn_file_is_cut_where_a_real_server_cuts_it() {
         let log = server.log();
         assert!(log.contains(&format!("at offset {ours} !!!")), "{len}, {ours}: {log}");
     }
-    // Within a command of a transaction, the server of 7.0 leaves the beginning of that transaction
-    // behind, and loses at its next start what it has appended since. Its tool knows better.
+    // If a file ends within a command of a transaction, Redis 7.0 does not truncate the beginning of the transaction.
+    // At its next start, it loses what it has appended since. redis-check-aof handles this correctly.
     for len in [multi + 3, exec - 3] {
         let home = Home::new();
         let path = home.put_increment(&file[..len]);
@@ -325,7 +325,7 @@ fn a_real_server_moves_a_single_file_as_we_do() {
 #[test]
 fn manifests_are_rejected_with_the_texts_of_a_real_server() {
     let long = format!("file a seq 1 type b x {}\n", "y".repeat(1002));
-    // Redis's text does not say this about a line without its newline.
+    // Redis's error text does not mention that the line has no newline.
     let cut = "file a seq 1 type b";
     let home = Home::new();
     fs::write(home.manifest_path(), cut).unwrap();

@@ -1,5 +1,5 @@
-//! Replies and messages that wait for the append-only file: they leave in order when the changes that they show are
-//! written as promised, whatever the client does in the meantime.
+//! Replies and messages that wait for the append-only file: they are sent in order when the changes that they show have
+//! reached the promised durability, whatever the client does in the meantime.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -8,7 +8,7 @@ use brisk_tests::aof::AofHome;
 use std::fs;
 use std::process::Command;
 
-/// A server whose writes to the file take long, so that what follows them waits.
+/// A server whose writes to the file take long, so that replies and messages have to wait.
 fn slow_server(home: &AofHome) -> Server {
     let server = home.launch("always").set("notify-keyspace-events", "KEA").start();
     assert_reply!(server.connect(), "DEBUG AOF-FLUSH-SLEEP 20000", "OK");
@@ -39,7 +39,7 @@ fn pipelined_replies_leave_in_order_after_the_file_is_written() {
     }
 }
 
-/// A client that gets a message about a change finds the change in the file.
+/// When a client gets a message about a change, the change is in the file.
 #[test]
 fn messages_leave_only_after_the_file_is_written() {
     let home = AofHome::new();
@@ -63,7 +63,7 @@ fn messages_leave_only_after_the_file_is_written() {
     writer.send("SET key first-value");
     writer.send("PUBLISH news key");
     writer.send("RPUSH queue second-value");
-    // One event, one message, in this order.
+    // One event and one message, in this order.
     assert!(listener.reply().to_string().contains("\"key\""));
     assert!(holds("first-value"), "told of what is not in the file");
     assert!(listener.reply().to_string().contains("news"));
@@ -97,7 +97,7 @@ fn a_connection_that_ends_gets_what_was_kept_back_or_leaves_nothing() {
     conn.send("SET skipped 1");
     assert_reply!(conn, "MGET off skipped", "1) \"1\"\n2) \"1\"");
 
-    // Gone while its reply is kept back: the command counts all the same.
+    // These clients disconnect while their replies are held. Their commands take effect anyway.
     for n in 0..20 {
         server.connect().send(&format!("SET gone:{n} 1"));
     }
@@ -119,7 +119,7 @@ fn large_replies_wait_like_others_and_are_bounded() {
         assert!(reply.len() >= value.len());
         assert!(writer.reply().integer() as usize > value.len());
     }
-    // Many of them at once: they are made when there is room for them.
+    // Many replies are due at the same time, but each is created only when there is room for it.
     let before = server.rss();
     writer.send("APPEND large x");
     const READS: usize = 30;
@@ -132,7 +132,7 @@ fn large_replies_wait_like_others_and_are_bounded() {
     assert!(server.rss() < before + (150 << 20), "{} MB more", (server.rss() - before) >> 20);
 }
 
-/// Messages that are kept back count towards the limit of their client.
+/// Held messages count toward the output limit of their client.
 #[test]
 fn output_that_is_kept_back_counts_towards_limits() {
     if subject_is_redis() {
@@ -153,7 +153,8 @@ fn output_that_is_kept_back_counts_towards_limits() {
     assert_eq!(writer.reply().text(), "OK");
 }
 
-/// Each reply to a client with CLIENT DURABILITY DISK comes after a separate fdatasync; the others need none.
+/// Each reply to a client with CLIENT DURABILITY DISK is sent after a separate fdatasync. Replies to other clients need
+/// none.
 #[test]
 fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     if subject_is_redis() {
@@ -171,7 +172,7 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     let server = launch.start();
     let count = || fs::read_to_string(&trace).unwrap().matches("fdatasync(").count();
     let mut conn = server.connect();
-    // The beginning of the file exists before anything is written.
+    // The file already has its first bytes before the first command is written.
     let began = count();
     for n in 0..10 {
         assert_reply!(conn, &format!("SET usual {n}"), "OK");
@@ -182,18 +183,18 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
         assert_reply!(conn, &format!("SET asked {n}"), "OK");
         assert!(count() >= began + n, "{} for {n}", count());
     }
-    // A read of synced data does not wait, and needs no fdatasync.
+    // A read of synced data does not wait, and causes no fdatasync.
     let before = count();
     assert_reply!(conn, "GET asked", "\"10\"");
     assert_eq!(count(), before);
-    // A change of another client is shown only after it is synced, too.
+    // A change by another client is also shown only after it has been synced.
     let mut other = server.connect();
     assert_reply!(other, "SET later 1", "OK");
     let mut asks = Conn::tcp(&server.address());
     assert_reply!(asks, "CLIENT DURABILITY DISK", "OK");
     assert_reply!(asks, "GET later", "\"1\"");
     assert!(count() > before);
-    // A signal would go to strace.
+    // SHUTDOWN is used because a signal would be sent to strace.
     conn.send("SHUTDOWN NOSAVE");
     assert_eq!(conn.read_to_end(), b"");
     server.kill();

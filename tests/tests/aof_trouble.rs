@@ -1,5 +1,5 @@
-//! The append-only file when something is wrong: torn and damaged files, a disk that is full or slow, files of a real
-//! server. Its recovery after a kill is in `aof`.
+//! The append-only file when something is wrong: incomplete and damaged files, a full or slow disk, files of a real
+//! Redis. Recovery after a kill is tested in `aof`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -20,7 +20,7 @@ fn run(conn: &mut Conn, lines: &[&str]) {
     }
 }
 
-/// The file of a server that was killed after a few commands, each of them in a separate batch.
+/// The file of a server that was killed after a few commands, each in a separate batch.
 fn small_file(home: &AofHome) -> (PathBuf, Vec<u8>) {
     let server = home.launch("always").start();
     let mut conn = server.connect();
@@ -46,7 +46,7 @@ fn a_torn_end_is_truncated_or_rejected_as_configured() {
     }
     let home = AofHome::new();
     let (path, whole) = small_file(&home);
-    // Where a batch begins the file is whole.
+    // A file that is cut at the start of a batch is complete.
     let begins = |at: &usize| whole[*at..].starts_with(b"#B:");
     let places: Vec<usize> = (0..whole.len()).filter(begins).chain([whole.len()]).collect();
     assert_eq!(places.len(), 6, "a line for each batch, and an empty one first");
@@ -76,7 +76,7 @@ fn a_torn_end_is_truncated_or_rejected_as_configured() {
         assert_eq!(found, wanted[batches], "cut at {cut}");
         let other = conn.cmd("EXISTS c d").integer() as usize;
         assert_eq!(other, batches.saturating_sub(2).min(2), "cut at {cut}");
-        // Commands that are appended after that are read again.
+        // Commands that are appended after the truncation are loaded at the next start.
         run(&mut conn, &["SET more 1"]);
         server.kill();
         let server = AofHome::load(home.launch("always"));
@@ -104,11 +104,11 @@ fn damage_is_rejected_and_located() {
     let unknown = [&whole[..], b"*2\r\n$6\r\nNOSUCH\r\n$1\r\nk\r\n"].concat();
     fs::write(&path, unknown).unwrap();
     assert_refused(launch(), "Unknown command 'NOSUCH' reading the append only file");
-    // The server exits in the same way with every setting: a signal would look like a crash.
+    // The server exits in the same way with every setting, because ending by a signal would look like a crash.
     let launch_to_panic = launch().set("propagation-error-behavior", "panic");
     assert_refused(launch_to_panic, "Unknown command 'NOSUCH' reading the append only file");
 
-    // A real Redis executes what follows on the database that was selected before.
+    // A real Redis executes the following commands on the previously selected database.
     let (beyond, none) = ("raise `databases`", "selects an invalid database");
     for (select, said) in [
         ("SELECT 20", beyond),
@@ -153,7 +153,8 @@ fn damage_is_rejected_and_located() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
-/// Tools expect it in the first line. Redis writes it with the first command, this server when it opens the file.
+/// Tools expect a timestamp in the first line. Redis writes it with the first command, and Brisk when it opens the
+/// file.
 #[test]
 fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
     if subject_is_redis() {
@@ -186,8 +187,7 @@ fn a_timestamp_is_the_first_line_of_each_file_of_commands() {
     server.kill();
 }
 
-/// If ignored, each of these faults would start the server without the base, or with only a part of the
-/// files.
+/// If the server ignored these faults, it would start without the base, or with only some of the files.
 #[test]
 fn a_damaged_manifest_is_rejected_and_left_alone() {
     if subject_is_redis() {
@@ -226,7 +226,7 @@ fn a_damaged_manifest_is_rejected_and_left_alone() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
-/// An RDB file is never empty. The increments alone would give only a part of the dataset.
+/// An RDB file is never empty. The increments alone contain only a part of the dataset.
 #[test]
 fn a_base_that_lost_its_content_is_rejected() {
     if subject_is_redis() {
@@ -253,8 +253,8 @@ fn a_base_that_lost_its_content_is_rejected() {
     assert_reply!(server.connect(), "EXISTS a b", "(integer) 2");
 }
 
-/// The files of a server that was started without keys: a base of commands has none, an increment is
-/// empty until the first write.
+/// The files of a server that was started without keys: a base of commands is empty, and an increment is empty until
+/// the first write.
 #[test]
 fn empty_files_that_servers_write_are_loaded() {
     for (launch, preamble) in
@@ -266,7 +266,7 @@ fn empty_files_that_servers_write_are_loaded() {
         let ending = if preamble == "no" { "aof" } else { "rdb" };
         let base = format!("appendonly.aof.1.base.{ending}");
         assert_eq!(len(&base) == 0, preamble == "no");
-        // Also an empty increment before the last one.
+        // An increment before the last one may be empty too.
         let second = "appendonly.aof.2.incr.aof";
         fs::write(home.files().join("appendonly.aof.1.incr.aof"), b"").unwrap();
         let third = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
@@ -308,7 +308,7 @@ fn a_second_server_does_not_use_the_same_append_only_file() {
     assert_refused(home.launch("always"), &is_locked(&home, &server));
     run(&mut server.connect(), &["SET b 1"]);
 
-    // Also refused by CONFIG SET, and with only a base.
+    // CONFIG SET rejects it too, even if there is only a base.
     let other = home.launch("always").set("appendonly", "no").start();
     let mut conn = other.connect();
     assert_reply!(conn, "CONFIG SET appendonly yes", NOT_TURNED_ON);
@@ -327,7 +327,7 @@ fn a_second_server_does_not_use_the_same_append_only_file() {
     let server = AofHome::load(home.launch("always"));
     let mut first = server.connect();
     assert_reply!(first, "EXISTS a b other", "(integer) 2");
-    // The server releases it when it closes the file.
+    // The server releases the lock when it closes the file.
     assert_reply!(first, "CONFIG SET appendonly no", "OK");
     assert_reply!(conn, "CONFIG SET appendonly yes", "OK");
     wait_for_base(&mut conn);
@@ -345,7 +345,7 @@ fn servers_with_other_files_share_a_directory() {
     run(&mut second.connect(), &["SET a 1"]);
     let elsewhere = home.launch("always").set("appenddirname", "other").start();
     run(&mut elsewhere.connect(), &["SET a 1"]);
-    // Without an append-only file nothing is locked.
+    // Without an append-only file, no lock is taken.
     let home = AofHome::new();
     for _ in 0..2 {
         let server = home.launch("always").set("appendonly", "no").start();
@@ -388,7 +388,7 @@ fn a_command_that_fails_during_replay_is_logged() {
     assert!(line.contains("after processing the command 'lpush'"), "{line}");
 }
 
-/// An approximate trimming is written with its effect, with the limit that it had.
+/// Approximate trimming is written to the file with its actual effect, even with LIMIT.
 #[test]
 fn trimmed_streams_are_recovered_unchanged() {
     let home = AofHome::new();
@@ -445,7 +445,7 @@ fn replaced_files_stay_until_they_can_be_deleted() {
     assert_eq!(home.manifest().len(), 2);
 }
 
-/// Commands whose effects a server of 7.0 knows.
+/// Commands whose effects Redis 7.0 supports.
 const LINES: [&str; 14] = [
     "SET a 1",
     "EXPIRE a 10000",
@@ -505,8 +505,8 @@ fn a_real_server_continues_our_file_and_we_continue_its() {
     }
 }
 
-/// The single file of servers before version 7, as commands and with a snapshot first, is moved to
-/// where it belongs.
+/// The single append-only file of servers before version 7, with or without a snapshot at its start, is moved to the
+/// new directory.
 #[test]
 fn an_old_single_file_is_taken_over() {
     for preamble in ["yes", "no"] {
@@ -555,15 +555,15 @@ fn a_snapshot_that_is_not_loaded_is_reported_once() {
     // The remedy that the log names.
     fs::remove_dir_all(home.files()).unwrap();
     let server = AofHome::load(home.launch("always").set("appendonly", "no"));
-    run(&mut server.connect(), &["CONFIG SET appendonly yes"]);
     let mut conn = server.connect();
-    wait_until("the base to be written", || conn.info("aof_rewrite_in_progress") == "0");
+    run(&mut conn, &["CONFIG SET appendonly yes"]);
+    wait_for_base(&mut conn);
     server.kill();
     let server = AofHome::load(home.launch("always"));
     assert_eq!(server.connect().cmd("GET a").text(), "1");
 }
 
-/// A file system of a few pages; `None` if that is not allowed here.
+/// A file system with a few pages; `None` if mounting is not permitted on this machine.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -599,7 +599,7 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
         run(&mut conn, &["SET before 1"]);
         let ballast = home.path("ballast");
         fs::write(&ballast, vec![0; 150_000]).unwrap();
-        // Written in order; after the first one without a reply, none gets one.
+        // Commands are written in order. After the first one without a reply, none gets a reply.
         let value = "v".repeat(1000);
         let mut answered = 0;
         for n in 0..300 {
@@ -623,11 +623,11 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
         assert_reply!(conn, "PING", refused);
         assert_reply!(conn, "GET before", "\"1\"");
         assert!(server.log().contains("Error writing to the AOF file: No space left on device"));
-        // A rewrite finds no room either, which changes nothing.
+        // A rewrite fails for lack of space too, which changes nothing.
         let _ = conn.cmd("BGREWRITEAOF");
         wait_until("it has failed", || conn.info("aof_rewrite_in_progress") == "0");
         fs::remove_file(&ballast).unwrap();
-        // The reply that waited leaves.
+        // The held reply is sent.
         assert_eq!(writer.reply().text(), "OK");
         wait_until("it is written again", || conn.info("aof_last_write_status") == "ok");
         assert!(server.log().contains("The server can write again"), "{}", server.log());
@@ -650,7 +650,7 @@ fn a_rewrite_without_a_directory_is_an_error_and_changes_nothing() {
     let mut conn = server.connect();
     run(&mut conn, &["SET k v"]);
     fs::remove_dir_all(home.files()).unwrap();
-    // A file in its place, so that it cannot be made again.
+    // Create a file in place of the directory, so that the directory cannot be created again.
     fs::write(home.files(), b"").unwrap();
     let refused = "(error) ERR Can't execute an AOF background rewriting. Please check the server \
                    logs for more information.";
@@ -669,7 +669,7 @@ fn a_rewrite_without_a_directory_is_an_error_and_changes_nothing() {
     assert_reply!(server.connect(), "GET k", "\"w\"");
 }
 
-/// Files of an earlier time stay loadable until there is a new base.
+/// Existing files stay loadable until there is a new base.
 #[test]
 fn a_rewrite_without_an_append_only_file_makes_a_base_only() {
     let home = AofHome::new();
@@ -696,7 +696,7 @@ fn a_rewrite_without_an_append_only_file_makes_a_base_only() {
 fn a_file_that_cannot_be_created_is_reported_with_the_texts_of_redis() {
     let outcomes = [Launch::subject(), Launch::redis()].map(|launch| {
         let home = TempDir::new();
-        // Where the directory is to be there is a file.
+        // There is a file in place of the directory.
         fs::write(home.path("appendonlydir"), b"in the way").unwrap();
         let server = launch.set("dir", home.path("").to_str().unwrap()).start();
         let mut conn = server.connect();
@@ -704,7 +704,7 @@ fn a_file_that_cannot_be_created_is_reported_with_the_texts_of_redis() {
         let after = conn.cmd("CONFIG GET appendonly").to_string();
         fs::remove_file(home.path("appendonlydir")).unwrap();
         let accepted = conn.cmd("CONFIG SET appendonly yes").to_string();
-        // The real one does not end while it writes its first file.
+        // A real Redis does not exit while it is writing its first file.
         assert_reply!(conn, "CONFIG SET appendonly no", "OK");
         (refused, after, accepted)
     });
@@ -724,10 +724,11 @@ fn with_writing_thread() -> (Server, Conn) {
     (server, conn)
 }
 
-/// A client that does not wait for the file is faster than it.
+/// Slows the file down, so that it falls behind a client that does not wait for it.
 const SLOWLY: &str = "DEBUG AOF-FLUSH-SLEEP 1000000";
 
-/// Clients that change the dataset wait while more than 64 MiB wait for the file: by commands, transactions or scripts.
+/// Clients that change the dataset by commands, transactions or scripts wait while more than 64 MiB of changes wait for
+/// the file.
 #[test]
 fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
     if subject_is_redis() {
@@ -744,16 +745,16 @@ fn unwritten_append_only_data_is_bounded_for_every_kind_of_write() {
         let mut way = Vec::new();
         commands.iter().for_each(|words| encode_into(&mut way, words));
         let (server, _) = with_writing_thread();
-        // The worker that does not execute these commands serves its clients, although it may be the one that
-        // begins to write to the file.
+        // The worker that does not execute these commands continues to serve its clients, although it may be the one
+        // that starts writing to the file.
         let mut clients = one_of_each_worker(&server, 2);
         let (mut control, mut sender) = (clients.remove(1), clients.remove(0));
-        // Otherwise it would see the waiting bytes only when they are on the disk.
+        // Otherwise this client would see the waiting bytes only after they are on disk.
         assert_reply!(control, "CLIENT DURABILITY MEMORY", "OK");
         assert_reply!(sender, "CLIENT DURABILITY MEMORY", "OK");
         // Long enough for many commands to arrive in the meantime.
         assert_reply!(control, "DEBUG AOF-FLUSH-SLEEP 300000", "OK");
-        // Until the server is gone.
+        // Send until the server is gone.
         let sender = std::thread::spawn(move || while sender.try_send_raw(&way).is_ok() {});
         let pending =
             |control: &mut Conn| -> u64 { control.info("mem_aof_buffer").parse().unwrap() };
@@ -794,7 +795,7 @@ fn unwritten_append_only_data_evicts_no_keys() {
     server.kill();
 }
 
-/// The commands in the file were executed once: current limits do not reject them.
+/// The commands in the file have already been executed once, so current limits must not reject them.
 #[test]
 fn a_file_is_loaded_despite_limits_that_apply_to_clients() {
     let home = AofHome::new();
@@ -810,7 +811,7 @@ fn a_file_is_loaded_despite_limits_that_apply_to_clients() {
     assert_reply!(conn, "SLOWLOG RESET", "OK");
     assert_reply!(conn, "DEBUG LOADAOF", "OK");
     assert_eq!(digest(&server), before);
-    // It is no client's work.
+    // Loading is not the work of a client, so it is not in the slow log.
     assert!(conn.cmd("SLOWLOG LEN").integer() < 5);
     if subject_is_redis() {
         return;

@@ -1,4 +1,4 @@
-//! AUTH, HELLO AUTH, RESET: who may talk to a server that has a password. (S5)
+//! AUTH, HELLO AUTH and RESET: which clients may use a server that has a password. (S5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -51,7 +51,7 @@ fn auth_succeeds_only_with_the_right_password() {
         assert_reply!(conn, "AUTH secret", "OK");
         assert_reply!(conn, "PING", "PONG");
         assert_reply!(conn, "AUTH default secret", "OK");
-        // A failure takes nothing away.
+        // After a failed AUTH, the client stays authenticated.
         assert_reply!(conn, "AUTH wrong", WRONG);
         assert_reply!(conn, "PING", "PONG");
     });
@@ -120,7 +120,7 @@ fn hello_reads_all_its_options_before_it_does_any() {
             "(error) ERR Client names cannot contain spaces, newlines or special characters."
         );
         assert_reply!(conn, "CLIENT GETNAME", "\"before\"");
-        // Of several the last one counts.
+        // If an option is repeated, the last one applies.
         conn.cmd("HELLO 2 AUTH a b SETNAME first SETNAME last AUTH default x");
         assert_reply!(conn, "CLIENT GETNAME", "\"last\"");
     });
@@ -152,7 +152,7 @@ fn strangers_may_send_small_requests_only() {
         let length = "-ERR Protocol error: unauthenticated bulk length\r\n";
         assert_eq!(last_words(b"*10\r\n$16385\r\n"), length);
 
-        // At the limits, and above them once it has said who it is, in the same write.
+        // Requests at the limits, and above the limits after AUTH in the same write.
         let mut conn = server.connect();
         let limit = [b"*2\r\n$4\r\nECHO\r\n$16384\r\n", &vec![b'x'; 16384][..], b"\r\n"].concat();
         conn.send_raw(&limit);
@@ -172,7 +172,7 @@ fn a_new_password_does_not_affect_connected_clients() {
         let mut late = Conn::tcp(&server.address());
         assert_reply!(late, "PING", NOBODY);
         assert_reply!(early, "PING", "PONG");
-        // Without a password, every client is authenticated, whenever it connected.
+        // Without a password, every client is authenticated, regardless of when it connected.
         assert_reply!(early, "CONFIG SET requirepass ''", "OK");
         assert_reply!(late, "PING", "PONG");
         assert_reply!(early, "CONFIG SET requirepass other", "OK");
@@ -206,7 +206,7 @@ fn reset_makes_a_connection_new() {
     });
 }
 
-/// Monitors also see a rejected EXEC; the hidden arguments before it are not its own.
+/// Monitors also see a rejected EXEC. The hidden arguments of an earlier command do not affect it.
 #[test]
 fn monitors_see_a_rejected_exec_of_an_unauthenticated_client() {
     each_protected(|server| {

@@ -1,4 +1,4 @@
-//! A client that sends many requests and reads late costs a bounded amount, and still gets every reply. (P4)
+//! A client that sends many requests and reads late uses bounded memory, and still gets every reply. (P4)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Writes to `stream` until the peer takes no more for a while; returns the bytes written.
+/// Writes to `stream` until the peer accepts nothing for a while. Returns the number of bytes written.
 fn write_until_refused(stream: &mut TcpStream, request: &[u8], times: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let bytes = request.repeat(times);
@@ -38,8 +38,8 @@ fn a_client_that_never_reads_costs_little_and_blocks_no_other() {
         assert_reply!(other, "GET k", format!("\"{value}\""));
         assert_reply!(other, "SET other 1", "OK");
         if !subject_is_redis() {
-            // 200 MB of replies are owed; what may be held is one output limit, one input buffer,
-            // and what the allocator keeps from serving `other`.
+            // 200 MB of replies are due. The server may hold one output limit and one input buffer, plus memory that
+            // the allocator retains after serving `other`.
             let grown = server.rss().saturating_sub(before);
             assert!(grown < 8 * MIB, "grew by {grown} bytes");
         }
@@ -58,12 +58,12 @@ fn a_client_that_reads_late_gets_every_reply_in_order() {
                 sender.write_all(&words::encode(&["ECHO", &format!("{i}{padding}")])).unwrap();
             }
         });
-        // Reading begins when the server has taken all it wants to take: its counters stand still.
+        // Start reading when the server accepts no more requests, so that its counters no longer change.
         let mut control = server.connect();
         let mut last = 0;
         wait_until("the server takes no more", || {
             let now: u64 = control.info("total_net_input_bytes").parse().unwrap();
-            // The INFO requests themselves are counted, a few dozen bytes each.
+            // The INFO requests themselves are counted too, with a few dozen bytes each.
             let still = now > MIB && now - last < 1_000;
             last = now;
             still || sending.is_finished()
@@ -93,8 +93,8 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
             let mut other = server.connect();
             assert_reply!(other, &format!("SET k {}", "v".repeat(8192)), "OK");
             let before = server.rss();
-            // Eight megabytes of replies each, of which the kernel takes some and the soft limit
-            // allows one: 64 MB together.
+            // Each client causes eight megabytes of replies. The kernel buffers some of it, and the soft limit allows
+            // one megabyte per client, 64 MB in total.
             let batch = words::encode(&["GET", "k"]).repeat(1_000);
             let deaf: Vec<TcpStream> = (0..CLIENTS)
                 .map(|_| {
@@ -111,8 +111,8 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
                     && figure(&mut other, "output_stalls") >= CLIENTS as u64
                     && figure(&mut other, "instantaneous_ops_per_sec") < 500
             });
-            // In addition to the limit: 16 KiB and the rest of a receive for each, and memory that the allocator
-            // retains.
+            // In addition to the limit, there are 16 KiB and the rest of a receive for each client, and memory that the
+            // allocator retains.
             let grown = server.rss().saturating_sub(before);
             assert!(grown < 32 * MIB, "grew by {grown} bytes");
             drop(deaf);
@@ -121,8 +121,8 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
     );
 }
 
-/// Memory that one client that does not read may use: the limit, one buffer of 64 KiB for each of its
-/// queues, and the rest of a receive.
+/// Maximum memory for one client that does not read: the limit, a 64 KiB buffer for each of its queues, and the rest of
+/// a receive.
 const CLIENT_BYTES_MAX: u64 = 4 * MIB;
 
 /// The values of one field of CLIENT LIST, for all clients with this name.
@@ -135,7 +135,7 @@ fn fields(conn: &mut Conn, name: &str, field: &str) -> Vec<u64> {
     of_name.filter_map(value).collect()
 }
 
-/// A client with this name that has sent some commands and does not read from now on.
+/// A client with this name that sends some commands and then stops reading.
 fn deaf(server: &Server, name: &str, commands: &[&str]) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut setup = words::encode(&["CLIENT", "SETNAME", name]);
@@ -146,8 +146,8 @@ fn deaf(server: &Server, name: &str, commands: &[&str]) -> TcpStream {
     stream
 }
 
-/// Repeats a request until the client is stalled: the server executes nothing more, and the kernel
-/// accepts no more bytes. Fails after `most` bytes.
+/// Repeats a request until the client is stalled: the server executes no more commands, and the kernel accepts no more
+/// bytes. Fails after `most` bytes.
 fn send_until_stalled(server: &Server, stream: &mut TcpStream, request: &[u8], most: usize) {
     let mut control = server.connect();
     stream.set_nonblocking(true).unwrap();
@@ -173,7 +173,8 @@ fn send_until_stalled(server: &Server, stream: &mut TcpStream, request: &[u8], m
     });
 }
 
-/// Pipelines in which one receive causes less than 64 KiB of replies, or one command a large reply.
+/// The pipelines are such that a receive causes less than 64 KiB of replies, or that a single command causes a large
+/// reply.
 #[test]
 fn output_held_for_a_pipeline_is_bounded() {
     if subject_is_redis() {
@@ -216,7 +217,7 @@ fn keys_left(server: &Server, load: impl FnOnce(&Server, &mut Conn) -> Vec<TcpSt
         control.call(&["SET", &format!("key:{at}"), &"v".repeat(50_000)]);
     }
     let used: u64 = control.info("used_memory").parse().unwrap();
-    // Input and replies of the requests that maintain the dataset use some memory.
+    // The input and the replies of the test's own requests use some memory.
     let max = (used + 6 * MIB).to_string();
     assert_eq!(control.call(&["CONFIG", "SET", "maxmemory", &max]).text(), "OK");
     assert_reply!(control, "CONFIG SET maxmemory-policy allkeys-lru", "OK");
@@ -245,7 +246,7 @@ fn unread_replies_evict_no_keys() {
             stream
         });
         let deaf: Vec<_> = deaf.collect();
-        // Two commands each: CLIENT SETNAME and MGET.
+        // Each client sends two commands: CLIENT SETNAME and MGET.
         wait_until("all have a reply", || fields(control, "deaf", "tot-cmds") == [2; 30]);
         deaf
     };
@@ -293,7 +294,7 @@ fn unread_replies_evict_no_keys() {
         ];
         let mut deaf: Vec<_> = (0..10).map(|_| deaf(server, "deaf", &[])).collect();
         for stream in &mut deaf {
-            // The kernel takes several megabytes of the replies.
+            // The kernel buffers several megabytes of the replies.
             write_until_refused(stream, &request.concat(), 30);
         }
         wait_until("all are stalled", || {

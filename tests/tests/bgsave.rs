@@ -1,5 +1,5 @@
-//! BGSAVE and save points: what they answer and show, what ends them, and what a failure brings.
-//! That a file is the dataset of one moment is in `point_in_time`.
+//! BGSAVE and save points: their replies and their status in INFO, how they are ended, and the effects of a failure.
+//! `point_in_time` tests that a file is a point-in-time snapshot.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_backend;
@@ -12,7 +12,7 @@ use std::path::Path;
 const STARTED: &str = "Background saving started";
 const RUNNING: &str = "(error) ERR Background save already in progress";
 
-/// No test reaches its save points, and the end of a test does not cause a save.
+/// Settings with which no test reaches a save point, and the end of a test does not cause a save.
 fn quiet(program: Launch) -> Launch {
     program.set("save", "3600 1000000").set("shutdown-on-sigterm", "nosave")
 }
@@ -30,19 +30,19 @@ fn wait_for_end(conn: &mut Conn) {
     wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
 }
 
-/// Saves during commands, once more.
+/// Starts another BGSAVE and waits until it has ended.
 fn save(conn: &mut Conn) {
     assert_reply!(conn, "BGSAVE", STARTED);
     wait_for_end(conn);
 }
 
-/// The names of files that begin so.
+/// The names of files with this prefix.
 fn files(dir: &Path, prefix: &str) -> Vec<String> {
     let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
     names.map(|name| name.into_string().unwrap()).filter(|name| name.starts_with(prefix)).collect()
 }
 
-/// Loads a file; what a query answers.
+/// Loads a file into a server, and returns the reply to a query.
 fn in_file(program: Launch, rdb: &[u8], query: &str) -> String {
     let home = TempDir::new();
     fs::write(home.path("dump.rdb"), rdb).unwrap();
@@ -68,7 +68,7 @@ fn bgsave_replies_at_once_and_saves_the_present_dataset() {
         for line in [STARTED, "DB saved on disk", "Background saving terminated with success"] {
             assert!(log.contains(line), "{line}: {log}");
         }
-        // An empty dataset is one too.
+        // An empty dataset can be saved too.
         assert_reply!(conn, "FLUSHDB", "OK");
         save(&mut conn);
         let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
@@ -113,7 +113,7 @@ fn in_a_transaction_it_is_left_for_later() {
     }
     let replies = "1) OK\n2) Background saving scheduled\n3) Background saving scheduled\n4) OK";
     assert_reply!(conn, "EXEC", replies);
-    // Later commands of the transaction are in the file.
+    // The file contains the effects of later commands in the transaction.
     wait_until("it was saved", || conn.info("rdb_changes_since_last_save") == "0");
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "EXISTS a b"), "(integer) 2");
@@ -139,7 +139,7 @@ fn info_shows_the_running_and_the_last_bgsave() {
         conn.info("snapshot_bytes").parse::<u64>().unwrap();
         conn.info("snapshot_cut_us").parse::<u64>().unwrap();
     }
-    // The settings are those at its beginning, and statistics may be reset.
+    // A snapshot uses the settings at its start, and resetting statistics does not affect it.
     for line in ["CONFIG RESETSTAT", "CONFIG SET save \"3600 5\"", "CONFIG SET rdbcompression no"] {
         assert_reply!(conn, line, "OK");
     }
@@ -168,7 +168,7 @@ fn info_shows_the_running_and_the_last_bgsave() {
     assert_eq!(conn.info("rdb_last_save_time"), saved);
 }
 
-/// Changes after the cut are not on the disk.
+/// Changes after the start of the snapshot are not in the file.
 #[test]
 fn only_changes_before_it_are_no_longer_counted() {
     let server = launch().start();
@@ -199,7 +199,7 @@ fn save_points_begin_one_by_themselves() {
     assert_eq!(conn.info("rdb_saves"), "1");
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "EXISTS a b c"), "(integer) 3");
-    // A new point is in force at once, and without any nothing is saved.
+    // A new save point applies immediately. Without save points, nothing is saved.
     assert_reply!(conn, "CONFIG SET save \"3600 10 1 1\"", "OK");
     assert_reply!(conn, "SET d 4", "OK");
     wait_until("it was saved again", || conn.info("rdb_changes_since_last_save") == "0");
@@ -246,7 +246,7 @@ fn flushall_ends_it_and_the_file_follows() {
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 0");
 
-    // It was not requested, so it blocks no other command.
+    // The snapshot was not requested by a client, so it blocks no other command.
     for line in ["FLUSHALL", "SAVE", "FLUSHALL"] {
         assert_reply!(conn, line, "OK");
     }
@@ -254,7 +254,7 @@ fn flushall_ends_it_and_the_file_follows() {
     wait_until("BGSAVE to start", || conn.cmd("BGSAVE").to_string() == STARTED);
     wait_for_end(&mut conn);
 
-    // Without save points the file stays as it is.
+    // Without save points, the file stays unchanged.
     fill(&mut conn, 10, 0);
     save(&mut conn);
     assert_reply!(conn, "CONFIG SET save \"\"", "OK");
@@ -267,8 +267,8 @@ fn flushall_ends_it_and_the_file_follows() {
     assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 10");
 }
 
-/// What ends the server, or replaces the dataset, ends the snapshot first: its file would be older
-/// than the one that follows.
+/// A shutdown, or a command that replaces the dataset, first cancels a running snapshot, because its file would be
+/// older than the next one.
 #[test]
 fn the_end_of_the_server_is_not_held_up() {
     for (how, is_saved) in [
@@ -284,7 +284,7 @@ fn the_end_of_the_server_is_not_held_up() {
         make_endless(&mut conn);
         begin(&mut conn);
         assert_reply!(conn, "SET late yes", "OK");
-        // The child of a real server waits for each key, the server itself as well.
+        // The delay per key applies to the child of a real Redis and to a save by the server itself.
         delay(&mut conn, 0);
         match how {
             "TERM" => server.signal("TERM"),
@@ -322,7 +322,7 @@ fn a_reload_ends_it() {
     save(&mut conn);
 }
 
-/// A server that could not save, and a place where it could.
+/// A server whose save has failed, and a directory in which it can save.
 fn failed(program: Launch) -> (Server, Conn, TempDir) {
     let (gone, other) = (TempDir::new(), TempDir::new());
     let server = quiet(program).start();
@@ -334,7 +334,7 @@ fn failed(program: Launch) -> (Server, Conn, TempDir) {
         fs::create_dir(&at).unwrap();
         assert_reply!(conn, &format!("CONFIG SET dir {}", at.display()), "OK");
     }
-    // A file in the place of the directory.
+    // Replace the directory with a file.
     fs::remove_dir_all(gone.path("sub")).unwrap();
     fs::write(gone.path("sub"), b"").unwrap();
     let errors = conn.cmd("LASTSAVE").integer();
@@ -345,7 +345,7 @@ fn failed(program: Launch) -> (Server, Conn, TempDir) {
     (server, conn, other)
 }
 
-/// After a save that failed: texts as those of a real server.
+/// After a failed save, the error texts are those of a real Redis.
 #[test]
 fn without_a_file_data_cannot_be_changed() {
     let lines = [
@@ -406,7 +406,7 @@ fn without_a_file_data_cannot_be_changed() {
     }
 }
 
-/// Queued before, executed after the failure.
+/// The commands are queued before the failure and executed after it.
 #[test]
 fn a_transaction_that_writes_is_rejected_as_a_whole() {
     let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|program| {
@@ -455,7 +455,7 @@ fn a_save_that_succeeds_ends_the_refusals() {
     }
 }
 
-/// Save points try again by themselves.
+/// Save points retry automatically.
 #[test]
 fn a_failed_save_is_tried_again() {
     let (_server, mut conn, other) = failed(Launch::subject());
@@ -465,7 +465,7 @@ fn a_failed_save_is_tried_again() {
     assert_eq!(files(&other.path(""), ""), ["dump.rdb"]);
 }
 
-/// The old file stays, and nothing else does.
+/// Only the old file stays.
 #[test]
 fn a_full_disk_leaves_the_old_file() {
     if subject_is_redis() {

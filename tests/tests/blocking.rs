@@ -1,4 +1,5 @@
-//! Commands that wait: order of service, what makes a key ready, and how a wait ends otherwise.
+//! Blocking commands: the order in which clients are served, what makes a key ready, and other ways in which a wait
+//! ends.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
@@ -6,14 +7,14 @@ use brisk_tests::with_workers;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Asserts what the next reply is, in redis-cli's words.
+/// Asserts that the next reply is this text in redis-cli's format.
 macro_rules! assert_answer {
     ($conn:expr, $text:expr) => {
         assert_eq!($conn.reply().to_string(), $text)
     };
 }
 
-/// Sends a command that is going to wait, and returns when the server counts `blocked` clients.
+/// Sends a command that blocks, and returns when the server reports `blocked` blocked clients.
 #[track_caller]
 fn block(waiter: &mut Conn, line: &str, other: &mut Conn, blocked: usize) {
     waiter.send(line);
@@ -149,7 +150,7 @@ fn keys_of_another_type_are_passed_over() {
     });
 }
 
-/// Each key is looked at once, not once for each key before it: that would take minutes.
+/// Each key is checked once, not once for each preceding key, which would take minutes.
 #[test]
 fn a_client_may_wait_for_very_many_keys() {
     each_config(|server| {
@@ -162,7 +163,7 @@ fn a_client_may_wait_for_very_many_keys() {
     });
 }
 
-/// What 7.0 answers with one text, 7.2 and we answer by running the command again.
+/// Redis 7.0 replies with a fixed text. Redis 7.2 and Brisk execute the command again to get the reply.
 #[test]
 fn a_blocked_group_reader_gets_an_error_when_the_stream_is_gone() {
     each_config(|server| {
@@ -342,7 +343,7 @@ fn errors_that_end_a_wait_are_counted_as_failures() {
     });
 }
 
-/// Since Redis 7.2; 7.0 counts the call when it begins to wait.
+/// This is the behavior since Redis 7.2. Version 7.0 counts the call when it begins to wait.
 #[test]
 fn a_command_that_waits_is_counted_when_its_wait_is_over() {
     if subject_is_redis() {

@@ -1,5 +1,5 @@
-//! A thousand blocked clients: everything is delivered once and in order, and no client is left
-//! waiting; ten thousand that disconnect at once leave nothing. (issue point 7)
+//! With a thousand blocked clients, every item is delivered once and in order, and no client is left waiting. Ten
+//! thousand clients that disconnect at the same time leave no state behind. (issue point 7)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::crowd::{Crowd, Way};
@@ -9,7 +9,7 @@ use brisk_tests::with_workers;
 const CLIENTS: usize = 1000;
 const ITEMS: usize = 50_000;
 
-/// Lets a thousand clients share fifty thousand items.
+/// A thousand clients consume fifty thousand items.
 fn share_out(way: Way) {
     let server = with_workers(2).set("maxclients", "12000").start();
     let done = Crowd::new(&server, way, CLIENTS).run(ITEMS).unwrap();

@@ -1,7 +1,7 @@
-//! Replicas, and replicas of replicas, behind links that break: they end with the data of their
-//! primary, without a full synchronisation where the backlog suffices, and never show half of a change.
+//! Replicas, and replicas of replicas, with links that break. In the end they have the data of their primary. They need
+//! no full synchronization if the backlog is large enough, and they never show half of a change.
 //!
-//! `BRISK_CHAIN_CUTS`, `BRISK_CHAIN_WRITES` and `BRISK_CHAIN_SEED` make other runs than the usual one.
+//! `BRISK_CHAIN_CUTS`, `BRISK_CHAIN_WRITES` and `BRISK_CHAIN_SEED` change the default run.
 
 use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Cut;
@@ -16,10 +16,10 @@ use Kind::{Brisk, Redis, Valkey};
 
 const WRITERS: u64 = 3;
 
-/// The control: what is asserted here is true of real servers.
+/// The control group: the assertions also hold for real servers.
 const OF_REDIS: &[&[Kind]] = &[&[Redis, Redis], &[Redis, Redis, Redis]];
 const FROM_BRISK: &[&[Kind]] = &[&[Brisk, Redis], &[Brisk, Redis, Redis], &[Brisk, Valkey]];
-/// Where ours is a replica.
+/// Chains in which our server is a replica.
 const TO_BRISK: &[&[Kind]] = &[
     &[Brisk, Brisk],
     &[Redis, Brisk],
@@ -33,8 +33,8 @@ const TO_BRISK: &[&[Kind]] = &[
 /// Redis cannot read the snapshots of Valkey.
 const OF_VALKEY: &[&[Kind]] = &[&[Valkey, Valkey, Valkey], &[Redis, Valkey]];
 
-/// Runs `body` for those of the chains that can be built on this machine, all at once: most of the time they wait for
-/// servers that reconnect once a second.
+/// Runs `body` concurrently for all chains that this machine can run. Most of the time, they wait for servers that
+/// reconnect once per second.
 fn each_chain(lists: &[&[&[Kind]]], body: impl Fn(&[Kind]) + Sync) {
     std::thread::scope(|scope| {
         for &kinds in lists.iter().copied().flatten() {
@@ -50,7 +50,7 @@ fn with_large_backlog(launch: Launch) -> Launch {
     launch.set("repl-backlog-size", "64mb")
 }
 
-/// Writers write while links break; in the end all servers have the same data.
+/// Writers write while links break. In the end, all servers must have the same data.
 fn survives_cuts(kinds: &[Kind]) {
     let cuts: u64 = sized("BRISK_CHAIN_CUTS", 20);
     let grant = sized("BRISK_CHAIN_WRITES", 6000) / cuts.max(1);
@@ -65,7 +65,7 @@ fn survives_cuts(kinds: &[Kind]) {
         let mut random = Random::new(seed);
         for _ in 0..cuts {
             break_link(random.pick(&chain.links), &mut random, budget, grant);
-            // Otherwise the next cut comes during the reconnection.
+            // Otherwise the next cut happens during the reconnection.
             if random.percent(60) {
                 chain.wait_until_all_follow();
             }
@@ -111,7 +111,7 @@ fn replicas_of_valkey_have_the_same_data_after_links_broke() {
     each_chain(&[OF_VALKEY], survives_cuts);
 }
 
-/// The server writes what the backlog holds several times over.
+/// Writes several times as much as the backlog can contain.
 fn overflow(primary: &Server) {
     let mut conn = primary.connect();
     for n in 0..20 {
@@ -155,7 +155,7 @@ fn a_short_cut_costs_a_partial_synchronisation_and_one_beyond_the_backlog_a_full
     });
 }
 
-/// A writer that keeps two keys equal, by transactions and scripts in turn, and never lowers them.
+/// A writer that keeps two keys equal, alternately by transactions and scripts, and never decreases them.
 fn keep_equal(server: &Server, budget: &Budget) {
     let mut conn = server.connect();
     let script = "redis.call('set', 'one', ARGV[1]) redis.call('set', 'two', ARGV[1])";
@@ -173,7 +173,7 @@ fn keep_equal(server: &Server, budget: &Budget) {
     }
 }
 
-/// Reads both keys again and again; the different values it has seen.
+/// Reads both keys repeatedly. Returns the number of different values that it has seen.
 fn assert_equal_and_rising(server: &Server, is_over: &AtomicBool) -> u64 {
     let mut conn = server.connect();
     let (mut newest, mut seen) = (0, 0);
@@ -187,7 +187,7 @@ fn assert_equal_and_rising(server: &Server, is_over: &AtomicBool) -> u64 {
             replies.into_iter().last().expect("there are four")
         };
         if reply.is_error() {
-            // It is receiving a full synchronisation.
+            // The server is receiving a full synchronization.
             let text = reply.to_string();
             let is_expected =
                 ["LOADING", "MASTERDOWN", "EXECABORT"].map(|word| text.contains(word));
@@ -236,8 +236,8 @@ fn a_replica_never_shows_half_a_transaction_or_an_older_state() {
     });
 }
 
-/// Another address of the same server, or of one with the same history: replicas of the replica do not notice the
-/// change.
+/// The new address belongs to the same server, or to one with the same history. Replicas of the replica do not notice
+/// the switch.
 #[test]
 fn replicas_of_a_replica_stay_when_it_switches_within_the_same_history() {
     let lists: [&[&[Kind]]; 2] = [&[&[Redis, Redis, Redis]], &[&[Brisk, Brisk, Brisk]]];

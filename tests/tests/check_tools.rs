@@ -1,5 +1,5 @@
-//! The check tools compared with those of a real Redis: the same verdicts, exit codes and main lines for intact files,
-//! files truncated anywhere and files with changed bits. (I5)
+//! The check tools compared with those of a real Redis: they give the same verdicts, exit codes and main lines for
+//! intact files, files truncated anywhere, and files with flipped bits. (I5)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_check::report::Stop;
@@ -28,7 +28,7 @@ impl Told {
         Told { success, lines: text.lines().map(str::to_owned).collect() }
     }
 
-    /// The lines that both tools have, without what may differ.
+    /// The lines that both tools print, without the parts that may differ.
     fn main_lines(&self) -> Vec<String> {
         let lines = self.lines.iter().map(|line| main_part(line));
         lines.filter(|line| !line.is_empty()).collect()
@@ -39,17 +39,17 @@ impl Told {
     }
 }
 
-/// What both tools say in this line.
+/// The part of a line that both tools print.
 fn main_part(line: &str) -> String {
-    // What ours knows more.
+    // Only our tool prints these lines.
     if line.starts_with("[info]") || line.starts_with("[additional info]") {
         return String::new();
     }
-    // A server's log has texts behind process and time.
+    // In a server's log, texts follow the process and the time.
     let line = line.rsplit_once(" # ").map_or(line, |(_, text)| text);
-    // Odd bytes are escaped by ours. The real tool shows its own memory behind a line without end.
+    // Our tool escapes unusual bytes. The real tool prints its own memory after a line without an end.
     let line = line.split_once("got: ").map_or(line, |(before, _)| before);
-    // Ours says where the data ends, the real tool where its last read began.
+    // Our tool reports where the data ends, and the real tool where its last read began.
     for text in ["Unexpected EOF reading RDB file", "Reached EOF before reading EXEC for MULTI"] {
         if line.ends_with(text) {
             return text.to_owned();
@@ -58,7 +58,7 @@ fn main_part(line: &str) -> String {
     if let Some((_, text)) = line.split_once("MODULE AUX for: ") {
         return text.to_owned();
     }
-    // The real tool goes on counting lines from file to file.
+    // The real tool continues counting lines across files.
     match (line.split_once(", ok_up_to_line="), line.contains("filename=/")) {
         (Some((before, behind)), false) => {
             format!("{before}{}", behind.trim_start_matches(|digit: char| digit.is_ascii_digit()))
@@ -75,7 +75,7 @@ fn real(tool: &str, args: &[OsString], answer: &str) -> Told {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A tool without a prompt does not wait for the input.
+    // A tool without a prompt may exit without reading the input.
     let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
     let output = child.wait_with_output().unwrap();
     Told::new(output.status.success(), &output.stdout)
@@ -102,7 +102,7 @@ fn words(words: &[&dyn AsRef<OsStr>]) -> Vec<OsString> {
     words.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
-/// Both tools over the same file, which neither changes: `(ours, real)`.
+/// Runs both tools on the same file, which neither changes. Returns `(ours, real)`.
 #[track_caller]
 fn both(tool: &str, path: &Path) -> (Told, Told) {
     let args = words(&[&path]);
@@ -115,13 +115,13 @@ fn assert_alike(what: &str, (ours, real): &(Told, Told)) {
     assert_eq!(ours.success, real.success, "{what}: {ours:?}");
 }
 
-/// The files of a real server: a directory for each way to write, with its manifest.
+/// The files of a real server, with their manifest.
 struct Corpus {
     home: TempDir,
 }
 
 impl Corpus {
-    /// A base and an increment, the base as RDB file or as commands.
+    /// Creates a base and an increment. The base is an RDB file or consists of commands.
     fn new(preamble: &str, timestamps: &str) -> Corpus {
         let home = TempDir::new();
         let server = Launch::redis()
@@ -178,7 +178,7 @@ impl Corpus {
     }
 }
 
-/// Positions to cut at: all of a short file, some of a long one.
+/// Positions at which to truncate: all of a short file, some of a long one.
 fn cuts(len: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by((len / 60).max(1))
 }
@@ -193,7 +193,7 @@ fn intact_files_get_the_same_output() {
             assert_alike(&path.display().to_string(), &told);
         }
         if preamble == "yes" {
-            // A single file of before version 7.
+            // A single file, as written before version 7.
             let old = corpus.home.path("appendonly.aof");
             let bytes = [fs::read(corpus.base()).unwrap(), fs::read(corpus.increment()).unwrap()];
             fs::write(&old, bytes.concat()).unwrap();
@@ -213,7 +213,7 @@ fn truncated_command_files_get_the_same_output() {
         for len in 0..whole.len() {
             fs::write(&path, &whole[..len]).unwrap();
             let told = both("redis-check-aof", &path);
-            // An annotation without its end: a server would append to that line.
+            // The file ends within an annotation. A server would append to that line.
             let line = whole[..len].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             if whole[line] == b'#' && line < len {
                 assert!(!told.0.success && told.1.success, "{len}: {told:?}");
@@ -234,7 +234,7 @@ fn truncated_parts_get_the_same_output() {
             fs::write(&path, &whole[..len]).unwrap();
             let told = both("redis-check-aof", &corpus.manifest_path());
             if len == 0 && path == corpus.base() {
-                // Redis's tool ignores it, as its server does.
+                // Redis's tool ignores the empty base, as Redis itself does.
                 assert!(told.1.success && !told.0.success, "{told:?}");
                 let said = "appendonly.aof.2.base.rdb is not valid: the file is damaged: its name says \
                             that it is an RDB file, but it is empty";
@@ -262,7 +262,7 @@ fn files_of_commands_with_a_changed_bit_get_the_same_verdict() {
         let (ours, real) = both("redis-check-aof", &path);
         let what = format!("byte {at} is {:02x}", changed[at]);
         assert_eq!(ours.success, real.success, "{what}: {ours:?} {real:?}");
-        // The real tool takes a command without words for one, and finds the fault behind it.
+        // The real tool accepts a command without arguments, and reports the error after it.
         if changed[at - usize::from(at > 0)..].starts_with(b"*0") {
             continue;
         }
@@ -296,7 +296,7 @@ fn fixing_prompts_and_truncates_as_the_real_tool_does() {
         assert_alike(&format!("{len}, {answer:?}"), &(ours, real));
     }
     assert_eq!(cut, 3);
-    // Only the last file may be cut.
+    // Only the last file may be truncated.
     fs::write(&base, &base_whole[..base_whole.len() - 3]).unwrap();
     let told = (ours("redis-check-aof", &args, "y\n"), real("redis-check-aof", &args, "y\n"));
     assert!(told.0.has("because it is not the last file"));
@@ -372,7 +372,7 @@ fn manifests_and_arguments_get_the_same_output() {
     }
 }
 
-/// Lines that Redis's tool and server ignore, together with the base: this server rejects them, too.
+/// With these lines, Redis's tool and server ignore the base. Brisk's server and tool reject them.
 #[test]
 fn manifests_that_would_drop_a_file_are_not_valid() {
     let home = TempDir::new();
@@ -453,7 +453,7 @@ fn fixtures() -> Vec<PathBuf> {
     paths
 }
 
-/// Versions that the real tool knows.
+/// Reports whether the real tool supports the version of the file.
 fn known_to_redis_7_0(file: &[u8]) -> bool {
     file.starts_with(b"REDIS00") && (&b"01"[..]..=b"10").contains(&&file[7..9])
 }
@@ -479,7 +479,7 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
     let mut tried = 0;
     for (number, path) in fixtures().into_iter().enumerate() {
         let whole = fs::read(&path).unwrap();
-        // In what modules left, the real tool passes over parts that it does not know.
+        // In module data, the real tool skips unknown parts.
         let modules = path.to_str().unwrap().contains("module");
         if !known_to_redis_7_0(&whole) || whole.len() > 100_000 || modules {
             continue;
@@ -493,7 +493,7 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
             } else {
                 file[at] ^= 1 << random.below(8);
             }
-            // In a version, the real tool passes over what is no digit.
+            // The real tool ignores characters in the version that are not digits.
             let digits =
                 file.get(5..9).is_none_or(|version| version.iter().all(u8::is_ascii_digit));
             if !digits || (file.len() >= 9 && !known_to_redis_7_0(&file)) {
@@ -503,7 +503,7 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
             let (ours, real) = both("redis-check-rdb", &copy);
             let what = format!("{} of {} bytes, changed at {at}", path.display(), file.len());
             tried += 1;
-            // Without a checksum, the real tool parses the number at the beginning of a text.
+            // If there is no checksum, the real tool accepts a score that only begins with a number.
             if ours.has("a score is not a number") && real.success {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! CLIENT: seeing, naming, closing, pausing and silencing connections.
+//! CLIENT: listing, naming, closing, pausing and silencing connections.
 
 use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::server::subject_is_redis;
@@ -14,7 +14,7 @@ fn listed(conn: &mut Conn, id: i64, field: &str) -> Option<String> {
     line.split(' ').find_map(|word| word.strip_prefix(&mark)).map(str::to_owned)
 }
 
-/// Waits until these many clients are connected: the one that saw the server start may linger.
+/// Waits until this number of clients is connected. The one that waited for the server's start may still be closing.
 #[track_caller]
 fn wait_for_clients(conn: &mut Conn, count: usize) {
     wait_until(&format!("{count} clients are connected"), || {
@@ -24,7 +24,7 @@ fn wait_for_clients(conn: &mut Conn, count: usize) {
 
 #[test]
 fn list_and_info_have_the_same_fields_in_the_same_order() {
-    // Later servers than Redis 7.0 show more: `watch`, and what stands behind `resp`.
+    // Servers after Redis 7.0 show more fields: `watch`, and those after `resp`.
     const FIELDS: [&str; 34] = [
         "id",
         "addr",
@@ -161,7 +161,7 @@ fn kill_closes_all_that_fit_every_filter_on_all_workers() {
                 assert_reply!(killer, "CLIENT KILL TYPE replica USER default", "(integer) 0");
                 let all = format!("CLIENT KILL LADDR {address} USER default TYPE normal");
                 assert_reply!(killer, &all, "(integer) 8");
-                // With the reply, they are gone for all clients, closed or not.
+                // When the reply arrives, no client lists these connections any more, even if they are not closed yet.
                 assert_eq!(killer.cmd("CLIENT LIST").text().lines().count(), 2);
                 assert_reply!(killer, &all, "(integer) 0");
                 for victim in &mut victims {
@@ -217,7 +217,7 @@ fn kill_and_list_reject_unknown_options() {
         }
         assert_reply!(conn, "CLIENT", "(error) ERR wrong number of arguments for 'client' command");
         if !subject_is_redis() {
-            // Later versions than the reference.
+            // The reference version does not have this option.
             let age = "(error) ERR maxage should be greater than 0";
             assert_reply!(conn, "CLIENT KILL MAXAGE 0", age);
             let age = "(error) ERR maxage is not an integer or out of range";
@@ -305,7 +305,7 @@ fn libraries_may_say_what_they_are() {
             "(error) ERR lib-ver cannot contain spaces, newlines or special characters."
         );
         assert_reply!(conn, "CLIENT SETINFO x y", "(error) ERR Unrecognized option 'x'");
-        // RESET is about the connection, not about the library behind it.
+        // RESET resets the connection, but not the facts about the library.
         assert_reply!(conn, "RESET", "RESET");
         assert!(conn.cmd("CLIENT INFO").text().contains(" lib-name=lib(with_plus) "));
         assert_reply!(conn, "CLIENT SETINFO LIB-NAME ''", "OK");
@@ -338,14 +338,14 @@ fn no_touch_leaves_access_clocks_alone_but_for_touch() {
         let lfu = "CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0";
         assert_reply!(loud, lfu, "OK");
         assert_reply!(loud, "SET k v", "OK");
-        // After a change of policy all counters restart; until that walk ends, accesses are not counted.
+        // After a change of policy, all counters are reset. Accesses are not counted until this is complete.
         let before = loud.cmd("OBJECT FREQ k").integer();
         wait_until("accesses count", || {
             loud.cmd("GET k");
             loud.cmd("OBJECT FREQ k").integer() > before
         });
         let fresh = loud.cmd("OBJECT FREQ k").integer();
-        // Within one write: it counts from the next command on.
+        // NO-TOUCH takes effect with the next command, even within one write.
         let replies = quiet.pipeline(&["CLIENT NO-TOUCH on", "GET k", "GET k", "OBJECT FREQ k"]);
         assert_eq!(replies[3].integer(), fresh);
         loud.cmd("GET k");
@@ -354,7 +354,7 @@ fn no_touch_leaves_access_clocks_alone_but_for_touch() {
         assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 1);
         assert_reply!(quiet, "TOUCH k", "(integer) 1");
         assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 2);
-        // However late a slow script reads.
+        // This holds even if a slow script reads the key late.
         loud.cmd("CONFIG SET busy-reply-threshold 1");
         let slow = "local began = os.clock() while os.clock() - began < 0.1 do end \
                     return redis.call('GET', KEYS[1])";
@@ -464,7 +464,7 @@ fn idle_connections_are_closed_after_the_timeout() {
                     reply.text().is_empty()
                 }
                 Err(error) => {
-                    // On a loaded machine this client may be idle for a second, too.
+                    // On a loaded machine, this client may be idle for a second too.
                     assert!(last_sent.elapsed() >= Duration::from_secs(1), "{error}");
                     (last_sent, busy) = (Instant::now(), Conn::tcp(&server.address()));
                     false
@@ -475,7 +475,7 @@ fn idle_connections_are_closed_after_the_timeout() {
     });
 }
 
-/// The counters of client `id` that later servers than the reference show: bytes in, bytes out, commands.
+/// The counters of client `id` that servers after the reference version show: bytes in, bytes out, and commands.
 fn traffic(conn: &mut Conn, id: i64) -> [u64; 3] {
     let list = conn.cmd(&format!("CLIENT LIST ID {id}")).text();
     ["tot-net-in=", "tot-net-out=", "tot-cmds="].map(|mark| {
@@ -493,7 +493,8 @@ fn bytes_and_commands_of_each_client_are_counted() {
         let [mut watcher, mut conn] = server.connections();
         let id = conn.id();
         let mut before = traffic(&mut watcher, id);
-        // Sent bytes count when the kernel has taken them, which the server may notice after they have arrived.
+        // Sent bytes are counted after the kernel has accepted them, so the client may receive them before they are
+        // counted.
         let mut grown = |watcher: &mut Conn, sent: usize| {
             let mut now = before;
             wait_until("what was sent is counted", || {
@@ -511,14 +512,14 @@ fn bytes_and_commands_of_each_client_are_counted() {
         let replies: Vec<String> = (0..4).map(|_| conn.reply().to_string()).collect();
         assert_eq!(replies[3], "\"ab\"");
         let sent = 7 + 7 + replies[2].len() - "(error) ".len() + 3 + 8;
-        // Unknown commands are none.
+        // Unknown commands are not counted as commands.
         assert_eq!(grown(&mut watcher, sent), (31, 3));
-        // Commands of a script count for the client, as do commands of a transaction.
+        // Commands of scripts and of transactions are counted for the client.
         conn.cmd("EVAL \"return redis.call('ping')\" 0");
         assert_eq!(grown(&mut watcher, 7).1, 2);
         conn.pipeline(&["MULTI", "PING", "EXEC"]);
         assert_eq!(grown(&mut watcher, 5 + 9 + 4 + 7).1, 3);
-        // One that waits counts when it is over; its bytes when they come.
+        // A blocking command is counted when its wait ends. Its bytes are counted when they arrive.
         conn.send("BLPOP list 0");
         wait_until("it waits", || {
             watcher.cmd(&format!("CLIENT LIST ID {id}")).text().contains(" flags=b ")

@@ -1,4 +1,4 @@
-//! The typed commands of the client are those of the server's table (C4). `client_typed.rs` tests their requests and
+//! The client's typed commands match the server's command table (C4). `client_typed.rs` tests their requests and
 //! replies.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 

@@ -1,4 +1,4 @@
-//! A client library of the field does its everyday work, over either protocol.
+//! A widely used client library performs its everyday operations over both protocols.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Config, each_config};

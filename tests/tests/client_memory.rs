@@ -1,16 +1,16 @@
-//! What clients take, and what becomes of the largest when all together take too much.
+//! The memory of clients, and how the largest clients are closed if all clients together use too much.
 
 use brisk_testkit::{Conn, Server, each_backend, wait_until};
 use brisk_tests::with_workers;
 
-/// Sends the beginning of a request of one word of `bytes` bytes, all but the last.
+/// Sends an incomplete request with one argument of `bytes` bytes, of which the last one is missing.
 fn hold(conn: &mut Conn, bytes: usize) {
     let mut request = format!("*1\r\n${bytes}\r\n").into_bytes();
     request.resize(request.len() + bytes - 1, b'v');
     conn.send_raw(&request);
 }
 
-/// A client of this name that holds so much input.
+/// A client with this name that has this many bytes of incomplete input.
 fn holder(server: &Server, name: &str, bytes: usize) -> Conn {
     let mut conn = server.connect();
     conn.cmd(&format!("CLIENT SETNAME {name}"));
@@ -23,7 +23,7 @@ fn holder(server: &Server, name: &str, bytes: usize) -> Conn {
     conn
 }
 
-/// A number that CLIENT LIST shows of the client of this name; `None` if it is gone.
+/// A numeric field in CLIENT LIST of the client with this name; `None` if the client is gone.
 fn field(conn: &mut Conn, name: &str, field: &str) -> Option<u64> {
     let list = conn.cmd("CLIENT LIST").text();
     let line = list.lines().find(|line| line.contains(&format!(" name={name} ")))?;
@@ -116,7 +116,7 @@ fn a_share_of_maxmemory_is_a_limit_too() {
     let mut control = control(&server);
     control.cmd("CONFIG SET maxmemory 100mb");
     control.cmd("CONFIG SET maxmemory-clients 1%");
-    // So small that the large one is larger as soon as both together are too much.
+    // This client is so small that the other one is larger when both together exceed the limit.
     let mut small = holder(&server, "small", 100_000);
     let mut large = server.connect();
     hold(&mut large, 1_500_000);
@@ -134,7 +134,7 @@ fn the_sum_of_all_clients_follows_what_they_hold() {
     let before = sum(&mut control);
     let held: Vec<Conn> =
         (0..5).map(|at| holder(&server, &format!("holder-{at}"), 1_000_000)).collect();
-    // Redis sums now and then.
+    // Redis updates the sum only periodically.
     wait_until("all are counted", || sum(&mut control) >= before + 5_000_000);
     drop(held);
     wait_until("all are gone", || control.info("connected_clients") == "1");
@@ -157,7 +157,7 @@ fn a_list_of_many_clients_names_them_all() {
     assert_eq!(list.lines().count(), 601);
 }
 
-/// Only while a request is executed, its arguments exist twice.
+/// The arguments of a request exist twice only while the request is being executed.
 #[test]
 fn a_request_that_is_not_complete_counts_once() {
     each_backend(
@@ -165,7 +165,7 @@ fn a_request_that_is_not_complete_counts_once() {
         |server| {
             let mut control = control(server);
             control.cmd("CONFIG SET maxmemory-clients 3000000");
-            // Each holds more than half of the limit.
+            // Each request is larger than half of the limit.
             for bytes in [1_600_000, 2_300_000] {
                 let conn = holder(server, "partial", bytes);
                 assert!(exists(&mut control, "partial"), "{bytes}");
@@ -181,7 +181,7 @@ fn a_request_that_is_not_complete_counts_once() {
     );
 }
 
-/// While a request is executed, its arguments exist twice.
+/// While a request is being executed, its arguments exist twice.
 #[test]
 fn a_client_whose_request_reaches_the_limit_is_closed_before_it_runs() {
     each_backend(
@@ -198,7 +198,7 @@ fn a_client_whose_request_reaches_the_limit_is_closed_before_it_runs() {
                     conn.send_raw(&request);
                     assert_eq!(conn.reply().text(), "OK");
                 } else {
-                    // The server may close the connection before everything was sent.
+                    // The server may close the connection before everything has been sent.
                     let _ = conn.try_send_raw(&request);
                     let replied = std::iter::from_fn(|| conn.try_reply().ok()).count();
                     assert_eq!(replied, 0, "{bytes}");

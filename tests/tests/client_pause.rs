@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: what waits, what does not, and that everything goes on in order.
+//! CLIENT PAUSE: which commands wait and which do not, and that all continue in order.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -17,7 +17,7 @@ fn each_server(body: impl Fn(&mut Server)) {
     }
 }
 
-/// How many clients wait.
+/// The number of clients that are paused.
 fn waiting(conn: &mut Conn) -> usize {
     let list = conn.cmd("CLIENT LIST").text();
     list.lines().filter(|line| line.contains(" flags=b ")).count()
@@ -67,7 +67,7 @@ fn a_pause_ends_by_itself_for_all_that_wait() {
         for other in &mut others {
             other.send_raw(b"SET k v\r\nGET k\r\nPING\r\n");
         }
-        // The one who paused waits as well.
+        // The client that sent CLIENT PAUSE waits too.
         assert_reply!(control, "PING", "PONG");
         for other in &mut others {
             let replies: Vec<String> = (0..3).map(|_| other.reply().to_string()).collect();
@@ -99,7 +99,7 @@ fn a_second_pause_does_not_weaken_or_shorten_the_first() {
         assert_reply!(control, "CLIENT UNPAUSE", "OK");
         assert_eq!(writer.reply().to_string(), "OK");
 
-        // One of all that is over leaves nothing to one of writes.
+        // A pause of all commands that has ended does not affect a later pause of writes.
         assert_reply!(control, "CLIENT PAUSE 1 ALL", "OK");
         assert_reply!(control, "PING", "PONG");
         assert_reply!(control, &format!("{LONG} WRITE"), "OK");
@@ -119,7 +119,7 @@ fn paused_clients_can_be_killed_or_disconnect() {
         deserter.send("SET deserter 1");
         wait_for_waiting(&mut control, 2);
         if !subject_is_redis() {
-            // Redis 7.0 lets it go, later versions do not: it is not blocked in a command.
+            // Redis 7.0 unblocks the client. Later versions do not, because it is not blocked in a command.
             assert_reply!(control, &format!("CLIENT UNBLOCK {id}"), "(integer) 0");
         }
         assert_reply!(control, &format!("CLIENT KILL ID {id}"), "(integer) 1");
@@ -161,7 +161,7 @@ fn bad_arguments_are_rejected() {
         }
         conn.assert_in_step();
         if !subject_is_redis() {
-            // Redis 7.0 lets this overflow; later versions refuse it.
+            // In Redis 7.0 this overflows. Later versions reject it.
             let error = "(error) ERR timeout is out of range";
             assert_reply!(conn, "CLIENT PAUSE 9223372036854775807", error);
         }

@@ -1,15 +1,14 @@
-//! CLIENT REPLY: which replies are left out, byte by byte, and what it does as
-//! part of a transaction.
+//! CLIENT REPLY: which replies are suppressed, byte by byte, and its effect in a transaction.
 //!
-//! There a real Redis sends the head of EXEC's array and then fewer elements than it announces,
-//! which no client can read. Brisk answers EXEC whole or not at all, and leaves out of what follows
-//! the same as Redis does.
+//! In a transaction, a real Redis sends the header of EXEC's array and then fewer elements than announced, which no
+//! client can parse. Brisk sends EXEC's reply either completely or not at all. After EXEC, it suppresses the same
+//! replies as Redis.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, each_config};
 use brisk_tests::{until_slow, with_workers};
 
-/// Sends the lines at once, and each on its own; expects the bytes of all answers.
+/// Sends the lines together, and then one by one. Expects the bytes of all replies.
 #[track_caller]
 fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], answers: &str) {
     for pipelined in [true, false] {
@@ -21,7 +20,7 @@ fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], answers: &str) {
             lines.iter().for_each(|line| conn.send_raw(format!("{line}\r\n").as_bytes()));
         }
         conn.expect_bytes(answers.as_bytes());
-        // Nothing but the answer to this follows.
+        // Only the reply to the next command follows.
         conn.assert_in_step();
     }
 }
@@ -48,7 +47,7 @@ fn a_skip_takes_one_reply_and_off_all_until_on() {
                 &["CLIENT REPLY OFF", "MULTI", "ECHO a", "EXEC", "CLIENT REPLY ON", "ECHO b"],
                 "+OK\r\n$1\r\nb\r\n",
             ),
-            // What does not run changes nothing.
+            // A command that does not run has no effect.
             (
                 &["MULTI", "CLIENT REPLY SKIP", "DISCARD", "ECHO a"],
                 "+OK\r\n+QUEUED\r\n+OK\r\n$1\r\na\r\n",
@@ -127,7 +126,7 @@ fn client_reply_within_a_transaction_applies_after_exec() {
             brisk: "*3\r\n+OK\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
             redis: "*3\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
         },
-        // The last mode counts. In Redis the skip outlives ON here, and only here.
+        // The last mode applies. Only in this case does SKIP still apply after ON in Redis.
         Case {
             queued: &["CLIENT REPLY SKIP", "CLIENT REPLY ON"],
             brisk: "*2\r\n+OK\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n",
@@ -147,7 +146,8 @@ fn client_reply_within_a_transaction_applies_after_exec() {
     });
 }
 
-/// The answer of EXEC then comes from elsewhere than that of a transaction that is run at a stroke.
+/// In this case, the reply of EXEC takes a different code path from that of a transaction that runs without
+/// interruption.
 #[test]
 fn client_reply_applies_after_exec_even_with_a_slow_script_in_between() {
     if subject_is_redis() {
@@ -176,10 +176,10 @@ fn exec_has_no_reply_while_replies_are_off_unless_turned_on_within() {
         let connect = || server.connect();
         let lines =
             ["CLIENT REPLY OFF", "MULTI", "ECHO x", "CLIENT REPLY ON", "ECHO y", "EXEC", "ECHO 1"];
-        // A real Redis has left out the head, and then sends elements.
+        // A real Redis suppresses the header, but then sends elements.
         let exec = if subject_is_redis() { "" } else { "*3\r\n$1\r\nx\r\n" };
         expect(&connect, &lines, &format!("{exec}+OK\r\n$1\r\ny\r\n$1\r\n1\r\n"));
-        // A skip within silence is none, as outside of transactions.
+        // SKIP while replies are off has no effect, as outside of transactions.
         let lines =
             ["CLIENT REPLY OFF", "MULTI", "CLIENT REPLY SKIP", "EXEC", "CLIENT REPLY ON", "ECHO 1"];
         expect(&connect, &lines, "+OK\r\n$1\r\n1\r\n");

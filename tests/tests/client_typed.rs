@@ -1,4 +1,5 @@
-//! The typed commands of the client say what they are to say, and a real Redis and ours give the same values (C4).
+//! The client's typed commands have the expected arguments, and a real Redis and our server return the same values
+//! (C4).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk::commands::types::*;
@@ -8,7 +9,7 @@ use brisk_testkit::{Kind, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// A real Redis and ours, which get the same requests.
+/// A real Redis and our server, which get the same requests.
 struct Both {
     redis: Client,
     brisk: Client,
@@ -21,21 +22,21 @@ fn connected(server: &Server, protocol: u8) -> Client {
     builder.connect_blocking().unwrap()
 }
 
-/// Does the same by either protocol.
+/// Runs the body with each protocol.
 fn each_protocol(body: impl Fn(&Both)) {
     [3, 2].iter().for_each(|protocol| body(&Both::start(*protocol)));
 }
 
 impl Both {
     fn start(protocol: u8) -> Both {
-        // On a machine under load any command may be slow.
+        // On a loaded machine, any command may be slow.
         let launched = |kind: Kind| kind.launch().set("slowlog-log-slower-than", "-1").start();
         let servers = [launched(Kind::Redis), launched(Kind::Brisk)];
         let [redis, brisk] = [0, 1].map(|at: usize| connected(&servers[at], protocol));
         Both { redis, brisk, _servers: servers }
     }
 
-    /// The command has these words, and both servers give the same reply, as the same type.
+    /// Asserts that the command has these arguments, and that both servers give the same reply, as the same type.
     #[track_caller]
     fn same<T, O>(&self, words: &str, command: impl Fn() -> Command<(), T, O>) -> T
     where
@@ -46,7 +47,7 @@ impl Both {
         redis
     }
 
-    /// The same, when what they say is their own.
+    /// Like [`Both::same`], for replies that differ between servers.
     #[track_caller]
     fn ask<T: FromReply, O>(&self, words: &str, command: impl Fn() -> Command<(), T, O>) -> (T, T) {
         has_words(words, &command());
@@ -55,7 +56,7 @@ impl Both {
         (redis.unwrap(), brisk.unwrap())
     }
 
-    /// The command has these words, and ours, which has it before Redis 7.0, answers.
+    /// Asserts that the command, which Redis 7.0 lacks, has these arguments. Returns our server's reply.
     #[track_caller]
     fn ours<T: FromReply, O>(&self, words: &str, command: Command<(), T, O>) -> T {
         has_words(words, &command);
@@ -63,7 +64,7 @@ impl Both {
     }
 }
 
-/// Words without spaces in them; `''` is an empty one.
+/// Asserts that the command has these arguments, which contain no spaces. `''` is an empty argument.
 #[track_caller]
 fn has_words<C, T, O>(words: &str, command: &Command<C, T, O>) {
     let own = command.request().words().map(|word| match word {
@@ -250,7 +251,7 @@ fn blocking_pops_give_the_key_and_what_was_taken_from_it() {
             let popped = session.bzmpop::<String, i64>(soon, "none", Extreme::Max);
             assert_eq!(popped.wait().unwrap(), None);
 
-            // An element of another type than the caller wants is an error.
+            // An element that cannot be converted to the caller's type causes an error.
             rpush("words", "no number").on(client).wait().unwrap();
             let error = session.blpop::<String, i64>("words", 1).wait().unwrap_err();
             assert_eq!(error.kind(), brisk::Kind::UnexpectedReply);
@@ -587,7 +588,7 @@ fn servers_and_clusters() {
     });
 }
 
-/// No words at all.
+/// An empty list of arguments.
 const NONE: [&str; 0] = [];
 
 #[test]

@@ -1,5 +1,5 @@
-//! CLUSTER commands next to a real cluster: Brisk nodes follow a document with the ids, ports and slots of the real
-//! nodes, so the replies must be equal, except for times and offsets.
+//! CLUSTER commands compared with a real cluster. Brisk nodes follow a topology document with the IDs, ports and slots
+//! of the real nodes, so the replies must be equal, except for times and offsets.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::cluster::Cluster;
@@ -9,7 +9,7 @@ use brisk_testkit::server::{Program, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use serde_json::{Map, Value, json};
 
-/// A shard id and an incarnation; both are arbitrary.
+/// A shard ID and an incarnation. Both are arbitrary.
 const ID: &str = "1111111111111111111111111111111111111111";
 
 /// A node that follows a document from a file.
@@ -19,7 +19,7 @@ struct Node {
 }
 
 impl Node {
-    /// Starts the node with this id.
+    /// Starts the node with this ID.
     fn start(id: &str, document: &Value, directives: &[(&str, &str)]) -> Node {
         Node::start_with(Launch::new(Program::Brisk), id, document, directives)
     }
@@ -48,7 +48,7 @@ impl Node {
     }
 }
 
-/// Waits until a node that is a replica follows its primary.
+/// Waits until a replica is connected to its primary.
 fn wait_for_link(node: &Node) {
     wait_until("the replica to follow its primary", || {
         node.server.info("role") == "master" || node.server.info("master_link_status") == "up"
@@ -60,7 +60,7 @@ fn empty_document() -> Value {
     json!({ "format": 1, "epoch": 0, "change": format!("{ID}@1:1") })
 }
 
-/// The document of the same cluster as the real one.
+/// The document of a cluster that is identical to the real one.
 fn document_of(real: &Cluster) -> Value {
     let mut node = real.node(0).connect();
     let (mut members, mut shards) = (Map::new(), Vec::new());
@@ -110,14 +110,15 @@ fn field<'t>(text: &'t str, name: &str) -> &'t str {
     found.unwrap_or_else(|| panic!("no {name} in {text}"))
 }
 
-/// A line of CLUSTER NODES with its two times replaced.
+/// A line of CLUSTER NODES in which the two times are replaced.
 fn without_times(line: &str) -> String {
     let mut fields: Vec<&str> = line.split(' ').collect();
     (fields[4], fields[5]) = ("0", "0");
     fields.join(" ")
 }
 
-/// A reply whose lines, elements and times do not depend on the node that sends it.
+/// Normalizes a reply, so that the order of its lines and elements and its times do not depend on the node that sends
+/// it.
 fn normal(command: &str, reply: Reply) -> Reply {
     let text = |reply: &Reply| match reply {
         Reply::Verbatim(bytes) | Reply::Bulk(bytes) => String::from_utf8(bytes.clone()).unwrap(),
@@ -264,7 +265,7 @@ fn host_names_are_shown_as_a_real_node_shows_them() {
     }
 }
 
-/// Commands that a node without others rejects, or that change nothing there. `MYID` is the node's own id.
+/// Commands that a node rejects if it knows no other nodes, or that change nothing on it. `MYID` is the node's own ID.
 const UNMET: &[&str] = &[
     "INFO",
     "SLOTS",
@@ -351,7 +352,7 @@ fn a_node_without_others_replies_as_a_real_one() {
         .start();
     let node = Node::start(ID, &empty_document(), &[]);
     let id = real.connect().cmd("CLUSTER MYID").text();
-    // Redis computes the state for the first time two seconds after its start.
+    // Redis first computes the state two seconds after its start.
     wait_until("the real node to count the shards with slots", || {
         field(&real.connect().cmd("CLUSTER INFO").text(), "cluster_size") == "0"
     });
@@ -392,8 +393,8 @@ fn a_node_without_others_replies_as_a_real_one() {
     }
 }
 
-/// Errors of members. `MINE` is the node itself, `OWN` its replica or primary, `OTHER` another primary and `THEIRS`
-/// the replica of that.
+/// Errors of members. `MINE` is the node itself, `OWN` its replica or primary, `OTHER` another primary and `THEIRS` the
+/// replica of that primary.
 const AT_PRIMARY: &[&str] = &[
     "SETSLOT 5 IMPORTING OTHER",
     "SETSLOT 6000 IMPORTING abc",
@@ -544,7 +545,7 @@ fn http_body(port: &Port, path: &str) -> String {
     answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-/// Clients send these before their first command on a key.
+/// Clients send these commands before their first command on a key.
 #[test]
 fn a_node_that_loads_replies_to_the_commands_that_clients_begin_with() {
     if subject_is_redis() {

@@ -1,4 +1,5 @@
-//! A cluster with a failed node: next to a cluster of real nodes, and as only Brisk behaves.
+//! A cluster with a failed node: the common behavior compared with a cluster of real nodes, and behavior that is
+//! specific to Brisk.
 
 use brisk_testkit::cluster::Cluster;
 use brisk_testkit::etcd::EtcdLaunch;
@@ -7,7 +8,7 @@ use brisk_testkit::{BriskCluster, Conn, Server, wait_until};
 /// Keys of the first, the second and the last third of the slots.
 const KEYS: [&str; 3] = ["b", "c", "a"];
 
-/// A field of CLUSTER INFO.
+/// The value of a field of CLUSTER INFO.
 fn info(conn: &mut Conn, name: &str) -> String {
     let info = conn.cmd("CLUSTER INFO").text();
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -19,7 +20,7 @@ fn wait_for_info(conn: &mut Conn, name: &str, value: &str) {
     wait_until("a field of CLUSTER INFO", || info(conn, name) == value);
 }
 
-/// The flags and the state of the link of each node, and the health by CLUSTER SHARDS, in the order of the slots.
+/// The flags and the link state of each node, and the health in CLUSTER SHARDS, in the order of the slots.
 fn nodes(conn: &mut Conn) -> String {
     let nodes = conn.cmd("CLUSTER NODES").text();
     let shards = conn.cmd("CLUSTER SHARDS");
@@ -42,14 +43,15 @@ fn nodes(conn: &mut Conn) -> String {
     lines.into_iter().map(|line| line.1).collect::<Vec<_>>().join("; ")
 }
 
-/// The error or the reply; a redirect without its address.
+/// The error or the reply. A redirect is returned without its address.
 fn outcome(conn: &mut Conn, line: &str) -> String {
     let reply = conn.cmd(line).to_string();
     let end = reply.rfind(' ').filter(|_| reply.contains("MOVED")).unwrap_or(reply.len());
     reply[..end].to_owned()
 }
 
-/// A node of a cluster whose primary of the last third of the slots dies: a connection, and one that is blocked.
+/// Two connections to a node of a cluster in which the primary of the last third of the slots dies. One of them is
+/// blocked.
 struct Survivor {
     conn: Conn,
     blocked: Conn,
@@ -63,12 +65,12 @@ impl Survivor {
         Survivor { conn: server.connect(), blocked }
     }
 
-    /// Records what a client sees after the death.
+    /// Records what a client sees after the primary has died.
     fn observe(mut self, seen: &mut Vec<String>) -> Conn {
         let conn = &mut self.conn;
         wait_for_info(conn, "cluster_state", "fail");
         seen.push(self.blocked.reply().to_string());
-        // The last third has one slot more at the real node.
+        // The real node has one more slot in the last third.
         let [assigned, ok, pfail, fail] = ["assigned", "ok", "pfail", "fail"].map(|name| {
             let count = info(conn, &format!("cluster_slots_{name}"));
             count.parse::<u32>().expect("a number of slots")
@@ -90,7 +92,7 @@ impl Survivor {
     }
 }
 
-/// Records what a client sees once the dead node has come back.
+/// Records what a client sees after the dead node has returned.
 fn observe_return(conn: &mut Conn, seen: &mut Vec<String>) {
     wait_for_info(conn, "cluster_slots_ok", "16384");
     wait_for_info(conn, "cluster_state", "ok");
@@ -126,7 +128,7 @@ fn a_failed_primary_takes_the_cluster_down_as_on_redis() {
 /// Redis replies CLUSTERDOWN for about a second.
 #[test]
 fn a_failover_does_not_interrupt_the_other_shard() {
-    // Failovers take less than the time after which a node has failed, however slow this machine is.
+    // The timeout is so long that the failover ends before the node counts as failed, even on a slow machine.
     let mut cluster = BriskCluster::start_with(2, 1, &[("cluster-node-timeout", "30000")]);
     let [own, lost] = [KEYS[0], KEYS[2]].map(|key| cluster.owner(key));
     let mut conn = cluster.connect(own);
@@ -146,7 +148,7 @@ fn a_failover_does_not_interrupt_the_other_shard() {
     assert_eq!(blocked.reply().elements().len(), 2);
 }
 
-/// After a pause of etcd, the leases of all nodes have ended until they register again.
+/// After etcd has been paused, the leases of all nodes have expired until the nodes register again.
 #[test]
 fn without_etcd_no_further_node_fails_and_a_failed_one_stays_so() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
@@ -178,7 +180,7 @@ fn without_etcd_no_further_node_fails_and_a_failed_one_stays_so() {
     wait_for_info(&mut conn, "cluster_slots_ok", "16384");
 }
 
-/// A replica that cannot log in at its primary gets no copy.
+/// The replica cannot log in to its primary, so it gets no copy.
 #[test]
 fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     let settings = [("cluster-node-timeout", "2000"), ("appendonly", "yes")];
@@ -197,7 +199,7 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     for how in ["FORCE", "TAKEOVER"] {
         assert_eq!(conn.cmd(&format!("CLUSTER FAILOVER {how}")).to_string(), refusal);
     }
-    // Nor does the controller promote it.
+    // The controller does not promote it either.
     cluster.kill(primary);
     let mut survivor = cluster.connect(other);
     wait_for_info(&mut survivor, "cluster_state", "fail");
@@ -215,13 +217,13 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     wait_until("the primary to serve its data again", || {
         cluster.connect(primary).cmd("GET a").to_string() == "\"v\""
     });
-    // With a copy it is promoted, also after a restart with the data from disk.
+    // With a copy, the replica is promoted, even after a restart with the data from disk.
     let words = ["CONFIG", "SET", "masteruser", "", "masterauth", ""];
     assert_eq!(conn.call(&words).to_string(), "OK");
     wait_until("the replica to have a copy", || {
         conn.info("master_link_status") == "up" && conn.cmd("DBSIZE").to_string() == "(integer) 1"
     });
-    // An error means that one is already running.
+    // An error means that a rewrite is already running.
     conn.cmd("BGREWRITEAOF");
     wait_until("the copy to be on the disk", || {
         let info = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|name| conn.info(name));
@@ -239,7 +241,7 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     assert_eq!(conn.cmd("GET a").text(), "v");
 }
 
-/// The primary dies while it writes the snapshot for the next copy.
+/// The primary dies while it is writing the snapshot for the next copy.
 #[test]
 fn a_replica_whose_next_copy_has_not_arrived_is_promoted_by_force() {
     let settings = [("cluster-node-timeout", "2000")];
@@ -258,7 +260,7 @@ fn a_replica_whose_next_copy_has_not_arrived_is_promoted_by_force() {
         replica_conn.info("master_link_status") == "up"
             && replica_conn.cmd("DBSIZE").to_string() == "(integer) 1"
     });
-    // A pause of 100 s for each key.
+    // The snapshot pauses for 100 s at each key.
     for set in ["rdb-key-save-delay 100000000", "repl-backlog-size 16384"] {
         assert_eq!(conn.cmd(&format!("CONFIG SET {set}")).text(), "OK");
     }
@@ -293,7 +295,7 @@ fn a_primary_that_restarts_without_its_data_does_not_empty_its_replica() {
     let mut conn = cluster.connect(replica);
     conn.cmd("READONLY");
     wait_until("the replica to have the key", || conn.cmd("GET a").text() == "v");
-    // The controller would promote it before it has tried to follow the restarted process.
+    // Otherwise the controller would promote the replica before it has tried to follow the restarted process.
     conn.cmd("CONFIG SET cluster-replica-no-failover yes");
     wait_until("the primary to know", || {
         cluster.connect(primary).cmd("CLUSTER NODES").text().contains("nofailover")
@@ -305,7 +307,7 @@ fn a_primary_that_restarts_without_its_data_does_not_empty_its_replica() {
     let mut restarted = cluster.connect(primary);
     let why = "is not the one of the topology";
     wait_until("the replica to be rejected", || cluster.node(replica).log().contains(why));
-    // Other servers are rejected, too.
+    // The primary rejects other servers too.
     let reply = cluster.connect(primary).cmd("SYNC").to_string();
     assert!(reply.contains("NOMASTERLINK"), "{reply}");
     conn.cmd("CONFIG SET cluster-replica-no-failover no");

@@ -1,9 +1,9 @@
-//! The facts that a node of a cluster shows about itself: the address that CONFIG SET announces, and its epochs.
+//! The facts that a cluster node reports about itself: the address that CONFIG SET announces, and its epochs.
 
 use brisk_testkit::port::Port;
 use brisk_testkit::{BriskCluster, Conn, Launch, Server, wait_until};
 
-/// A real node alone, with a bus port of its own.
+/// A single real node with its own bus port.
 fn real_node(bus: &Port) -> Server {
     let bus = bus.number().to_string();
     Launch::redis().set("cluster-enabled", "yes").set("cluster-port", &bus).start()
@@ -19,7 +19,7 @@ fn info(conn: &mut Conn, names: &[&str]) -> Vec<String> {
     names.iter().map(value).collect()
 }
 
-/// The address of a node by its own CLUSTER NODES, SLOTS and SHARDS, with neither its id nor its ports.
+/// The address of a node in its own CLUSTER NODES, SLOTS and SHARDS, without its ID and ports.
 fn own_address(conn: &mut Conn, port: u16, bus: &str) -> [String; 3] {
     let id = conn.cmd("CLUSTER MYID").text();
     let normal = |text: &str| {
@@ -62,7 +62,7 @@ fn announced_settings_are_shown_as_soon_as_config_set_replies() {
         "cluster-preferred-endpoint-type ip",
         "cluster-announce-ip 10.0.0.3 cluster-announce-port 0 cluster-announce-bus-port 0",
     ];
-    // First alone, then as a member with slots.
+    // First as a single node, then as a member with slots.
     for is_member in [false, true] {
         if is_member {
             for conn in [&mut theirs, &mut own] {
@@ -77,7 +77,7 @@ fn announced_settings_are_shown_as_soon_as_config_set_replies() {
             let found = own_address(&mut own, node.port(), &own_bus);
             assert_eq!(found, expected, "{setting}, member: {is_member}");
         }
-        // The document follows.
+        // The topology document is updated later.
         wait_until("the topology to have the address", || {
             let path = node.dir().join("topology.json");
             let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -112,6 +112,6 @@ fn a_soft_reset_keeps_the_epochs_and_a_hard_one_begins_again() {
         assert_eq!(info(conn, &names), ["0", "0"]);
         assert_eq!(epoch_of_line(conn), "0");
     }
-    // A node that was never a member shows none, whatever the document has.
+    // A node that was never a member reports no epoch, whatever the document contains.
     assert_eq!(info(&mut cluster.connect(1), &names), ["0", "0"]);
 }

@@ -1,15 +1,15 @@
-//! Nodes that lose the connection to etcd and keep those to one another and to the clients.
+//! Nodes that lose the connection to etcd, but stay connected to one another and to clients.
 
 use brisk_testkit::etcd::{Etcd, EtcdLaunch};
 use brisk_testkit::proxy::{Cut, Proxy};
 use brisk_testkit::{BriskCluster, Conn, wait_until};
 use std::time::{Duration, Instant};
 
-/// A key of the first and of the last third of the slots.
+/// A key in the first third of the slots, and one in the last third.
 const KEYS: [&str; 2] = ["b", "a"];
 const TTL_MS: &str = "4000";
 
-/// A cluster on etcd; each node reaches etcd by a proxy of its own.
+/// A cluster with etcd as the coordinator. Each node reaches etcd through its own proxy.
 struct PartitionedCluster {
     cluster: BriskCluster,
     proxies: Vec<Proxy>,
@@ -39,7 +39,7 @@ impl PartitionedCluster {
         Some(PartitionedCluster { cluster, proxies, etcd })
     }
 
-    /// Cuts a node off from etcd: nothing arrives, and no connection ends.
+    /// Cuts a node off from etcd: no data passes, but no connection is closed.
     fn cut(&self, at: usize) {
         self.proxies[at].part();
     }
@@ -49,7 +49,7 @@ impl PartitionedCluster {
         self.proxies[at].heal();
     }
 
-    /// The position of the node that follows a primary.
+    /// The position of a primary's replica.
     #[track_caller]
     fn replica_of(&self, primary: usize) -> usize {
         let port = self.cluster.node(primary).port().to_string();
@@ -61,7 +61,7 @@ impl PartitionedCluster {
     }
 }
 
-/// A client that increments a key at one node.
+/// A client that increments a key on one node.
 struct Counter {
     address: String,
     conn: Option<Conn>,
@@ -75,9 +75,9 @@ impl Counter {
         Counter { address, conn: None, key, last_error: String::new() }
     }
 
-    /// Returns the value if the node acknowledged it.
+    /// Increments the key. Returns the value if the node has acknowledged the write.
     fn increment(&mut self) -> Option<i64> {
-        // A node that fences itself closes connections whose commands were executed.
+        // Reconnect, because a node that fences itself closes connections whose commands were executed.
         self.conn = self.conn.take().or_else(|| Conn::try_tcp(&self.address).ok());
         let reply = self.conn.as_mut()?.try_cmd(&format!("INCR {}", self.key));
         let Ok(reply) = reply else {
@@ -92,7 +92,7 @@ impl Counter {
     }
 }
 
-/// Cuts a primary off from etcd until its replica serves, and connects it again.
+/// Cuts a primary off from etcd until its replica serves, and then reconnects it.
 #[track_caller]
 fn cut_the_primary(loss: &str) {
     let Some(nodes) = PartitionedCluster::start(1, loss) else { return };
@@ -105,7 +105,7 @@ fn cut_the_primary(loss: &str) {
     nodes.cut(old);
     let mut acknowledged = 0;
     wait_until("the replica to serve", || {
-        // In this order: the former primary may not serve once the new one has.
+        // This order matters: the former primary must not serve after the new one has.
         before.increment();
         acknowledged = after.increment().unwrap_or_default();
         acknowledged > 0
@@ -161,7 +161,8 @@ fn a_shard_that_loses_etcd_keeps_serving_while_its_replica_acknowledges() {
         assert_eq!(counter.increment(), Some(last), "{}", counter.last_error);
     };
     let others = [other, nodes.replica_of(other)];
-    // The lease of the replica ends first: otherwise it could be promoted although it is cut off.
+    // Cut the replica off first, so that its lease expires first. Otherwise it could be promoted although it is cut
+    // off.
     nodes.cut(replica);
     let address = format!("{}@", cluster.node(replica).address());
     wait_until("the lease of the replica to end", || {
@@ -177,7 +178,7 @@ fn a_shard_that_loses_etcd_keeps_serving_while_its_replica_acknowledges() {
     });
     let unreachable = "cluster_coordinator_state:unreachable";
     assert!(cluster.connect(cut).cmd("CLUSTER INFO").text().contains(unreachable));
-    // The primary first: otherwise the replica could be promoted before the primary has registered again.
+    // Reconnect the primary first. Otherwise the replica could be promoted before the primary has registered again.
     for at in [cut, replica] {
         nodes.reconnect(at);
         wait_until("the lease to be renewed", || {
@@ -210,7 +211,7 @@ fn primaries_that_lose_only_etcd_do_not_take_the_cluster_down() {
         }
     };
     cut.iter().for_each(|at| nodes.cut(*at));
-    // Leases have their whole time again after the start of etcd: both end at the same time.
+    // When etcd starts, leases get their full TTL again, so both expire at the same time.
     nodes.etcd.kill(0);
     nodes.etcd.restart(0);
     let of_most = "the leases of most primaries expired at the same time";
@@ -226,7 +227,7 @@ fn primaries_that_lose_only_etcd_do_not_take_the_cluster_down() {
         all_serve();
         suspects(connected) == 2
     });
-    // Twice as long as a single primary without a lease is only suspected.
+    // Wait twice as long as a single primary without a lease is only suspected.
     let until = Instant::now() + failure_delay() * 2;
     while Instant::now() < until {
         all_serve();
@@ -239,7 +240,7 @@ fn primaries_that_lose_only_etcd_do_not_take_the_cluster_down() {
     });
 }
 
-/// The time after the end of its lease at which a member counts as failed.
+/// The time after the expiry of its lease at which a member counts as failed.
 fn failure_delay() -> Duration {
     let ttl_ms = TTL_MS.parse::<u64>().expect("a number");
     Duration::from_millis((ttl_ms / 2).max(ttl_ms / 3 + 1000))

@@ -1,8 +1,8 @@
-//! Publish and subscribe in a cluster: which nodes a message reaches, and what happens if one is down.
+//! Pub/Sub in a cluster: which nodes a message reaches, and what happens if a node is down.
 
 use brisk_testkit::{BriskCluster, Conn, assert_reply, wait_until};
 
-/// The bytes of a message for a subscriber with RESP2.
+/// The bytes of a message for a RESP2 subscriber.
 fn message(kind: &str, channel: &str, payload: &str) -> Vec<u8> {
     let word = |word: &str| format!("${}\r\n{word}\r\n", word.len());
     format!("*3\r\n{}{}{}", word(kind), word(channel), word(payload)).into_bytes()
@@ -15,7 +15,7 @@ fn subscriber(cluster: &BriskCluster, at: usize, request: &str) -> Conn {
     conn
 }
 
-/// A connection that reads from this node, replica or not.
+/// A subscribed connection to this node, which may be a replica.
 fn reader(cluster: &BriskCluster, at: usize, request: &str) -> Conn {
     let mut conn = cluster.connect(at);
     assert_reply!(conn, "READONLY", "OK");
@@ -36,7 +36,7 @@ fn a_message_reaches_the_subscribers_of_every_node_once() {
             listener.expect_bytes(&message("message", "news", &number.to_string()));
         }
     }
-    // Messages of one connection keep their order, and none comes twice.
+    // Messages of one connection arrive in order, and none arrives twice.
     let mut publisher = cluster.connect(nodes[0]);
     for number in 0..1000 {
         publisher.send(&format!("PUBLISH news {number}"));
@@ -91,7 +91,7 @@ fn a_dead_node_costs_its_messages_and_delays_no_other() {
 fn messages_of_another_node_are_not_sent_on() {
     let cluster = BriskCluster::start(2, 0);
     let mut listener = subscriber(&cluster, 1, "SUBSCRIBE news");
-    // Outside of cluster mode the option is unknown; here it marks the connection of a node.
+    // Outside of cluster mode, the option is unknown. In cluster mode, it marks the connection of a node.
     let mut node = cluster.connect(0);
     assert_reply!(node, "REPLCONF brisk-peer 1", "OK");
     assert_reply!(node, "PUBLISH news quiet", "(integer) 0");

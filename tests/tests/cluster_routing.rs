@@ -1,7 +1,8 @@
-//! Routing in cluster mode: the same commands on a node of a real Redis Cluster and on ours, with the same slots.
+//! Routing in cluster mode: runs the same commands on a node of a real Redis Cluster and on our node with the same
+//! slots.
 //!
-//! Both serve the slots up to [`OWN_LAST`]. A second real node has the slots up to [`OTHER_LAST`]; our node
-//! knows it from its document, so that redirects are the same bytes. The remaining slots have no owner.
+//! Both serve the slots up to [`OWN_LAST`]. A second real node has the slots up to [`OTHER_LAST`]; our node knows that
+//! node from its topology document, so redirects are equal byte for byte. The remaining slots have no owner.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::port::Port;
@@ -15,19 +16,19 @@ const OWN_ID: &str = "00000000000000000000000000000000000000aa";
 const OTHER_ID: &str = "00000000000000000000000000000000000000bb";
 const RUN: &str = "1";
 
-/// A key of a slot that both nodes serve, another one of that slot, and one of another served slot.
+/// A key in a slot that both nodes serve, another key in this slot, and a key in a different served slot.
 const OWN: &str = "b";
 const OWN_TOO: &str = "{b}2";
 const OWN_ELSEWHERE: &str = "f";
 /// A key of the second real node.
 const OTHER: &str = "a";
 
-/// A real node and ours, with the same slots, and the node that has others.
+/// A real node and our node with the same slots, and the second real node.
 struct Nodes {
     redis: Server,
     other: Server,
     brisk: Server,
-    /// A key of a slot without an owner.
+    /// A key in a slot without an owner.
     unowned: String,
     _files: TempDir,
 }
@@ -101,7 +102,7 @@ impl Nodes {
         }
     }
 
-    /// Compares each line on connections of its own.
+    /// Compares each line on separate connections.
     #[track_caller]
     fn compare_each(&self, lines: &[&str]) {
         let mut conns = [&self.redis, &self.brisk].map(Server::connect);
@@ -115,7 +116,7 @@ impl Nodes {
         assert!(different.is_empty(), "{different:#?}");
     }
 
-    /// Changes a setting of both nodes and waits until the state of the real one is `state`.
+    /// Changes a directive on both nodes and waits until the cluster state of the real node is `state`.
     #[track_caller]
     fn set(&self, directive: &str, value: &str, state: &str) {
         let line = format!("CONFIG SET {directive} {value}");
@@ -123,7 +124,7 @@ impl Nodes {
             ok(&mut server.connect(), &line);
         }
         let mut conn = self.redis.connect();
-        // A change of a slot makes Redis compute the state.
+        // Changing a slot makes Redis recompute the state.
         for change in ["DELSLOTS", "ADDSLOTS"] {
             ok(&mut conn, &format!("CLUSTER {change} {OWN_LAST}"));
         }
@@ -137,7 +138,7 @@ fn ok(conn: &mut Conn, line: &str) {
     assert_eq!(conn.cmd(line).to_string(), "OK", "reply to {line}");
 }
 
-/// Waits until a replica has the dataset of its primary: before, it rejects commands with LOADING.
+/// Waits until a replica has the dataset of its primary. Until then, it rejects commands with LOADING.
 #[track_caller]
 fn wait_until_follows(conn: &mut Conn) {
     wait_until("the replica to follow", || {
@@ -145,7 +146,7 @@ fn wait_until_follows(conn: &mut Conn) {
     });
 }
 
-/// Starts our node with a document that gives it the same part.
+/// Starts our node with a document that gives it the same slots and role.
 fn start_ours(files: &TempDir, role: Role, port: u16) -> Server {
     let shard = |id: &str, slots: &str, primary: &str, replicas: &str| {
         format!(
@@ -187,7 +188,7 @@ struct Shape {
     keys: Vec<usize>,
 }
 
-/// Commands with keys whose positions depend on the arguments; `K` stands for a key, the next ones for others.
+/// Commands whose key positions depend on the arguments. Each `K` stands for the next key.
 const MOVABLE: &[&str] = &[
     "BLMPOP 1 2 K K LEFT",
     "BZMPOP 1 2 K K MIN",
@@ -240,7 +241,7 @@ fn shapes(conn: &mut Conn) -> (Vec<Shape>, Vec<String>) {
             movable.push(name);
         } else if first > 0 {
             let word = |number: i64| usize::try_from(number).unwrap();
-            // A negative last index counts from the end: then there are two keys.
+            // A negative last index counts from the end. In this case there are two keys.
             let least = if last < 0 { first + 2 * step - last - 1 } else { last + 1 };
             let len = word(arity.abs().max(least));
             let last = if last < 0 { len - word(-last) } else { word(last) };
@@ -252,7 +253,7 @@ fn shapes(conn: &mut Conn) -> (Vec<Shape>, Vec<String>) {
 }
 
 impl Shape {
-    /// The request with these keys in turn.
+    /// The request with these keys, which are used in rotation.
     fn request(&self, keys: &[&str]) -> Vec<String> {
         let mut words = self.name.clone();
         words.resize(self.len, "1".to_owned());
@@ -263,7 +264,7 @@ impl Shape {
     }
 }
 
-/// True for a reply by which a node routes.
+/// True for a reply with which a node routes a command.
 fn routes(reply: &Reply) -> bool {
     let text = reply.to_string();
     ["MOVED ", "CROSSSLOT ", "CLUSTERDOWN ", "ASK ", "TRYAGAIN "]
@@ -271,8 +272,8 @@ fn routes(reply: &Reply) -> bool {
         .any(|code| text.starts_with(&format!("(error) {code}")))
 }
 
-/// Sends every command that has keys, with these keys in turn, to both nodes, and compares the replies by which
-/// they route. `all` of them route.
+/// Sends every command that has keys to both nodes, with these keys in rotation, and compares the routing replies. If
+/// `all` is true, every reply must be a routing reply.
 #[track_caller]
 fn compare_commands(nodes: &Nodes, keys: &[&str], all: bool) {
     let (fixed, movable) = shapes(&mut nodes.redis.connect());
@@ -295,7 +296,7 @@ fn compare_commands(nodes: &Nodes, keys: &[&str], all: bool) {
     let mut kept = connect();
     let mut different = Vec::new();
     for request in requests {
-        // A node that is down may serve shard channels, with a reply for each.
+        // A node of a cluster that is down may serve shard channels, with a reply for each channel.
         let is_pubsub = PUBSUB.contains(&request[0].as_str());
         let mut conns = is_pubsub.then(connect);
         let [theirs, ours] = conns.as_mut().unwrap_or(&mut kept);
@@ -484,7 +485,7 @@ fn transactions_are_routed_when_queued_and_when_executed() {
     let unowned = format!("GET {}", nodes.unowned);
     for lines in [
         &["MULTI", "GET b", "EXEC", "EXEC"][..],
-        // Each is served, but not all together.
+        // Each key is served, but not all of them together.
         &["MULTI", "GET b", "GET f", "EXEC", "EXEC", "GET b"],
         &["MULTI", "GET b", "GET a", "GET f", "EXEC", "EXEC"],
         &["MULTI", "GET a", "DISCARD", "EXEC"],
@@ -534,7 +535,7 @@ fn a_transaction_that_can_no_longer_be_served_ends_with_the_redirect() {
     }
 }
 
-/// The first lines of scripts, each with other flags.
+/// The first lines of scripts, each with different flags.
 const HEADS: [&str; 6] = [
     "",
     "#!lua\\n",
@@ -544,7 +545,7 @@ const HEADS: [&str; 6] = [
     "#!lua flags=no-writes\\n",
 ];
 
-/// Scripts whose commands are routed, or not.
+/// Scripts whose commands are routed, and scripts whose commands are not.
 const SCRIPTS: &[&str] = &[
     "return redis.call('MGET', 'b', 'f')",
     "return redis.pcall('MGET', 'b', 'a')",

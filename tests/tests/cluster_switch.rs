@@ -1,7 +1,7 @@
-//! Planned switches: a primary hands its shard over to a replica, and no acknowledged write is lost.
+//! Planned failovers: a primary hands its shard over to a replica, and no acknowledged write is lost.
 //!
 //! Writers count the increments that a primary has acknowledged. Readers compare each value with the increments that
-//! were acknowledged before they sent the request, at every node: a former primary must not show an older value.
+//! were acknowledged before they sent the request, on every node: a former primary must not show an older value.
 
 use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::reply::Reply;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Keys that a writer increments; all slots belong to one shard.
+/// Number of keys that a writer increments. All slots belong to one shard.
 const KEYS: usize = 5;
 const WRITERS: usize = 2;
 
@@ -24,7 +24,7 @@ struct Observed {
     acknowledged: [AtomicI64; KEYS],
     /// Increments whose connection ended before the reply.
     unknown: [AtomicI64; KEYS],
-    /// Replies that no client expects.
+    /// Unexpected replies.
     errors: Mutex<Vec<String>>,
     /// The longest time between two acknowledged writes of one writer.
     longest_gap: Mutex<Duration>,
@@ -66,7 +66,7 @@ impl Clients {
         clients
     }
 
-    /// Waits until more writes are acknowledged.
+    /// Waits until more writes have been acknowledged.
     #[track_caller]
     fn wait_for_writes(&self) {
         let before = self.observed.total();
@@ -95,7 +95,7 @@ impl Clients {
     }
 }
 
-/// Increments keys where the last redirect pointed to.
+/// Increments keys on the node to which the last redirect pointed.
 fn write(addresses: &[String], observed: &Observed) {
     let mut address = addresses[0].clone();
     let (mut conn, mut others) = (None, addresses.iter().cycle());
@@ -133,7 +133,7 @@ fn write(addresses: &[String], observed: &Observed) {
     }
 }
 
-/// Reads keys at one node while it serves them.
+/// Reads keys on one node while it serves them.
 fn read(address: &str, observed: &Observed) {
     let mut conn = None;
     for key in (0..KEYS).cycle() {
@@ -169,7 +169,7 @@ fn redirect(reply: &Reply) -> Option<String> {
     text.contains("MOVED ").then(|| text.rsplit(' ').next().unwrap_or_default().to_owned())
 }
 
-/// Has the primary of the only shard hand over to its replica. Returns the positions of the new and the old primary.
+/// Makes the primary of the only shard hand over to its replica. Returns the positions of the new and the old primary.
 #[track_caller]
 fn switch(cluster: &BriskCluster) -> (usize, usize) {
     let [old] = cluster.primaries()[..] else { panic!("one primary") };
@@ -182,7 +182,7 @@ fn switch(cluster: &BriskCluster) -> (usize, usize) {
     (new, old)
 }
 
-/// The request by which a replica wants to become the primary.
+/// The request with which a replica requests to become the primary.
 #[track_caller]
 fn switch_request(cluster: &BriskCluster, replica: usize) -> String {
     let mut conn = cluster.connect(replica);
@@ -241,9 +241,9 @@ fn a_switch_does_not_wait_for_the_disk() {
     let cluster = BriskCluster::start(1, 1);
     let files: Vec<PathBuf> =
         cluster.running().map(|at| cluster.node(at).dir().join("topology.json.new")).collect();
-    // The pipe has no reader, so that a thread that writes the file waits.
+    // The named pipe has no reader, so a thread that writes the file blocks.
     for path in &files {
-        // The file exists while a node writes it.
+        // Retry, because the file exists while a node is writing it.
         wait_until("the pipe to be made", || {
             Command::new("mkfifo").arg(path).output().unwrap().status.success()
         });
@@ -257,7 +257,7 @@ fn a_switch_does_not_wait_for_the_disk() {
     for path in files {
         let other = path.with_extension("pipe");
         std::fs::rename(&path, &other).unwrap();
-        // The writer goes on.
+        // Reading unblocks the writer.
         std::fs::read(&other).unwrap();
     }
 }
@@ -285,11 +285,11 @@ fn shutdown_hands_over_unless_it_is_to_end_now() {
     let second = 1 - first;
     assert!(cluster.connect(first).try_cmd("SHUTDOWN NOSAVE").is_err());
     wait_for_log(&cluster, second, "this node is now primary (the primary shuts down)");
-    // It has ended.
+    // The process has already exited.
     cluster.kill(first);
     cluster.restart(first);
     cluster.wait_until_ok();
-    // SIGTERM of a replica changes no role.
+    // Stopping a replica with SIGTERM does not change roles.
     cluster.terminate(first);
     cluster.restart(first);
     cluster.wait_until_ok();
@@ -326,7 +326,7 @@ fn a_primary_whose_replica_lags_keeps_accepting_writes() {
     let replica = 1 - primary;
     let clients = Clients::start(&cluster);
     let request = switch_request(&cluster, replica);
-    // While the script runs, the replica executes nothing of the stream.
+    // While the script runs, the replica does not execute the replication stream.
     let mut script = cluster.connect(replica);
     script.send("EVAL 'while true do end' 0");
     let mut other = cluster.connect(replica);
@@ -338,7 +338,7 @@ fn a_primary_whose_replica_lags_keeps_accepting_writes() {
     assert_reply!(other, "SCRIPT KILL", "OK");
     cluster.wait_until_ok();
     let (new, _) = switch(&cluster);
-    // The readers at the replica saw BUSY.
+    // The readers on the replica got BUSY errors.
     let is_busy = |error: &String| error.contains("BUSY");
     clients.observed.errors.lock().expect("no thread panics").retain(|error| !is_busy(error));
     clients.stop("a replica that lags", &mut cluster.connect(new));

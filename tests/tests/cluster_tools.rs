@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const COVERED: &str = "[OK] All 16384 slots covered.";
 const AGREE: &str = "[OK] All nodes agree about slots configuration.";
 
-/// Runs `redis-cli --cluster`, which gets `yes` for each question, and returns its output. It must succeed.
+/// Runs `redis-cli --cluster` with the answer `yes` to each prompt, and returns its output. It must succeed.
 #[track_caller]
 fn cli(words: &[&str]) -> String {
     let (succeeded, text) = try_cli(words);
@@ -19,12 +19,12 @@ fn cli(words: &[&str]) -> String {
     text
 }
 
-/// The same, but also returns whether the tool succeeded.
+/// Like [`cli`], but the tool may fail. Also returns whether it succeeded.
 fn try_cli(words: &[&str]) -> (bool, String) {
     let mut command = Command::new(redis_tool("redis-cli"));
     command.arg("--cluster").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command without a prompt may have ended.
+    // A command without a prompt may already have exited.
     let _ = child.stdin.take().unwrap().write_all(b"yes\nyes\n");
     let output = child.wait_with_output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -44,7 +44,7 @@ fn create(nodes: &BriskCluster, replicas_each: &str) -> String {
     cli(&words)
 }
 
-/// Waits until every node shows this number of nodes.
+/// Waits until every node lists this number of nodes.
 #[track_caller]
 fn wait_for_members(nodes: &BriskCluster, positions: &[usize], count: usize) {
     for at in positions {
@@ -84,7 +84,7 @@ fn redis_cli_creates_checks_grows_and_shrinks_a_cluster_of_primaries() {
     wait_for_members(&nodes, &[added], 1);
 }
 
-/// Imports keys of one server: copies first, then moves the keys.
+/// Imports the keys of a standalone server: first copies them, then moves them.
 #[track_caller]
 fn import(nodes: &BriskCluster, entry: &str) {
     const KEYS: usize = 50;
@@ -151,7 +151,7 @@ fn redis_cli_creates_a_cluster_with_replicas() {
     cli(&["del-node", &first, &id]);
     wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5], 6);
 
-    // A primary without slots leaves, and its replica gets another primary.
+    // A primary without slots is removed, and its replica gets another primary.
     let (leaving, kept) = (nodes.add(&[]), nodes.add(&[]));
     cli(&["add-node", &address(&nodes, leaving), &first]);
     let id = nodes.connect(leaving).cmd("CLUSTER MYID").text();
@@ -163,8 +163,9 @@ fn redis_cli_creates_a_cluster_with_replicas() {
     if succeeded {
         assert!(text.contains("Sending CLUSTER RESET SOFT"), "{text}");
     } else {
-        // The tool moves the replica first. If that node already loads the dataset of its next primary, it rejects the
-        // FORGET that follows, as in Redis, and the tool gives up. The other nodes have forgotten the node by then.
+        // The tool moves the replica first. If that replica is already loading the dataset of its new primary, it
+        // rejects the following FORGET, as in Redis, and the tool gives up. By then, the other nodes have forgotten the
+        // removed node.
         assert!(text.contains("LOADING"), "{text}");
         assert_reply!(nodes.connect(leaving), "CLUSTER RESET SOFT", "OK");
     }

@@ -12,7 +12,7 @@ use std::process::Command;
 /// Keys of the first, the second and the last third of the slots.
 const KEYS: [&str; 3] = ["b", "c", "a"];
 
-/// The reply that `redis-cli -c` shows, which follows redirects.
+/// The reply that `redis-cli -c` prints after following redirects.
 #[track_caller]
 fn follow_redirects(cluster: &BriskCluster, at: usize, words: &[&str]) -> String {
     let port = cluster.node(at).port().to_string();
@@ -79,7 +79,7 @@ fn a_replica_takes_over_from_a_primary_that_was_killed() {
     cluster.kill(at);
     wait_until_written(&cluster, key, "w");
     assert_ne!(cluster.owner(key), at);
-    // The old primary comes back as a replica of the new one.
+    // The old primary returns as a replica of the new one.
     cluster.restart(at);
     cluster.wait_until_ok();
     assert_eq!(cluster.node(at).info("role"), "slave");
@@ -198,7 +198,7 @@ fn a_damaged_nodes_file_is_an_error_that_names_it() {
     assert!(error.contains("nodes.conf is damaged"), "{error}");
 }
 
-/// Replaces the document in the shared directory, whatever it is.
+/// Replaces the document in the shared directory with any bytes.
 #[track_caller]
 fn replace_document(store: &LocalCoordinator, expected: Revision, document: &[u8]) -> Revision {
     let change = TopologyChange { expected, document, controller: None };
@@ -221,7 +221,7 @@ fn a_rejected_document_leaves_the_old_one_in_force() {
         wait_until("the document to be refused", || cluster.node(at).log().contains(&refusal));
     }
     wait_until_written(&cluster, KEYS[0], "v");
-    // Each node refuses it once, and follows the next correct one.
+    // Each node rejects it once, and follows the next valid one.
     let mut next: serde_json::Value = serde_json::from_slice(&document).unwrap();
     let epoch = next["epoch"].as_u64().unwrap() + 1;
     next["epoch"] = epoch.into();
@@ -237,7 +237,7 @@ fn a_rejected_document_leaves_the_old_one_in_force() {
     assert_eq!(follow_redirects(&cluster, 1, &["GET", KEYS[0]]), "v");
 }
 
-/// A cluster whose coordinator is one member of etcd, with this time to live of leases.
+/// A cluster whose coordinator is a single etcd member, with this lease TTL.
 #[track_caller]
 fn start_on_etcd(etcd: &Etcd, shards: usize, replicas: usize, ttl_ms: &str) -> BriskCluster {
     let coordinator = BriskCluster::coordinator_of(etcd);
@@ -275,7 +275,7 @@ fn a_replica_takes_over_when_the_leader_of_etcd_dies_with_the_primary() {
 #[test]
 fn a_primary_that_shuts_down_releases_its_lease() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
-    // Its lease would live longer than the test.
+    // The leases outlast the test.
     let mut cluster = start_on_etcd(&etcd, 1, 1, "600000");
     wait_until_written(&cluster, KEYS[0], "v");
     let at = cluster.owner(KEYS[0]);
@@ -286,7 +286,7 @@ fn a_primary_that_shuts_down_releases_its_lease() {
 #[test]
 fn a_primary_that_ends_at_once_is_replaced_without_a_wait() {
     let Some(etcd) = EtcdLaunch::new(1).start() else { return };
-    // After the end of its lease, a new primary would wait for half of this time.
+    // If leases expired, a new primary would wait for half of this time.
     let mut cluster = start_on_etcd(&etcd, 1, 1, "600000");
     wait_until_written(&cluster, KEYS[0], "v");
     let at = cluster.owner(KEYS[0]);
@@ -311,7 +311,7 @@ fn a_primary_stopped_for_longer_than_its_lease_serves_nothing() {
     wait_until("the replica to take over", || {
         cluster.connect(other).cmd(&format!("SET {key} w")).to_string() == "OK"
     });
-    // It waits in the socket until the process goes on.
+    // The command waits in the socket until the process continues.
     conn.send(&format!("SET {key} lost"));
     cluster.node(at).signal("CONT");
     let reply = conn.reply().to_string();
@@ -352,7 +352,7 @@ fn without_etcd_a_primary_serves_while_its_replica_acknowledges() {
     let key = KEYS[0];
     let at = cluster.owner(key);
     let replica = 1 - at;
-    // The replica stops at its lease deadline, which shows that the time to live has passed.
+    // The replica stops serving when its lease expires, which shows that the TTL has passed.
     let mut stops = cluster.connect(replica);
     assert_eq!(stops.cmd("CONFIG SET cluster-etcd-loss safe").to_string(), "OK");
     let mut serves = cluster.connect(at);
@@ -381,7 +381,7 @@ fn an_outage_of_etcd_costs_neither_cpu_time_nor_log_lines() {
         let value = info.lines().find_map(|line| line.strip_prefix(field));
         value.expect("CLUSTER INFO has the field").parse().expect("it is a number")
     };
-    // The controller is not in the middle of a change.
+    // Wait until the controller has completed its change.
     wait_until("the cluster to be formed", || node.log().contains("the cluster is formed"));
     (0..MEMBERS).for_each(|at| etcd.kill(at));
     wait_until("the node to miss a renewal", || silence_ms() > 1_000);
@@ -389,7 +389,7 @@ fn an_outage_of_etcd_costs_neither_cpu_time_nor_log_lines() {
     wait_until("the outage to last", || silence_ms() > began_ms + OUTAGE_MS);
     let used_ms = (node.cpu_ns() - began_ns) / 1_000_000;
     assert!(used_ms < OUTAGE_MS / 2, "{used_ms} ms of CPU time");
-    // Each activity reports it, most of them once. The watch alone tries ten times per second.
+    // Each activity logs this, most of them once. The watch alone retries ten times per second.
     let lines = node.log().matches("the coordinator is unreachable").count();
     assert!((1..10).contains(&lines), "{}", node.log());
     (0..MEMBERS).for_each(|at| etcd.restart(at));

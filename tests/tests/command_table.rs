@@ -1,8 +1,7 @@
-//! The command table, field by field, as the server reports it, compared with the facts of Redis
-//! 7.0.15.
+//! Compares the command table that the server reports, field by field, with that of Redis 7.0.15.
 //!
-//! For every command the server has: COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS must say what
-//! the reference says. Commands of later versions, which the reference lacks, are not judged here.
+//! For every command that the server has, COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS must return the same as the
+//! reference. Commands of later versions, which the reference lacks, are not checked here.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -26,7 +25,7 @@ const INTENDED: &[(&str, &str, &str)] = &[
     ("memory|usage", "complexity", "sizes are known, nothing is sampled"),
 ];
 
-/// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
+/// Groups of which the server has every command, except those in [`NEVER`] and [`LATER`].
 const GROUPS: &[&str] = &[
     "string",
     "list",
@@ -46,10 +45,10 @@ const GROUPS: &[&str] = &[
     "cluster",
 ];
 
-/// Commands of [`GROUPS`] that work on what the server does not have.
+/// Commands of [`GROUPS`] for features that the server does not support yet.
 const LATER: &[(&str, &str)] = &[];
 
-/// Commands of the reference that the server will never have, each with its reason.
+/// Commands of the reference that the server will never support, each with the reason.
 const NEVER: &[(&str, &str)] = &[];
 
 fn server() -> (Server, Conn) {
@@ -73,7 +72,7 @@ fn json_of(reply: &Reply) -> Value {
     }
 }
 
-/// Lists of words are sets.
+/// Sorts a list of words, whose order does not matter.
 fn sorted(value: &Value) -> Value {
     let mut words: Vec<String> =
         value.as_array().into_iter().flatten().map(|v| v.as_str().unwrap_or("").into()).collect();
@@ -81,8 +80,8 @@ fn sorted(value: &Value) -> Value {
     json!(words)
 }
 
-/// Sorts the flags everywhere in a tree of arguments or key specifications, drops notes and
-/// display texts, and the empty lists that some versions leave out.
+/// Sorts the flags everywhere in a tree of arguments or key specifications. Drops notes, display texts, and the empty
+/// lists that some versions omit.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -104,7 +103,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The reference's commands and subcommands by full name.
+/// The commands and subcommands of the reference by full name.
 fn reference() -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for (name, command) in facts("redis-7.0.15.commands").as_object().unwrap() {
@@ -116,7 +115,7 @@ fn reference() -> BTreeMap<String, Value> {
     all
 }
 
-/// The names the server lists, subcommands included.
+/// The names that the server lists, including subcommands.
 fn listed(conn: &mut Conn) -> Vec<String> {
     let reply = conn.cmd("COMMAND LIST");
     let mut names: Vec<String> = reply.elements().iter().map(|name| name.text()).collect();
@@ -124,7 +123,7 @@ fn listed(conn: &mut Conn) -> Vec<String> {
     names
 }
 
-/// Collects what differs, but for the intended differences.
+/// Collects differences, except the intended ones.
 #[derive(Default)]
 struct Findings(Vec<String>);
 
@@ -178,7 +177,7 @@ fn command_docs_agrees_with_the_reference() {
         let reply = json_of(&conn.cmd(&format!("COMMAND DOCS {name}")));
         let docs = &reply[&name];
         assert!(docs["summary"].as_str().is_some_and(|text| !text.is_empty()), "{name}: summary");
-        // The words are our own; the class, which stands first, is a fact.
+        // The wording is our own, but the complexity class at the beginning must be the same.
         let class = |docs: &Value| {
             let text = docs["complexity"].as_str().unwrap_or("");
             json!(text.split_inclusive(')').next().unwrap_or(""))
@@ -230,7 +229,7 @@ fn has_subcommands(names: &[String], command: &str) -> bool {
     names.iter().any(|name| name.strip_prefix(command).is_some_and(|rest| rest.starts_with('|')))
 }
 
-/// Pairs of a key and its flags with the flags sorted; anything else as it is.
+/// Sorts the flags in pairs of a key and its flags. Other values stay unchanged.
 fn flags_sorted(value: &Value) -> Value {
     let pair = |item: &Value| {
         if item.is_array() { json!([item[0], sorted(&item[1])]) } else { item.clone() }

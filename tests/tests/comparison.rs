@@ -1,6 +1,6 @@
-//! A primary finds, slot by slot, what its replicas do not hold as it does, while both run; and heals that.
+//! A running primary finds, slot by slot, differences between its data and that of its replicas, and repairs them.
 //!
-//! `BRISK_COMPARE_ROUNDS` and `BRISK_COMPARE_SEED` make other runs than the usual one.
+//! `BRISK_COMPARE_ROUNDS` and `BRISK_COMPARE_SEED` change the default run.
 
 use brisk_resp::slot::key_slot;
 use brisk_testkit::digest::assert_same;
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const WRITERS: u64 = 3;
 
-/// Database and slot.
+/// Pairs of a database and a slot.
 type Places = BTreeSet<(i64, i64)>;
 
-/// The result of a comparison at one replica.
+/// The result of a comparison for one replica.
 #[derive(Debug)]
 struct Found {
     state: String,
@@ -38,7 +38,7 @@ fn places(reply: &Reply) -> Places {
     reply.elements().iter().map(place).collect()
 }
 
-/// By replica.
+/// Runs a comparison. Returns the results by replica.
 fn compare(conn: &mut Conn, line: &str) -> Vec<(String, Found)> {
     let reply = conn.cmd(line);
     assert!(!reply.is_error(), "{line}: {reply}");
@@ -58,7 +58,7 @@ fn compare(conn: &mut Conn, line: &str) -> Vec<(String, Found)> {
     reply.elements().iter().map(found).collect()
 }
 
-/// With one replica.
+/// Runs a comparison with a single replica.
 #[track_caller]
 fn compare_one(conn: &mut Conn, line: &str) -> Found {
     let mut all = compare(conn, line);
@@ -67,7 +67,7 @@ fn compare_one(conn: &mut Conn, line: &str) -> Found {
 }
 
 fn start(kind: Kind) -> Node {
-    // Longer than any wait of these tests: a missing report must be noticed.
+    // The timeout is longer than any wait of these tests, so that a missing report is noticed.
     let launch =
         |launch: Launch| launch.set("repl-backlog-size", "64mb").set("repl-timeout", "600");
     Node::start(kind, launch)
@@ -80,7 +80,7 @@ fn following(kind: Kind, primary: &Server) -> Node {
     node
 }
 
-/// The primary knows a replica as online a moment after the replica does.
+/// Waits until the primary reports its replicas as online, which happens a moment after the replicas are connected.
 #[track_caller]
 fn wait_until_online(primary: &Server, count: usize) {
     let mut conn = primary.connect();
@@ -89,7 +89,7 @@ fn wait_until_online(primary: &Server, count: usize) {
     wait_until("replicas to be online", || online(&mut conn) == count);
 }
 
-/// Changes a replica behind its primary's back.
+/// Changes a replica without its primary noticing.
 fn change(replica: &Server, lines: &[&str]) {
     let mut conn = replica.connect();
     conn.cmd("CONFIG SET replica-read-only no");
@@ -108,7 +108,7 @@ fn all_of(db: i64, keys: &[&str]) -> Places {
     keys.iter().map(|key| (db, slot(key))).collect()
 }
 
-/// Keys of all types that writers leave alone.
+/// Writes keys of all types that the writers do not change.
 fn fill(conn: &mut Conn) {
     for number in 0..2000 {
         conn.cmd(&format!("SET still:{number} {number}"));
@@ -129,14 +129,14 @@ fn fill(conn: &mut Conn) {
     }
 }
 
-/// Writers write while `body` runs.
+/// Runs `body` while writers write.
 fn under_load<R>(writers: Writers, body: impl FnOnce() -> R) -> R {
     let is_over = AtomicBool::new(false);
     let is_over = &is_over;
     std::thread::scope(|scope| {
         let writing =
             scope.spawn(move || writers.run(WRITERS, |_| !is_over.load(Ordering::Relaxed)));
-        // Whatever becomes of it, the writers are to end.
+        // The writers must end even if `body` panics.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
         is_over.store(true, Ordering::Relaxed);
         let written = writing.join().expect("writers say themselves what went wrong");
@@ -166,7 +166,7 @@ fn equal_replicas_are_never_reported_as_different() {
             offset = found.offset;
         }
     });
-    // Each database as a whole, while there is something in it.
+    // Databases with data are compared completely.
     assert!(compared > 0 && compared % 16_384 == 0, "{compared}");
     assert_eq!(conn.info("comparisons"), rounds.to_string());
     assert_eq!(conn.info("last_comparison_differing_slots"), "0");
@@ -176,7 +176,7 @@ fn equal_replicas_are_never_reported_as_different() {
     assert_same(&primary.holder(), &replica.holder());
 }
 
-/// Each of these is another way of being different.
+/// Each line causes a different kind of difference.
 const CHANGES: &[&str] = &[
     "SET still:7 other",
     "DEL still:8",
@@ -208,12 +208,12 @@ fn slots_that_differ_are_named_and_healed_under_load() {
     let mut conn = primary.server.connect();
     fill(&mut conn);
     let replica = following(Brisk, &primary.server);
-    // Another kind of server next to it is left alone.
+    // A replica of a different kind is ignored.
     let other = following(Redis, &primary.server);
     wait_until_online(&primary.server, 2);
     wait_until_caught_up(&primary.server, &replica.server);
     change(&replica.server, CHANGES);
-    // A database that the primary has nothing in.
+    // A database in which the primary has no data.
     change(&replica.server, &["SELECT 9", "SET elsewhere 1"]);
     let mut changed = all_of(0, CHANGED);
     changed.extend(all_of(9, &["elsewhere"]));
@@ -253,7 +253,7 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     fill(&mut conn);
     let middle = following(Brisk, &primary.server);
     let last = following(Brisk, &middle.server);
-    // A replica of a server that would not understand the markers.
+    // A replica of a server that does not support the markers.
     let apart = following(Redis, &primary.server);
     let behind = following(Brisk, &apart.server);
     wait_until_online(&primary.server, 2);
@@ -266,7 +266,7 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     let name = format!("127.0.0.1:{}", middle.server.port());
     let (_, of_middle) = found.iter().find(|(who, _)| *who == name).expect("it has told");
     assert_eq!(of_middle.healed, all_of(0, &["still:2"]));
-    // By the way to it.
+    // The name is the path to the replica.
     let name = format!("{name}/127.0.0.1:{}", last.server.port());
     let (_, of_last) = found.iter().find(|(who, _)| *who == name).expect("it was passed on");
     assert_eq!(of_last.healed, all_of(0, &["still:1"]));
@@ -278,7 +278,7 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     for node in [&middle, &last, &apart] {
         assert_same(&primary.holder(), &node.holder());
     }
-    // It was not compared, but what healed the slot of another is in its stream as well.
+    // This replica was not compared, but its stream also contains the repair of the slot for another replica.
     let mut there = behind.server.connect();
     assert_eq!(there.cmd("GET still:2").text(), "2");
     assert_eq!(there.cmd("EXISTS {still:2}:more").integer(), 0);
@@ -286,7 +286,7 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     assert!(found.iter().all(|(_, found)| found.state == "equal"), "{found:?}");
 }
 
-/// The next line of a connection that has requested the stream.
+/// The next line on a connection that receives the replication stream.
 fn line(conn: &mut Conn) -> String {
     let mut line = Vec::new();
     loop {
@@ -298,7 +298,7 @@ fn line(conn: &mut Conn) -> String {
     }
 }
 
-/// A connection that follows like a replica with comparison support, and executes nothing.
+/// A connection that acts as a replica with comparison support, and executes nothing.
 fn scripted_replica(primary: &Server) -> Conn {
     let mut conn = primary.connect();
     conn.cmd("REPLCONF listening-port 1 capa brisk-compare/1");
@@ -309,8 +309,7 @@ fn scripted_replica(primary: &Server) -> Conn {
     conn
 }
 
-/// The number of the next comparison pass that ends in the stream; `None` if the connection is closed
-/// before.
+/// The number of the next comparison pass that ends in the stream; `None` if the connection is closed first.
 fn next_round(replica: &mut Conn) -> Option<String> {
     loop {
         let command = replica.try_reply().ok()?;
@@ -329,7 +328,7 @@ fn send_report(replica: &mut Conn, report: &str) {
     replica.send_raw(request.as_bytes());
 }
 
-/// The same holds for reports that a replica relays for its own replicas.
+/// This also holds for reports that a replica relays for its own replicas.
 #[test]
 fn a_report_about_a_database_that_does_not_exist_is_ignored() {
     let primary = start(Brisk);
@@ -374,7 +373,7 @@ fn a_replica_cannot_report_for_another_one() {
     wait_until_caught_up(&primary.server, &replica.server);
     change(&replica.server, &["SET still:1 other"]);
     let name = format!("127.0.0.1:{}", replica.server.port());
-    // A connection that says that it is a replica, and which others are behind it.
+    // A connection that claims to be a replica, and to have replicas of its own.
     let mut liar = scripted_replica(&primary.server);
     wait_until_online(&primary.server, 2);
     let found = std::thread::scope(|scope| {
@@ -412,7 +411,7 @@ fn large_values_are_compared_and_more_slots_healed_than_are_named_at_once() {
     change(&replica.server, &["LSET {large}:list 9999 other"]);
     let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
     assert_eq!(found.healed, all_of(0, &["large"]), "{found:?}");
-    // All but as many are counted only.
+    // Slots beyond the limit on names are only counted.
     change(&replica.server, &["FLUSHALL"]);
     let found = compare_one(&mut conn, "REPLICATION COMPARE");
     assert_eq!((found.differing.len(), found.unnamed > 0), (1024, true), "{found:?}");
@@ -450,7 +449,7 @@ fn healed_keys_are_in_the_append_only_file() {
     replica.wait_until_it_follows();
     wait_until_caught_up(&primary.server, &replica.server);
     change(&replica.server, &["SET {still:5}:more 1", "SET still:6 other"]);
-    // What its clients wrote comes into the file that is rewritten.
+    // The rewrite of the file includes the changes of the replica's clients.
     let mut there = replica.server.connect();
     wait_until("a rewrite", || !there.cmd("BGREWRITEAOF").is_error());
     wait_until("the rewrite's end", || {
@@ -487,7 +486,7 @@ fn comparison_needs_a_primary_with_brisk_replicas() {
     let replica = following(Brisk, &primary.server);
     let reply = replica.server.connect().cmd("REPLICATION COMPARE");
     assert!(reply.to_string().contains("not valid when server is a replica"), "{reply}");
-    // Markers of the stream mean nothing if a client sends them.
+    // Markers of the stream have no effect if a client sends them.
     conn.cmd("SET key value");
     let keep = "brisk-compare/1 keep 00000000000000010000000000000002 0";
     let marker = format!("{keep} {}", slot("key"));

@@ -1,4 +1,4 @@
-//! CONFIG: what is set is got, what is wrong is refused whole.
+//! CONFIG: GET returns what SET has set, and an invalid SET is rejected as a whole.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::{Program, brisk_binary, subject_is_redis};
@@ -12,7 +12,7 @@ fn config_get_returns_the_values_that_were_set() {
         assert_reply!(conn, "CONFIG SET maxmemory 100mb timeout 30", "OK");
         let reply = conn.cmd("CONFIG GET maxmemory");
         assert_eq!(reply.field("maxmemory").unwrap().text(), "104857600");
-        // The reply has the name as it was requested.
+        // The reply contains the name as it was requested.
         assert_eq!(conn.cmd("CONFIG GET TIMEOUT").field("TIMEOUT").unwrap().text(), "30");
         assert_eq!(conn.info("maxmemory"), "104857600");
         let several = conn.cmd("CONFIG GET maxmemory* timeout");
@@ -71,7 +71,7 @@ fn a_wrong_value_changes_nothing_of_its_call() {
     });
 }
 
-/// Programs set all directives that they have read, except those that Redis rejects.
+/// Some programs set all directives that they have read, except those that Redis rejects.
 #[test]
 fn immutable_directives_of_brisk_can_be_set_to_their_present_values() {
     if subject_is_redis() {
@@ -122,7 +122,7 @@ fn directives_of_the_command_line_are_in_force() {
     assert!(server.is_running());
 }
 
-/// All of CONFIG GET *, but for what differs between any two servers.
+/// The reply of CONFIG GET *, without the directives that always differ between two servers.
 fn settings(server: &Server) -> Vec<(String, String)> {
     let reply = server.connect().cmd("CONFIG GET *");
     let texts: Vec<String> = reply.elements().iter().map(|reply| reply.text()).collect();
@@ -228,8 +228,8 @@ fn secrets_are_kept_out_of_the_slow_log_as_in_redis() {
     assert!(ours.iter().flatten().filter(|word| *word == "(redacted)").count() > secrets.len());
 }
 
-/// Redis reads the clock of the previous policy as a counter: 0 for nearly every key, which is then
-/// evicted first.
+/// Redis interprets the clock of the previous policy as a counter, which is then 0 for nearly every key, so that
+/// existing keys are evicted first.
 #[test]
 fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
     if subject_is_redis() {
@@ -251,7 +251,7 @@ fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
         for db in dbs {
             assert_reply!(conn, db, "OK");
             for key in keys.iter().map(String::as_str).chain(["list"]) {
-                // A minute later the counter is one less.
+                // After a minute, the counter is one less.
                 let frequency = conn.cmd(&format!("OBJECT FREQ {key}")).integer();
                 assert!((3..=5).contains(&frequency), "{policy}, {key}: {frequency}");
             }
@@ -267,7 +267,7 @@ fn keys_count_as_new_when_the_policy_begins_to_count_uses() {
     }
 }
 
-/// The score after the same settings in a server 7.0.15, in the same order.
+/// The expected OOM scores are those of Redis 7.0.15 after the same settings in the same order.
 #[test]
 fn the_score_for_the_kernel_is_set_as_in_redis() {
     let lines = [
@@ -286,11 +286,12 @@ fn the_score_for_the_kernel_is_set_as_in_redis() {
         "CONFIG SET oom-score-adj-values '710 810 910'",
         "CONFIG SET oom-score-adj yes",
         "CONFIG SET oom-score-adj no",
-        // Lower than at the start, which only a privileged process may set.
+        // This is lower than at the start, which only a privileged process may set.
         "CONFIG SET oom-score-adj-values '-1500 0 0'",
         "CONFIG SET oom-score-adj absolute",
         "CONFIG SET oom-score-adj no",
-        // A real Redis gives the settings that match a pattern in an order that depends on its random seed.
+        // A real Redis returns the directives that match a pattern in an order that depends on its random seed, so get
+        // them one by one.
         "CONFIG GET oom-score-adj",
         "CONFIG GET oom-score-adj-values",
     ];

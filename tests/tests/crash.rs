@@ -1,4 +1,4 @@
-//! The report of a server when a signal ends it, and when a signal requests its state.
+//! The report of a server when a signal ends it, and when a signal requests a report of its state.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -11,7 +11,7 @@ const LOG: &str = "mine.log";
 fn ended(mut server: Server) -> String {
     wait_until("the server has ended", || !server.is_running());
     let log = server.log() + &fs::read_to_string(server.dir().join(LOG)).unwrap_or_default();
-    // It is as well as killed: that it ended so is what was wanted.
+    // The process has already ended as expected, so do not check its exit.
     server.kill();
     log
 }

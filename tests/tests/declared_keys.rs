@@ -1,10 +1,10 @@
-//! Every key that a command uses is known to locks, access control and COMMAND GETKEYS, whatever names
-//! and order its arguments have. (S5)
+//! Locks, access control and COMMAND GETKEYS know every key that a command uses, whatever the names and the order of
+//! its arguments. (S5)
 //!
-//! Arguments are generated for every data command: keys, groups, consumers and elements have the names
-//! of options; options are repeated and reordered. The server itself reports a key whose slot is not
-//! locked. To detect also a key in the slot of another one, keys that a user may not access contain a
-//! secret: no command of that user may reply with the secret or change these keys.
+//! Arguments are generated for every data command. Keys, groups, consumers and elements have the names of options, and
+//! options are repeated and reordered. The server itself reports the use of a key whose slot is not locked. To detect
+//! undeclared keys in a locked slot too, keys that a user may not access contain a secret: no command of that user may
+//! return the secret or change these keys.
 
 use brisk_engine::command::{Arg, ArgKind, Flags, KeyFlags, Spec};
 use brisk_engine::commands;
@@ -22,7 +22,7 @@ const REFUSED: &str = "internal error";
 /// The value of the keys that the user may not access.
 const SECRET: &str = "s3cr3t";
 
-/// Words that come before or after keys, or that the generator uses as names.
+/// Arguments that come before or after keys, or that the generator uses as names.
 const WORDS: &[&str] = &[
     "STREAMS",
     "streams",
@@ -88,7 +88,7 @@ fn has_keys_behind_options(row: &Row) -> bool {
     row.spec.keys.iter().any(|keys| keys.finder.is_some())
 }
 
-/// All data commands that name keys; those with keys after options are repeated `weight` times.
+/// All data commands that name keys. Those with keys after options are repeated `weight` times.
 fn drawn(rows: &[Row], weight: usize) -> impl Iterator<Item = &Row> {
     let times = move |row: &Row| if has_keys_behind_options(row) { weight } else { 1 };
     rows.iter().flat_map(move |row| std::iter::repeat_n(row, times(row)))
@@ -113,7 +113,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Generates arguments from the rows' argument trees.
+/// Generates arguments from the argument trees of commands.
 struct Generator {
     random: Random,
     /// Names of keys, in addition to the option names.
@@ -126,7 +126,7 @@ impl Generator {
         words.push(row.spec.name.into());
         let first = words.len();
         self.list(row.spec.args, &mut words);
-        // The host argument stays as it is: no name lookup may delay the test.
+        // The host argument is not changed, so that no name lookup delays the test.
         let first = if row.spec.name == "migrate" { 3 } else { first };
         if self.random.percent(20) && words.len() > first {
             let at = first + self.random.below(words.len() - first);
@@ -188,7 +188,7 @@ impl Generator {
                     (0..count).for_each(|_| self.bare(next, out));
                     at += 1;
                 }
-                // Most options without an argument exclude other options.
+                // Options without a value are rarer, because most of them exclude other options.
                 _ if arg.optional
                     && self.random.percent(if matches!(arg.kind, ArgKind::Token) {
                         85
@@ -233,7 +233,7 @@ impl Generator {
                 out.push(self.random.pick(values).as_bytes().to_vec());
             }
             ArgKind::Integer | ArgKind::Double | ArgKind::UnixTime => {
-                // Sometimes a word that looks like an option.
+                // Sometimes an argument that looks like an option.
                 let word =
                     if self.random.percent(4) { self.name() } else { number(&mut self.random) };
                 out.push(word);
@@ -255,7 +255,7 @@ fn make(name: &str, value: &str) -> [Vec<String>; 9] {
         words(&["GEOADD", name, "0", "0", value, "0", "0", "m"]),
         words(&["XADD", name, "1-1", value, value]),
         words(&["PFADD", name, value]),
-        // Most options are those of streams.
+        // Stream commands have the most options, so there are more streams.
         words(&["XADD", name, "2-1", value, value]),
         words(&["XADD", name, "3-1", value, value]),
     ]
@@ -277,7 +277,7 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
     let rows = rows();
     let mut generator = Generator { random: Random::new(5), names: NAMES };
     let mut db = Db::new();
-    // How many calls of each command were accepted.
+    // The number of accepted calls of each command.
     let mut accepted: BTreeMap<String, u32> = BTreeMap::new();
     for round in 0..ROUNDS {
         if round % 4 == 0 {
@@ -311,13 +311,13 @@ fn no_command_uses_a_key_that_it_does_not_declare() {
             }
         }
     }
-    // Nearly all commands were executed, not only rejected.
+    // Nearly all commands must have been executed, not only rejected.
     let never: Vec<String> =
         rows.iter().map(Row::full_name).filter(|name| !accepted.contains_key(name)).collect();
     assert!(never.len() * 12 < rows.len(), "arguments of these were never accepted: {never:?}");
 }
 
-/// Calls of each command.
+/// Number of calls of each command.
 const ROUNDS: usize = 150;
 
 /// Reports whether a key with these flags may be changed. Redis does not count a group as part of its stream.
@@ -360,7 +360,7 @@ enum Sent {
     ByScript,
 }
 
-/// Sends a command. Returns its reply, inside that of EXEC or EVAL.
+/// Sends a command. Returns its reply, extracted from that of EXEC or EVAL if necessary.
 fn send(conn: &mut Conn, how: Sent, words: &[Vec<u8>]) -> String {
     match how {
         Sent::Plainly => conn.call(words).to_string(),
@@ -398,7 +398,7 @@ const SOME_ALLOWED: &[&str] = &[
     "{STREAMS}x",
 ];
 
-/// Calls between two checks of the keys that must not change.
+/// Number of calls between two checks of the keys that must not change.
 const LOOK_EVERY: usize = 8;
 
 #[test]
@@ -455,7 +455,7 @@ fn no_user_reads_or_changes_keys_beyond_its_patterns() {
     assert!(!server.log().contains("Internal error"), "{}", server.log());
 }
 
-/// Replies of Redis 7.0.15.
+/// The expected replies are those of Redis 7.0.15.
 #[test]
 fn groups_consumers_and_keys_may_have_the_names_of_options() {
     let server = Launch::subject().start();
@@ -509,7 +509,7 @@ fn groups_consumers_and_keys_may_have_the_names_of_options() {
             assert!(reply.starts_with(&want), "{command}\n got: {reply}\nwant: {want}");
         }
     }
-    // The last destination counts.
+    // The last destination applies.
     conn.cmd("GEORADIUS geo 0 0 1 m STORE a1 STOREDIST a2");
     assert_reply!(conn, "EXISTS a1", "(integer) 0");
     assert_reply!(conn, "EXISTS a2", "(integer) 1");
@@ -560,7 +560,7 @@ fn the_destination_that_counts_and_the_streams_that_are_read_must_be_allowed() {
         ("GEORADIUSBYMEMBER ok m 1 m STOREDIST victim STORE ok1", "(integer) 1"),
         ("SORT okl STORE victim STORE ok1", "(integer) 1"),
     ] {
-        // Only the key that is written counts.
+        // Only permission for the key that is written is required.
         assert_reply!(conn, command, want);
         assert_reply!(admin, "EXISTS victim", "(integer) 0");
     }
@@ -574,7 +574,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     for (command, want) in [
-        // As in Redis since its fixes of 2026.
+        // These are the keys that Redis finds since its fixes of 2026.
         ("GEORADIUS k 0 0 1 m STORE a STORE b", &["k", "b"][..]),
         ("GEORADIUS k 0 0 1 m STORE a STOREDIST b", &["k", "b"]),
         ("GEORADIUS k 0 0 1 m STORE STOREDIST", &["k", "STOREDIST"]),
@@ -583,7 +583,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
         ("XREADGROUP COUNT 1 GROUP g streams STREAMS b c > >", &["b", "c"]),
         ("XREAD COUNT 1 STREAMS STREAMS a 0 0", &["STREAMS", "a"]),
         ("SORT k STORE BY STORE b", &["k", "b"]),
-        // As in all versions of Redis.
+        // These are the keys that all versions of Redis find.
         ("GEORADIUS k 0 0 1 m", &["k"]),
         ("GEORADIUS k 0 0 1 m COUNT 1 STORE b", &["k", "b"]),
         ("GEORADIUSBYMEMBER k m 1 m STOREDIST b ASC", &["k", "b"]),
@@ -592,7 +592,7 @@ fn command_getkeys_shows_the_keys_that_are_used() {
         ("XREAD BLOCK 0 STREAMS a 0", &["a"]),
         ("SORT k BY w* GET x* STORE b", &["k", "b"]),
         ("SORT k", &["k"]),
-        // Rejected arguments may name keys, too.
+        // Invalid arguments may contain keys too.
         ("XREAD FOO STREAMS a 0", &["a"]),
         ("XREAD COUNT STREAMS a 0", &["a"]),
         ("GEORADIUS k 0 0 1 m FOO STORE b", &["k", "b"]),
@@ -612,8 +612,8 @@ fn command_getkeys_shows_the_keys_that_are_used() {
 const NOT_IN_A_TRANSACTION: &[&str] =
     &["shutdown", "quit", "replicaof", "slaveof", "failover", "debug"];
 
-/// A transaction holds the slots of its commands' keys. A command that locks all slots one after the other,
-/// without having declared that, would wait for its own transaction.
+/// A transaction holds the slot locks of its commands' keys. A command that locks all slots one after the other without
+/// having declared this would wait for its own transaction.
 #[test]
 fn no_command_waits_for_slots_that_its_own_transaction_holds() {
     if subject_is_redis() {

@@ -1,4 +1,4 @@
-//! DEBUG, SLOWLOG, LATENCY, MEMORY, SHUTDOWN: looking into a server, and ending it.
+//! DEBUG, SLOWLOG, LATENCY, MEMORY and SHUTDOWN: inspecting a server, and stopping it.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -11,7 +11,7 @@ fn server() -> (Server, Conn) {
     (server, conn)
 }
 
-/// Digests of Redis 7.0.15.
+/// The expected digests are those of Redis 7.0.15.
 #[test]
 fn digests_are_those_of_redis() {
     let (_server, mut conn) = server();
@@ -191,11 +191,11 @@ fn the_doctor_has_nothing_to_say_of_a_server_that_is_nearly_empty() {
         conn.cmd("MEMORY DOCTOR").text()
     };
     assert!(doctor("PING").contains(little));
-    // Zeros of a long string take no memory.
+    // The zeros in a long string take no memory.
     doctor(&format!("SETRANGE k {BIG} x"));
     assert!(!doctor("BITOP NOT k k").contains(little));
     server.wait_for_info("used_memory_peak", |peak| peak.parse::<u64>().unwrap() > BIG);
-    // All it could complain of is what was there before.
+    // MEMORY DOCTOR could only report the previous state.
     assert!(doctor("FLUSHALL SYNC").contains(little));
     doctor("SETRANGE k 6000000 x");
     let text = doctor("BITOP NOT k k").to_ascii_lowercase();
@@ -208,7 +208,7 @@ fn the_doctor_has_nothing_to_say_of_a_server_that_is_nearly_empty() {
 #[test]
 fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_rejected() {
     if subject_is_redis() {
-        // It says nothing of its limit.
+        // Redis does not report its limit.
         return;
     }
     let (_server, mut conn) = server();
@@ -231,7 +231,7 @@ fn the_doctor_says_when_maxmemory_is_reached_and_writes_are_rejected() {
 #[test]
 fn a_large_value_that_expires_is_an_event_of_the_latency_monitor() {
     let (_server, mut conn) = server();
-    // The script makes a million fields on a fast machine.
+    // On a fast machine, the script creates a million fields.
     conn.give_up_after(Duration::from_secs(240));
     assert_reply!(conn, "CONFIG SET latency-monitor-threshold 1", "OK");
     let mut expire = |lazy: &str, elements: u64| {
@@ -246,7 +246,7 @@ fn a_large_value_that_expires_is_an_event_of_the_latency_monitor() {
         });
         conn.cmd("LATENCY LATEST").to_string()
     };
-    // The number of elements that take a millisecond depends on the machine.
+    // The number of elements needed for a millisecond of work depends on the machine.
     let mut elements = 1 << 16;
     loop {
         let events = expire("no", elements);

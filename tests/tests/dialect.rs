@@ -1,4 +1,4 @@
-//! `dialect`: the answers of Valkey 8 where they differ from those of Redis 7.
+//! `dialect`: the replies of Valkey 8 where they differ from those of Redis 7.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::{subject_is_redis, workspace_root};
@@ -88,7 +88,7 @@ fn the_dialect_is_chosen_at_start() {
     let text = "(error) ERR CONFIG SET failed (possibly related to argument 'dialect') - can't set \
                 immutable config";
     assert_reply!(conn, "CONFIG SET dialect valkey", text);
-    // For programs that set all that they have read.
+    // Setting the current value is accepted, for programs that set all directives that they have read.
     assert_reply!(conn, "CONFIG SET dialect redis", "OK");
     let refused = Launch::subject().set("dialect", "klingon").try_start();
     assert!(refused.is_err_and(|log| log.contains("must be one of the following")));
@@ -163,7 +163,7 @@ fn a_slow_log_without_room_gives_out_ids_in_redis_and_none_in_valkey() {
     assert_eq!(oldest_id(Launch::subject()), redis);
     assert!(redis > 0);
     if !subject_is_redis() {
-        // As in Valkey 8, where such a log is off.
+        // As in Valkey 8, where this log is off.
         assert_eq!(oldest_id(Launch::subject().set("dialect", "valkey")), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! `repl-diskless-load`: what becomes of a dataset that a primary sends, and of what was there before.
+//! `repl-diskless-load`: the dataset that a primary sends, and the previous dataset of the replica.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
@@ -15,7 +15,7 @@ use std::net::Shutdown;
 const FORMS: [&str; 3] = ["disabled", "on-empty-db", "swapdb"];
 const LOADING: &str = "(error) LOADING Redis is loading the dataset in memory";
 
-/// With any form of the copy, any previous dataset and any sender, in the end both have the same data.
+/// With any setting, any previous dataset and any sender, primary and replica have the same data in the end.
 #[test]
 fn every_form_ends_with_the_data_of_the_primary() {
     if subject_is_redis() {
@@ -65,7 +65,7 @@ fn every_form_of(primary: Kind, streams: &str) {
     assert_eq!(seen, [false, false, true, false, true, true]);
 }
 
-/// A replica that has to be sent everything once more, an older state of which it has.
+/// A replica that needs another full copy, and has an older state of the dataset.
 struct Again {
     primary: Server,
     link: Proxy,
@@ -87,7 +87,7 @@ impl Again {
         Again { primary, link, replica }
     }
 
-    /// The replica takes this time for each key, so that the load does not end.
+    /// Slows loading down on the replica, so that the load does not end.
     fn begin(&self) -> Conn {
         let mut conn = self.replica.server.connect();
         let events = self.replica.kind == Kind::Redis;
@@ -99,7 +99,8 @@ impl Again {
         for n in 0..2000 {
             writer.cmd(&format!("SET key:{n} new"));
         }
-        // Redis replies once per KiB of the dataset. These keys give it KiBs enough for all commands of the test.
+        // While loading, Redis replies to clients once per KiB of the dataset. These keys make the dataset large enough
+        // for all commands of the test.
         let padding = "p".repeat(40);
         for n in 0..4000 {
             writer.cmd(&format!("SET padding:{n} {padding}"));
@@ -140,7 +141,7 @@ fn an_older_state_is_served_until_the_new_one_is_complete() {
         assert!(conn.cmd("GET key:1").to_string().starts_with("(error) MASTERDOWN"));
         assert_reply!(conn, "CONFIG SET replica-serve-stale-data yes", "OK");
         if kind == Kind::Brisk {
-            // No client sees a part of it.
+            // No client sees a part of the new dataset.
             assert_reply!(conn, "MULTI", "OK");
             assert_reply!(conn, "GET key:1", "QUEUED");
             assert_reply!(conn, "GET key:1999", "QUEUED");
@@ -181,7 +182,7 @@ fn no_client_sees_a_part_of_the_dataset_when_the_link_breaks() {
     for n in 0..2000 {
         writer.cmd(&format!("SET key:{n} new"));
     }
-    // Within the dataset, which is larger.
+    // Cut the connection within the dataset, which is larger than this.
     again.link.cut_next_after(Direction::ToClient, 20_000, Cut::Reset);
     again.link.refuse(false);
     let mut conn = again.replica.server.connect();
@@ -196,21 +197,21 @@ fn no_client_sees_a_part_of_the_dataset_when_the_link_breaks() {
     assert_eq!(log.matches("Discarding temporary DB in background").count(), 1, "{log}");
 }
 
-/// A dataset of one key, of version 9, whose checksum is not looked at; its end is cut off by tests.
+/// A dataset with one key, of RDB version 9, whose checksum is not checked. Tests truncate it.
 const ONE_KEY: &[u8] = b"REDIS0009\xfe\x00\x00\x03new\x011\xff\0\0\0\0\0\0\0\0";
 const MARK: &str = "abcdefghijklmnopqrstuvwxyzabcdefghijklmn";
 
-/// Payloads of a primary that are not a dataset: the announcement, the bytes, and the text in the log.
+/// Invalid payloads of a primary: the announcement, the bytes, and the text in the log.
 fn broken() -> Vec<(String, Vec<u8>, &'static str)> {
     let mark = format!("$EOF:{MARK}\r\n");
     let with = |end: &[u8]| [ONE_KEY, end].concat();
     let sum = [&ONE_KEY[..ONE_KEY.len() - 1], b"x"].concat();
     vec![
         (mark.clone(), ONE_KEY[..20].to_vec(), "Connection with master lost"),
-        // All of it, but nothing says so.
+        // The dataset is complete, but the EOF mark is missing.
         (mark.clone(), ONE_KEY.to_vec(), "Connection with master lost"),
         (mark.clone(), with(&MARK.as_bytes()[..39]), "Connection with master lost"),
-        // It ends before it is whole.
+        // The mark comes before the dataset is complete.
         (mark.clone(), [&ONE_KEY[..20], MARK.as_bytes()].concat(), "the data ends at byte"),
         (mark, [&sum[..], MARK.as_bytes()].concat(), "RDB CRC error"),
         (format!("${}\r\n", ONE_KEY.len()), ONE_KEY[..20].to_vec(), "Connection with master lost"),
@@ -224,7 +225,7 @@ fn an_incomplete_dataset_is_discarded() {
     if subject_is_redis() {
         return;
     }
-    // Most of the time, each waits for a replica that reconnects once a second.
+    // The cases run concurrently, because each mostly waits for a replica that reconnects once per second.
     std::thread::scope(|scope| {
         for form in FORMS {
             for has_keys in [true, false] {
@@ -249,11 +250,11 @@ fn believes_nothing(form: &str, has_keys: bool) {
         let place = format!("+FULLRESYNC {ID} 100\r\n");
         stream.write_all(place.as_bytes()).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        // It may have seen enough before the end.
+        // The replica may close the connection before the end.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(Shutdown::Write);
         wait_until(said, || server.log()[before..].contains(said));
-        // By a file it throws away what was there before it loads.
+        // With a file, the replica discards the previous dataset before it loads the file.
         let by_file = form == "disabled" || (form == "on-empty-db" && keys > 0);
         let is_loaded = said == "RDB CRC error" || said.starts_with("the data ends");
         if by_file && is_loaded {

@@ -1,4 +1,4 @@
-//! `repl-diskless-sync`: the snapshot is sent while it is written, without a file.
+//! `repl-diskless-sync`: the snapshot is sent while it is being written, without a file.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
@@ -57,7 +57,7 @@ impl Replica {
         }
     }
 
-    /// The snapshot, without the mark behind it.
+    /// The snapshot, without the mark after it.
     fn snapshot(&mut self) -> Vec<u8> {
         let mut bytes = self.conn.bytes(MARK_LEN);
         while !bytes.ends_with(&self.mark) {
@@ -70,7 +70,7 @@ impl Replica {
 
 /// A primary that has no disk.
 fn diskless(launch: Launch) -> Server {
-    // Else it would write nothing either, for want of a place to save it.
+    // Without save points, because otherwise the server would reject writes after a failed save.
     let server = launch.set("repl-diskless-sync", "yes").set("save", "").start();
     take_disk_away(&server);
     server
@@ -138,7 +138,7 @@ fn the_stream_follows_when_the_replica_has_acknowledged_the_mark() {
     assert_eq!(next, "1) \"set\"\n2) \"behind\"\n3) \"1\"");
 }
 
-/// A replica that does not know marks gets a length, and therefore a file.
+/// A replica that does not support EOF marks needs the length in advance, so the primary writes a file.
 #[test]
 fn a_replica_that_knows_no_marks_gets_a_length() {
     let server = with_workers(2).set("repl-diskless-sync", "yes").start();
@@ -151,7 +151,7 @@ fn a_replica_that_knows_no_marks_gets_a_length() {
     assert!(replica.conn.bytes(len).starts_with(b"REDIS"));
 }
 
-/// More than the pipe and all sockets hold.
+/// Writes more data than the pipe and all sockets can buffer.
 fn fill_much(conn: &mut Conn) {
     assert_reply!(conn, "CONFIG SET rdbcompression no", "OK");
     assert_reply!(conn, "DEBUG POPULATE 6000 key 10000", "OK");
@@ -165,14 +165,14 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
     let server = diskless(Kind::Brisk.launch());
     let mut conn = server.connect();
     fill_much(&mut conn);
-    // Both share a cut.
+    // Both replicas share a snapshot.
     assert_reply!(conn, "CONFIG SET repl-diskless-sync-delay 60", "OK");
     assert_reply!(conn, "CONFIG SET repl-diskless-sync-max-replicas 2", "OK");
     let follower = Node::start(Kind::Redis, |launch| launch);
     follower.follow(server.port());
     wait_until("it to ask", || conn.info("connected_slaves") == "1");
     let _stalled = Replica::ask(&server);
-    // The replica is stalled: the written part of the snapshot is in memory, up to the bound.
+    // The replica is stalled, so the written part of the snapshot is kept in memory, up to the limit.
     wait_until("the writer to wait", || {
         let bytes: u64 = conn.info("current_cow_size").parse().unwrap();
         assert!(bytes < 100 << 20, "{bytes}");
@@ -209,12 +209,12 @@ fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
     wait_until("its end", || conn.info("rdb_bgsave_in_progress") == "0");
     assert_eq!(conn.info("connected_slaves"), "0");
     assert!(server.log().contains("Background RDB transfer was canceled"));
-    // The next one is well.
+    // The next snapshot succeeds.
     let mut replica = Replica::ask(&server);
     assert!(replica.snapshot().len() > 60_000_000);
 }
 
-/// The tools of Redis take both forms.
+/// The tools of Redis support both forms.
 #[test]
 fn redis_cli_takes_it() {
     for streams in ["yes", "no"] {
@@ -298,7 +298,7 @@ fn a_replica_gets_the_requested_parts_and_then_the_stream() {
         assert_eq!(has(&bytes, "register_function"), library, "{parts}");
         assert!(!has(&bytes, "stays_here"), "{parts}");
         assert_reply!(conn, "SET behind 1", "OK");
-        // Acknowledgements count only from then on. The previous replica is gone.
+        // Wait, because acknowledgements are only accepted once the replica is online. The previous replica is gone.
         wait_until("it is online", || {
             conn.info("connected_slaves") == "1" && state(&mut conn, 0) == "online"
         });
@@ -328,7 +328,7 @@ fn parts_that_are_not_known_are_rejected() {
         let words = [&["REPLCONF"], words].concat();
         assert_eq!(conn.call(&words).to_string(), format!("(error) {want}"), "{words:?}");
     }
-    // Parts before the unknown one count.
+    // Parts before the unknown part are accepted.
     for line in ["SYNC", "PSYNC ? -1"] {
         assert_reply!(conn, line, "(error) ERR Filtered replica requires EOF capability");
     }

@@ -11,7 +11,7 @@ fn doctor(words: &[&str]) -> Output {
     Command::new(brisk_binary().unwrap()).arg("--doctor").args(words).output().unwrap()
 }
 
-/// The findings of a topic: state and what was seen.
+/// The findings for a topic: the state and the description.
 fn of_topic(output: &Output, topic: &str) -> Vec<(String, String)> {
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
     let all = all.as_array().unwrap().iter().filter(|finding| finding["topic"] == topic);
@@ -27,7 +27,8 @@ fn the_doctor_says_of_this_machine_what_it_finds() {
     let dir = TempDir::new();
     let folder = dir.path("");
     let folder = folder.to_str().unwrap();
-    // Nothing is to be kept, so that no disk of a test machine is a problem; few clients fit any limit.
+    // Nothing is saved, so that the disk of the test machine cannot be a problem, and the few clients fit within any
+    // limit.
     let well = ["--dir", folder, "--save", "", "--maxclients", "10", "--maxmemory", "2mb"];
     let output = doctor(&[&["--json"][..], &well].concat());
     let printed = String::from_utf8_lossy(&output.stdout);

@@ -9,7 +9,7 @@ use brisk_testkit::{Conn, Launch, Server, assert_reply};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Settings under which small values have all encodings.
+/// Settings with which small values use all encodings.
 const SETTINGS: &[&str] = &[
     "CONFIG SET hash-max-listpack-entries 8",
     "CONFIG SET set-max-intset-entries 8",
@@ -33,7 +33,7 @@ fn pair() -> Pair {
     Pair { ours: ours.connect(), theirs: theirs.connect(), _servers: [ours, theirs] }
 }
 
-/// Lines that make keys of every type and encoding.
+/// Commands that create keys of every type and encoding.
 fn lines() -> Vec<String> {
     let numbered = |start: &str, n: usize, item: &dyn Fn(usize) -> String| {
         let items: Vec<String> = (0..n).map(item).collect();
@@ -88,7 +88,7 @@ fn digest(conn: &mut Conn, key: &str) -> String {
     conn.cmd(&format!("DEBUG DIGEST-VALUE {key}")).to_string()
 }
 
-/// Moves each key of `from` to `to` by its payload.
+/// Copies each key of `from` to `to` with DUMP and RESTORE.
 fn hand_over(from: &mut Conn, to: &mut Conn) {
     let keys: Vec<String> = from.cmd("KEYS *").elements().iter().map(|key| key.text()).collect();
     assert!(keys.len() > 20);
@@ -137,7 +137,7 @@ fn restored_values_use_the_limits_of_the_receiving_server() {
     fill(&mut pair.theirs, &lines());
     set(&mut pair.ours, SETTINGS);
     hand_over(&mut pair.theirs, &mut pair.ours);
-    // And back from what they became.
+    // Then copy the restored keys back.
     pair.theirs.cmd("FLUSHALL");
     hand_over(&mut pair.ours, &mut pair.theirs);
 }
@@ -188,8 +188,8 @@ fn values_of_snapshots_are_restored_by_both_alike() {
 
 /// The digest of the dataset in a manifest; `None` if the file is rejected.
 ///
-/// Later servers digest scores in another notation; their files hold the data of the 7.0.15 file
-/// of the same name, where there is one.
+/// Later servers use a different notation for scores in the digest. If there is a 7.0.15 file with the same name, it
+/// has the same data, and its digest is used.
 fn digest_in_manifest(file: &Path) -> Option<String> {
     let name = file.file_stem().unwrap().to_str().unwrap();
     let dataset = name.strip_prefix("valkey-8.0.1.");
@@ -259,7 +259,7 @@ fn debug_object_shows_the_same_for_equal_encodings() {
     }
 }
 
-/// The dataset of `from`, as a file, in the place of that of `to`.
+/// Replaces the dataset of `to` with that of `from` by copying the RDB file.
 fn carry_snapshot(from: &mut Conn, from_dir: &Path, to: &mut Conn, to_dir: &Path) {
     assert_eq!(from.cmd("DEBUG RELOAD").to_string(), "OK");
     fs::copy(from_dir.join("dump.rdb"), to_dir.join("dump.rdb")).unwrap();
@@ -305,7 +305,7 @@ fn a_damaged_snapshot_changes_nothing() {
     assert_eq!(dataset_digest(&mut conn), digest);
 }
 
-/// The texts that users search for in logs of Redis; clients get the same replies as before.
+/// The log contains the texts that users search for in logs of Redis. Clients get the same replies.
 #[test]
 fn defects_of_a_payload_are_logged() {
     let server = Launch::new(Program::Brisk).start();
@@ -314,7 +314,7 @@ fn defects_of_a_payload_are_logged() {
         "EVAL 'redis.call(\"HSET\", \"h\", \"f\", \"v\") return redis.call(\"DUMP\", \"h\")' 0",
     ));
     let mut wrong = whole.clone();
-    // A byte of the listpack, after the type and the length of the string.
+    // Change a byte of the listpack, which follows the type and the length.
     wrong[8] ^= 0x7f;
     let checksum = "(error) ERR DUMP payload version or checksum are wrong";
     let restore = |conn: &mut Conn, payload: &[u8]| {

@@ -1,7 +1,7 @@
-//! RESTORE of payloads with bytes changed: no panic, no hang, memory in proportion, and nothing
-//! changes if it is refused.
+//! RESTORE of payloads with changed bytes: there is no panic or hang, memory use is proportional to the payload, and a
+//! rejected payload changes nothing.
 //!
-//! `MUTATIONS` says how many are tried instead of [`MUTATIONS`].
+//! The environment variable `MUTATIONS` overrides the number of mutations, [`MUTATIONS`].
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_engine::testing::Db;
@@ -17,21 +17,22 @@ use std::fs;
 static ALLOCATOR: Peak<System> = Peak(System);
 
 const MUTATIONS: usize = 50_000;
-/// The maximum length of payloads to change, and their number for each layout.
+/// The maximum length of payloads to mutate, and their number for each layout.
 const SEED_BYTES_MAX: usize = 4_000;
 const SEEDS_OF_A_KIND: usize = 40;
-/// Memory may be this many times the bytes of a payload ...
+/// RESTORE may use this many times the bytes of a payload ...
 const FACTOR: usize = 10;
-/// ... and this much more, for a new key, the request and the reply, ...
+/// ... plus this constant, for a new key, the request and the reply.
 const CONSTANT: usize = 4 << 10;
-/// ... and, if a part is compressed, this many times the content of that.
+/// With compression, [`FACTOR`] applies to the uncompressed content, which may be this many times as large as the
+/// payload.
 const LZF_FACTOR: usize = 88;
 
 fn mutations() -> usize {
     std::env::var("MUTATIONS").map_or(MUTATIONS, |text| text.parse().expect("a number"))
 }
 
-/// Payloads without their footer, of all kinds, behind a version.
+/// Payloads of all kinds without their footers, each preceded by an RDB version.
 fn seeds(compressed: bool) -> Vec<Vec<u8>> {
     let mut by_kind: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
     for file in rdb_fixtures() {
@@ -81,7 +82,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Commands that look at every part of a value and then take it apart.
+/// Commands that read every part of a value and then modify it.
 const USES: &[(&str, &[&str])] = &[
     ("string", &["GET k", "APPEND k x", "SETRANGE k 3 y"]),
     ("list", &["LRANGE k 0 -1", "LINSERT k BEFORE a b", "LPUSH k x", "RPOP k", "LTRIM k 1 -2"]),
@@ -114,7 +115,7 @@ fn try_all(compressed: bool, seed_number: u64, count: usize) {
     let seeds = seeds(compressed);
     assert!(seeds.len() > 100, "{}", seeds.len());
     let mut db = Db::new();
-    // The first reply allocates buffers that stay.
+    // The first reply allocates buffers that are reused.
     db.run("PING");
     let (mut good, mut bad) = (0, 0);
     for number in 0..count {
@@ -142,7 +143,7 @@ fn try_all(compressed: bool, seed_number: u64, count: usize) {
         db.run("DEL k");
     }
     db.invariants();
-    // Changes in texts do no harm, most others do.
+    // Changes in texts leave a payload valid, but most other changes do not.
     assert!(good > bad / 20 && bad > good / 20, "{good} restored, {bad} refused");
 }
 

@@ -1,4 +1,4 @@
-//! CLIENT DURABILITY REPLICAS: replies wait until replicas have acknowledged what they show.
+//! CLIENT DURABILITY REPLICAS: replies wait until replicas have acknowledged the changes that the replies show.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::kind::{Kind, are_there};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use Kind::{Brisk, Redis};
 
-/// How long nothing comes that is kept back: what is not kept back comes at once.
+/// How long a test waits to see that a reply is held. Replies that are not held arrive immediately.
 const HELD: Duration = Duration::from_millis(60);
 
 const ROLE_CHANGED: &str = "(error) UNBLOCKED force unblock from blocking operation, instance state \
@@ -21,7 +21,7 @@ const ROLE_CHANGED: &str = "(error) UNBLOCKED force unblock from blocking operat
 const NOT_ACKNOWLEDGED: &str =
     "(error) UNBLOCKED too few replicas acknowledged the write within the timeout; it may be lost";
 
-/// A primary, and a replica whose acknowledgements can be held up.
+/// A primary, and a replica whose acknowledgements can be delayed.
 struct Pair {
     primary: Server,
     replica: Node,
@@ -58,14 +58,15 @@ fn follower(kind: Kind, link: &Proxy, primary: &Server) -> Node {
     let replica = Node::start(kind, |launch| launch);
     replica.follow(link.port());
     replica.wait_until_it_follows();
-    // It is sent nothing before its first acknowledgement has come, which a test may be about to hold up.
+    // The primary sends the replica nothing before its first acknowledgement, which a test may be about to delay. So
+    // wait for a write.
     let key = format!("follows:{}", replica.server.address());
     assert_reply!(primary.connect(), &format!("SET {key} 1"), "OK");
     wait_until_there(&replica, &key);
     replica
 }
 
-/// Waits until the replica has executed what set this key.
+/// Waits until the replica has executed the write of this key.
 #[track_caller]
 fn wait_until_there(replica: &Node, key: &str) {
     let mut conn = replica.server.connect();
@@ -73,7 +74,7 @@ fn wait_until_there(replica: &Node, key: &str) {
     wait_until("the replica to have it", || conn.cmd(&line).integer() == 1);
 }
 
-/// Runs `body` with a real replica and with one of ours.
+/// Runs `body` with a real Redis and with Brisk as the replica.
 fn each_replica(body: impl Fn(Pair)) {
     if subject_is_redis() {
         return; // it has no such clients
@@ -121,7 +122,7 @@ fn arguments_of_client_durability_are_checked() {
     ] {
         assert_reply!(conn, line, want);
     }
-    // The stream begins while all workers are quiesced: not during a transaction.
+    // The stream starts while all workers are quiesced, so it cannot start during a transaction.
     let alone = with_workers(2).start();
     let mut conn = alone.connect();
     conn.pipeline(&["MULTI", "CLIENT DURABILITY REPLICAS 1"]);
@@ -143,13 +144,13 @@ fn a_reply_leaves_when_the_replica_has_acknowledged_its_data() {
         let (mut durable, mut other) = (pair.durable(), pair.primary.connect());
         assert_reply!(durable, "SET before 1", "OK");
         pair.hold_acks(true);
-        // In order, and nothing overtakes.
+        // Replies stay in order, and none overtakes another.
         for line in ["SET a 1", "PING", "INCR n", "GET a", "INFO server", "ECHO last"] {
             durable.send(line);
         }
         pair.wait_until_there("n");
         assert_held(&mut durable);
-        // It counts for all other clients, which wait only on request.
+        // Other clients see the write, and wait only if they request it.
         assert_reply!(other, "GET a", "\"1\"");
         assert_reply!(other, "WAIT 1 1", "(integer) 0");
         let mut reader = pair.durable();
@@ -164,7 +165,7 @@ fn a_reply_leaves_when_the_replica_has_acknowledged_its_data() {
         assert!(durable.reply().text().contains("tcp_port"));
         assert_eq!(durable.reply().text(), "last");
         assert_eq!(reader.reply().text(), "1");
-        // Later it is there, and no client waits.
+        // Once the replica has acknowledged the write, no client waits.
         pair.hold_acks(true);
         assert_reply!(durable, "GET a", "\"1\"");
     });
@@ -226,7 +227,7 @@ fn replies_of_transactions_scripts_and_blocked_clients_wait_too() {
     });
 }
 
-/// For one command of a pipeline, and for nothing less.
+/// The durability is lowered within a pipeline. Each command keeps the durability that applied to it.
 #[test]
 fn earlier_commands_keep_their_durability_after_it_is_lowered() {
     each_replica(|pair| {
@@ -261,7 +262,7 @@ fn a_reply_waits_for_the_requested_number_of_replicas() {
     let second = Proxy::to(&pair.primary.address());
     let mut conn = pair.primary.connect();
     assert_reply!(conn, "CLIENT DURABILITY REPLICAS 2", "OK");
-    // There is one: the reply waits for another to come.
+    // There is one replica, so the reply waits for another to connect.
     conn.send("SET a 1");
     pair.wait_until_there("a");
     assert_held(&mut conn);
@@ -271,12 +272,12 @@ fn a_reply_waits_for_the_requested_number_of_replicas() {
     conn.send("SET b 1");
     pair.wait_until_there("b");
     assert_held(&mut conn);
-    // One is not enough, whichever it is.
+    // One replica is not enough, whichever it is.
     assert_reply!(pair.durable(), "SET c 1", "OK");
     assert_held(&mut conn);
     second.stall(Direction::ToServer, false);
     assert_eq!(conn.reply().text(), "OK");
-    // When one goes away the reply waits until there is another.
+    // If one replica disconnects, the reply waits until there is another.
     drop(other);
     pair.primary.wait_for_info("connected_slaves", |count| count == "1");
     conn.send("SET d 1");
@@ -297,12 +298,12 @@ fn a_client_that_waits_too_long_gets_an_error_and_is_disconnected() {
         conn.send_raw(b"SET a 2\r\nSET a 3\r\n");
         assert_eq!(conn.reply().to_string(), NOT_ACKNOWLEDGED);
         assert_eq!(conn.read_to_end(), b"");
-        // It was written all the same.
+        // The write was executed anyway.
         assert_reply!(pair.primary.connect(), "GET a", "\"3\"");
     });
 }
 
-/// What replicas acknowledge behind it is another history.
+/// Later acknowledgements of replicas refer to a different history.
 #[test]
 fn a_primary_that_becomes_a_replica_acknowledges_nothing_more() {
     each_replica(|pair| {
@@ -322,7 +323,7 @@ fn a_primary_that_becomes_a_replica_acknowledges_nothing_more() {
         idle.send("SET own 1");
         assert_eq!(idle.reply().to_string(), ROLE_CHANGED);
         assert_eq!(idle.read_to_end(), b"");
-        // As a primary again, it promises durability again.
+        // When it is a primary again, it provides durability again.
         wait_until("it to follow", || pair.primary.info("master_link_status") == "up");
         assert_reply!(pair.primary.connect(), "REPLICAOF NO ONE", "OK");
         let mut conn = pair.durable();
@@ -348,7 +349,7 @@ fn without_a_replica_a_reply_waits_for_one_and_not_for_ever() {
     let replica = follower(Redis, &link, &server);
     assert_eq!(conn.reply().text(), "OK");
     assert_reply!(replica.server.connect(), "GET a", "\"1\"");
-    // When the stream is not kept any more there is nothing to acknowledge.
+    // When the replication stream is no longer kept, there is nothing to acknowledge.
     drop(replica);
     server.wait_for_info("connected_slaves", |count| count == "0");
     conn.send("SET a 2");
@@ -381,7 +382,7 @@ fn replicas_come_on_top_of_the_file() {
     }
 }
 
-/// A killed primary: whatever was acknowledged is on the replica that takes its place.
+/// After the primary is killed, every acknowledged write is on the replica that takes its place.
 #[test]
 fn acknowledged_writes_survive_the_loss_of_the_primary() {
     const ROUNDS: usize = 4;
@@ -460,7 +461,7 @@ fn info_shows_the_lag_of_a_replica_in_seconds() {
     });
 }
 
-/// A replica that reconnects while its last connection still seems to exist is one copy, not two.
+/// A replica that reconnects while its previous connection still seems to be open counts once.
 #[test]
 fn a_replica_with_two_connections_is_one() {
     if subject_is_redis() {
@@ -509,7 +510,7 @@ fn a_replica_with_two_connections_is_one() {
     assert_eq!(client.reply().text(), "OK");
 }
 
-/// Replies that wait for a replica count as memory of their client, like all others.
+/// Replies that wait for a replica count toward the memory of their client, like all replies.
 #[test]
 fn replies_that_wait_for_a_replica_stall_their_pipeline() {
     if subject_is_redis() {
@@ -525,7 +526,7 @@ fn replies_that_wait_for_a_replica_stall_their_pipeline() {
                 let value = |word: &str| word.strip_prefix(field)?.strip_prefix('=')?.parse().ok();
                 line.split(' ').find_map(value)
             };
-            // Many small parts, each from its own turn, and a few large ones.
+            // Many small replies, each from a separate batch, and a few large ones.
             for (value, times) in [(60_000, 200), (1, 40_000)] {
                 control.call(&["SET", "value", &"v".repeat(value)]);
                 let mut conn = server.connect();
@@ -550,13 +551,13 @@ fn replies_that_wait_for_a_replica_stall_their_pipeline() {
     );
 }
 
-/// A client may have nothing left to send except the end of its stream.
+/// A client may shut down its sending direction after its last request.
 #[test]
 fn a_client_that_has_ended_its_stream_gets_the_replies_that_a_replica_acknowledges() {
     if subject_is_redis() {
         return;
     }
-    /// The server keeps the replies for at least this time.
+    /// The server holds the replies for at least this time.
     const KEPT: Duration = Duration::from_secs(1);
     const ATTEMPTS: usize = 20;
     each_replica(|pair| {
@@ -567,7 +568,8 @@ fn a_client_that_has_ended_its_stream_gets_the_replies_that_a_replica_acknowledg
             conn.finish_sending();
             (conn.read_to_end(), begun.elapsed())
         };
-        // On a machine that pauses for long, the server may close the client before the acknowledgement arrives.
+        // If the machine pauses for a long time, the server may close the client's connection before the
+        // acknowledgement arrives. So the test is repeated.
         let (replies, _) = (1..ATTEMPTS)
             .map(|_| attempt())
             .find(|(replies, time)| !replies.is_empty() || *time < KEPT)

@@ -1,5 +1,5 @@
-//! The shutdown of a server: cancelled, requested again or rejected, and what the server waits for. The
-//! data saved at shutdown is tested in `persistence`.
+//! The shutdown of a server: canceling, repeating and rejecting it, and the events that the server waits for. The data
+//! saved at shutdown is tested in `persistence`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_config_of;
@@ -12,14 +12,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 
-/// Far more than a test takes.
+/// Far longer than a test takes.
 const ENDLESS_US: &str = "100000000";
 
 fn launch() -> Launch {
     Launch::subject().set("save", "3600 1")
 }
 
-/// Names of the files in its directory that are no whole snapshots.
+/// Names of the files in the server's directory that are not complete snapshots.
 fn unfinished(server: &Server) -> Vec<String> {
     let entries = fs::read_dir(server.dir()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -36,11 +36,11 @@ fn a_shutdown_by_signal_can_be_aborted() {
     let mut conn = server.connect();
     fill(&mut conn);
     assert_reply!(conn, "SHUTDOWN ABORT", "(error) ERR No shutdown in progress.");
-    // The timers see to it, and rest.
+    // Timers execute the shutdown. They are paused, so that it can be canceled.
     assert_reply!(conn, "DEBUG PAUSE-CRON 1", "OK");
     server.signal("TERM");
     wait_until("it is told", || server.log().contains("Received SIGTERM scheduling shutdown..."));
-    // The line is logged just before the shutdown is scheduled.
+    // Retry, because the line is logged just before the shutdown is scheduled.
     wait_until("it to be called off", || conn.cmd("SHUTDOWN ABORT").to_string() == "OK");
     assert!(server.log().contains("Shutdown manually aborted."), "{}", server.log());
     assert_reply!(conn, "SHUTDOWN ABORT", "(error) ERR No shutdown in progress.");
@@ -70,7 +70,7 @@ fn a_second_sigint_does_not_wait_for_the_last_snapshot() {
     assert!(log.contains("You insist... exiting now."), "{log}");
 }
 
-/// Data that is in no snapshot either would be lost.
+/// Data that is not in a snapshot either would be lost.
 #[test]
 fn a_server_does_not_end_before_its_append_only_file_has_a_base() {
     let server = launch().set("save", "").set("shutdown-on-sigterm", "default").start();
@@ -112,7 +112,7 @@ fn a_rewrite_does_not_hold_up_the_end() {
     conn.cmd("BGREWRITEAOF");
     wait_until("it is being written", || conn.info("aof_rewrite_in_progress") == "1");
     if subject_is_redis() {
-        // Its child waits for each key before it looks for signals.
+        // Redis's child process delays each key before it checks for signals.
         assert_reply!(conn, "CONFIG SET rdb-key-save-delay 0", "OK");
     }
     conn.send("SHUTDOWN");
@@ -126,7 +126,7 @@ fn a_rewrite_does_not_hold_up_the_end() {
     assert!(log.contains("There is a child rewriting the AOF. Killing it!"), "{log}");
 }
 
-/// A script that has written and does not end: neither killed nor waited for.
+/// A script that has written and does not end cannot be killed, and SHUTDOWN NOSAVE does not wait for it.
 #[test]
 fn an_endless_script_does_not_prevent_shutdown_nosave() {
     let server = Launch::subject()
@@ -143,7 +143,7 @@ fn an_endless_script_does_not_prevent_shutdown_nosave() {
     assert_eq!(log.matches("User requested shutdown...").count(), 1, "{log}");
 }
 
-/// The first request ends the server; the others must not prevent it.
+/// The first request shuts the server down. The others must not prevent it.
 #[test]
 fn concurrent_shutdown_requests_are_one_shutdown() {
     for round in 0..10 {
@@ -155,14 +155,14 @@ fn concurrent_shutdown_requests_are_one_shutdown() {
         }
         for (at, conn) in conns.iter_mut().enumerate() {
             let how = if at % 2 == 0 { "SAVE" } else { "NOSAVE" };
-            // It may have ended by then.
+            // The server may already have exited.
             let _ = conn.try_send_raw(format!("SHUTDOWN {how}\r\n").as_bytes());
         }
         server.ended();
     }
 }
 
-/// Another server can take its place at once.
+/// Another server can use the port immediately.
 #[test]
 fn the_port_is_free_when_the_connection_of_shutdown_closes() {
     for how in ["NOSAVE", "SAVE"] {
@@ -181,7 +181,7 @@ fn the_port_is_free_when_the_connection_of_shutdown_closes() {
 const GIVEN_UP: &str = "(error) ERR Errors trying to SHUTDOWN. Check logs.";
 const WAITS: &str = "Waiting for replicas before shutting down.";
 
-/// A primary that waits for its replicas without a limit, and a replica that has caught up.
+/// A primary that waits for its replicas without a time limit, and a replica that has caught up.
 struct Pair {
     primary: Server,
     replica: Node,
@@ -198,7 +198,7 @@ impl Pair {
         Pair { primary, replica }
     }
 
-    /// Stops the replica, and writes a key to the primary that the replica lacks.
+    /// Stops the replica, and writes a key to the primary, which the replica then lacks.
     fn hold_replica(&self) -> Conn {
         let mut conn = self.primary.connect();
         self.replica.server.signal("STOP");
@@ -274,7 +274,7 @@ fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
     eval.send("EVAL 'return redis.call(\"set\",\"b\",1)' 0");
     exec.send_raw(b"MULTI\r\nSET c 1\r\nEXEC\r\n");
     assert_eq!(exec.reply().to_string(), "OK");
-    // Commands that would write are not even queued.
+    // In a transaction, write commands are not even queued.
     wait_until("they wait, too", || {
         let list = conn.cmd("CLIENT LIST").text();
         let flags = |line: &str| {
@@ -287,7 +287,7 @@ fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
     // The pause requested by clients is independent of the shutdown.
     assert_reply!(conn, "CLIENT UNPAUSE", "OK");
     if !subject_is_redis() {
-        // Redis 7.0 crashes here; later versions reply like this.
+        // Redis 7.0 crashes here. Later versions send this reply.
         let id = conn.cmd("CLIENT LIST").text();
         let id = id.lines().find(|line| line.contains("cmd=shutdown")).unwrap().to_owned();
         let id = id.split(' ').next().unwrap().trim_start_matches("id=").to_owned();
@@ -369,7 +369,7 @@ fn shutdown_waits_for_new_replicas_but_not_for_lost_ones() {
     let Pair { primary, replica } = pair;
     let other = follower(Kind::Redis, &primary);
     assert_reply!(other.server.connect(), "GET held", "\"1\"");
-    // The new replica is synchronised, and the first one is not.
+    // The new replica is in sync, but the first one is not.
     assert_eq!(primary.info("connected_slaves"), "2");
     replica.server.kill();
     let log = primary.ended();
@@ -392,7 +392,7 @@ fn an_insisting_sigint_does_not_wait_for_replicas() {
     conn.send("SHUTDOWN");
     wait_for_the_wait(&pair.primary);
     let logged = |what: &str| pair.primary.log().matches(what).count();
-    // SHUTDOWN was not a signal, and SIGTERM may arrive any number of times.
+    // The shutdown was not requested by a signal, and SIGTERM may arrive any number of times.
     for count in 1..=2 {
         pair.primary.signal("TERM");
         wait_until("it is logged", || logged("Received SIGTERM scheduling shutdown...") == count);
@@ -464,7 +464,7 @@ fn replicas_catch_up_while_a_script_does_not_end() {
     assert_reply!(pair.replica.server.connect(), "EXISTS held", "(integer) 1");
 }
 
-/// As with other requests, the options of the first apply.
+/// As with other repeated requests, the options of the first one apply.
 #[test]
 fn shutdown_now_joins_a_wait_for_replicas_that_a_script_holds_up() {
     let pair = Pair::of(Kind::Redis, |launch| launch.set("busy-reply-threshold", "10"));

@@ -1,4 +1,4 @@
-//! Deadlines: what is seen at them, and that the dead are buried soon.
+//! Expiry: what clients see at the expiry time, and that expired keys are removed soon.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{assert_reply, each_config, wait_until};
@@ -46,8 +46,8 @@ fn unread_keys_are_removed_soon_after_they_expire() {
             conn.pipeline(&chunk);
         }
         assert_reply!(conn, "SET stays v", "OK");
-        // DBSIZE counts expired keys that have not been found. The active cycle of Redis leaves up
-        // to a tenth of them for later; ours must have found all.
+        // DBSIZE counts expired keys that have not been removed yet. The active expiry cycle of Redis leaves up to a
+        // tenth of them for later. Our server must have removed all of them.
         let left = |n: i64| if subject_is_redis() { n <= 2_000 } else { n == 1 };
         wait_until("the dead are buried", || left(conn.cmd("DBSIZE").integer()));
         assert_reply!(conn, "GET stays", "\"v\"");

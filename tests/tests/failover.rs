@@ -1,6 +1,6 @@
-//! FAILOVER: the primary hands over to a replica that has everything, so nothing is lost.
+//! FAILOVER: the primary hands over to a replica that has all data, so nothing is lost.
 //!
-//! The expected texts are those of a real Redis 7.0, which is the control.
+//! The expected texts are those of a real Redis 7.0, with which the tests also run.
 
 use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Direction;
@@ -10,19 +10,19 @@ use brisk_tests::records::{Promise, Records};
 
 use Kind::{Brisk, Redis, Valkey};
 
-/// Primary and two replicas.
+/// Kinds of the primary and the two replicas.
 const OF_REDIS: &[[Kind; 3]] = &[[Redis; 3]];
 const OF_VALKEY: &[[Kind; 3]] = &[[Valkey; 3]];
 const OF_OURS: &[[Kind; 3]] = &[[Brisk; 3]];
-/// Redis cannot read the snapshots of Valkey, so these two do not meet.
+/// Redis cannot read the snapshots of Valkey, so these two are not combined.
 const MIXED: &[[Kind; 3]] =
     &[[Brisk, Redis, Brisk], [Redis, Brisk, Brisk], [Brisk, Valkey, Brisk], [Valkey, Brisk, Brisk]];
 
 const CLIENTS: usize = 3;
 const RECORDS: usize = 20;
 
-/// A primary and two replicas, of which the first is reached by a proxy, as it announces itself, and
-/// reaches the primary by another one.
+/// A primary and two replicas. The first replica announces the address of a proxy in front of it, and reaches the
+/// primary through another proxy.
 struct Group {
     nodes: Vec<Node>,
     door: Proxy,
@@ -61,7 +61,7 @@ impl Group {
         text.matches("state=online").count()
     }
 
-    /// Where clients find the primary: the node that says that it is one.
+    /// A function with which clients find the primary: the node that reports this role.
     fn finder(&self) -> impl Fn() -> Option<String> + Send + use<> {
         let addresses: Vec<String> = self.nodes.iter().map(|node| node.server.address()).collect();
         move || addresses.iter().find(|address| is_primary(address)).cloned()
@@ -78,7 +78,7 @@ impl Group {
         });
     }
 
-    /// While no client writes: all nodes have the data of the primary.
+    /// Asserts that all nodes have the data of the primary. No client may write during the call.
     #[track_caller]
     fn assert_agrees(&self, primary: usize) {
         let first = &self.nodes[primary];
@@ -105,7 +105,7 @@ fn wait_for_state(server: &Server, wanted: &str) {
     server.wait_for_info("master_failover_state", |state| state == wanted);
 }
 
-/// Runs `body` for those of the groups that can be built on this machine.
+/// Runs `body` for all groups that this machine can run.
 fn each_group(body: impl Fn([Kind; 3])) {
     for kinds in [OF_REDIS, OF_VALKEY, OF_OURS, MIXED].into_iter().flatten() {
         if are_there(kinds) {
@@ -115,7 +115,7 @@ fn each_group(body: impl Fn([Kind; 3])) {
     }
 }
 
-/// Runs `body` while clients write; afterwards all nodes have every acknowledged record.
+/// Runs `body` while clients write. Asserts that afterwards all nodes have every acknowledged record.
 fn while_clients_write(group: &Group, primary_then: usize, body: impl FnOnce(&Records)) {
     let records = Records::new(CLIENTS, 1, Promise::Wait);
     std::thread::scope(|scope| {
@@ -182,7 +182,7 @@ fn arguments_are_checked() {
             ("FAILOVER FORCE TIMEOUT 100", both),
             (&format!("{to} FORCE"), both),
             ("FAILOVER TO 127.0.0.1 1", unknown),
-            // It is known by what it announces.
+            // The primary knows the replica by its announced address.
             (&format!("FAILOVER TO 127.0.0.1 {}", group.server(1).port()), unknown),
         ] {
             assert_reply!(primary, line, want);
@@ -206,7 +206,8 @@ fn a_named_replica_takes_over_and_nothing_is_lost() {
             assert_reply!(conn, &format!("FAILOVER TO 127.0.0.1 {}", group.door.port()), "OK");
             group.wait_until_primary_is(1);
         });
-        // The former primary goes on where it was, and so does its other replica, which follows it still.
+        // The former primary continues with a partial synchronization, and so does the other replica, which still
+        // replicates from it.
         assert_eq!(group.server(0).info("role"), "slave");
         assert_eq!(group.nodes[1].served(), [before[0], before[1] + 1]);
         assert_eq!(group.server(2).info("master_port"), group.server(0).port().to_string());
@@ -223,7 +224,7 @@ fn a_named_replica_takes_over_and_nothing_is_lost() {
 fn any_replica_takes_over_that_has_everything() {
     each_group(|kinds| {
         let group = Group::start(kinds);
-        // The first is not that one.
+        // The first replica does not have all data.
         group.link.part();
         while_clients_write(&group, 2, |_| {
             assert_reply!(group.server(0).connect(), "FAILOVER TIMEOUT 60000", "OK");
@@ -252,7 +253,7 @@ fn writes_wait_while_a_replica_lags_and_continue_after_an_abort() {
                     assert_reply!(conn, "FAILOVER", again);
                     let busy = "(error) NOMASTERLINK Can't SYNC while failing over";
                     assert_reply!(conn, "PSYNC ? -1", busy);
-                    // Writers wait, and readers do not.
+                    // Writers wait, but readers do not.
                     paused.send("INCR paused");
                     group.server(0).wait_for_info("blocked_clients", |count| count != "0");
                     assert!(!conn.cmd("GET record:0:1").is_error());

@@ -1,5 +1,5 @@
-//! Each fuzz target over its corpus and some thousand mutations of it: what a fuzzer would find
-//! within seconds is found on every machine. Long runs are `cargo +nightly fuzz run TARGET`.
+//! Runs each fuzz target on its corpus and on a few thousand mutations, so that every machine finds what a fuzzer would
+//! find within seconds. For long runs, use `cargo +nightly fuzz run TARGET`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::random::Random;
@@ -7,10 +7,10 @@ use brisk_testkit::server::workspace_root;
 use std::fs;
 use std::process::Command;
 
-/// Mutated inputs per target: seconds in a build without optimisation.
+/// Mutated inputs per target. They take seconds in an unoptimized build.
 const MUTATIONS: usize = 4_000;
 
-/// Inputs longer than this show nothing that shorter ones do not.
+/// Maximum length of an input. Longer inputs would not find more.
 const LEN_MAX: usize = 600;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -23,7 +23,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Changes `input` at one place: a bit, a byte, a piece cut, doubled, or taken from elsewhere.
+/// Changes `input` at one position: flips a bit, replaces a byte, or removes, duplicates or inserts a piece.
 fn mutate(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     let at = random.below(input.len() + 1);
     let end = (at + 1 + random.below(16)).min(input.len());
@@ -60,7 +60,7 @@ fn smoke(target: &str, run: fn(&[u8])) {
         }
         let outcome = std::panic::catch_unwind(|| run(&input));
         if outcome.is_err() {
-            // As a Rust literal, ready for a named test and a corpus file.
+            // Print the input as a Rust literal, ready for a named test and a corpus file.
             panic!("{target} fails on b\"{}\"", input.escape_ascii());
         }
     }

@@ -1,6 +1,6 @@
-//! `/metrics`, `/health` and `/ready` by HTTP, over real sockets.
+//! `/metrics`, `/health` and `/ready` over HTTP, with real sockets.
 //!
-//! A real Redis has no such port, so these tests are about our server only. TLS is tested in `crates/server/tests/tls`.
+//! A real Redis has no such port, so these tests only run with our server. TLS is tested in `crates/server/tests/tls`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::port::Port;
@@ -11,12 +11,12 @@ use brisk_tests::web::{Answer, Web, basic};
 use brisk_tests::with_workers;
 use std::time::Duration;
 
-/// As `http::request` has it.
+/// The limit in `http::request`.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// As `system::HTTP_CONNECTIONS_MAX`.
+/// The same as `system::HTTP_CONNECTIONS_MAX`.
 const CONNECTIONS_MAX: usize = 64;
 
-/// More unread bytes than the kernel holds.
+/// More unread bytes than the kernel buffers.
 const UNREAD_BYTES_MAX: usize = 64 << 20;
 
 const OPEN: &str = "Accept: application/openmetrics-text\r\n";
@@ -34,7 +34,7 @@ fn ready(port: &Port) -> (u16, String) {
     (answer.status, answer.body.trim_end().to_owned())
 }
 
-/// Runs the body against both back ends.
+/// Runs the body on both back ends.
 fn each(launch: impl Fn(Launch) -> Launch, body: impl Fn(&mut Server, &Port)) {
     if subject_is_redis() {
         return;
@@ -76,13 +76,13 @@ fn a_connection_takes_one_request_after_the_other_however_bytes_come() {
             let mut web = Web::connect(port);
             let length = web.ask("HEAD", "/health", "", b"").header("content-length");
             assert_eq!(length, "3");
-            // A body is passed over, also of a request that is refused.
+            // A request body is skipped, even if the request is rejected.
             assert_eq!(web.ask("POST", "/health", "Content-Length: 5\r\n", b"GET /").status, 405);
             for byte in b"\r\nGET /health HTTP/1.1\r\nHost: a\r\n\r\n" {
                 web.send(&[*byte]);
             }
             assert_eq!(web.answer(false).body, "ok\n");
-            // Several requests at once get their responses in order, even long ones.
+            // Pipelined requests get their responses in order, even long ones.
             let request =
                 "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /health HTTP/1.1\r\nHost: a\r\n\r\n";
             web.send(request.repeat(30).as_bytes());
@@ -142,14 +142,14 @@ fn connections_are_bounded_and_an_idle_one_is_closed() {
             for web in &mut webs {
                 assert_eq!(web.get("/health", "").status, 200);
             }
-            // One more is accepted: it replaces the one that has been idle longest.
+            // One more connection is accepted. It replaces the one that has been idle longest.
             let mut further = Web::connect(port);
             assert_eq!(further.get("/health", "").status, 200);
             assert!(webs.remove(0).is_closed());
             for web in &mut webs {
                 assert_eq!(web.get("/health", "").status, 200);
             }
-            // A client that holds all connections without requests keeps no other client out.
+            // A client that opens all connections without sending requests does not lock other clients out.
             let held: Vec<Web> = (0..2 * CONNECTIONS_MAX).map(|_| Web::connect(port)).collect();
             assert_eq!(get(port, "/health").status, 200);
             assert_eq!(get(port, "/ready").status, 200);
@@ -179,14 +179,13 @@ fn a_client_that_does_not_read_is_not_read_and_delays_no_other() {
             assert_eq!(get(port, "/health").status, 200);
             let after: u64 = server.info("used_memory").parse().unwrap();
             assert!(after < before + (4 << 20), "{before}, {after}");
-            // A late reader gets complete responses, as many as were made.
+            // A client that reads late gets complete responses.
             assert!(web.answer(false).body.starts_with("# HELP redis_up "));
         },
     );
 }
 
-/// That a sample of `/metrics` is what INFO says at the same moment, for what does not change by
-/// itself.
+/// Asserts that samples of `/metrics` agree with INFO, for values that do not change on their own.
 fn agree(server: &Server, exposition: &Exposition) {
     for (field, metric) in [
         ("connected_slaves", "redis_connected_slaves"),
@@ -247,7 +246,7 @@ fn metrics_have_the_values_of_info_in_both_formats() {
                 assert_eq!(seen.value("redis_errors_total", &[("err", "WRONGTYPE")]), 1.0);
                 assert_eq!(seen.value("redis_up", &[]), 1.0);
                 let commands = seen.sum("brisk_worker_commands_total");
-                // INFO itself, which `agree` calls, comes after the metrics that it shows.
+                // The INFO that `agree` calls is executed after the metrics have been read.
                 assert!(commands >= 13.0, "{commands}");
                 assert!(seen.families.len() > 120, "{}", seen.families.len());
             }
@@ -282,8 +281,7 @@ fn names_of_metrics_follow_the_conventions_of_prometheus() {
     }
     for seen in full_answers() {
         assert_eq!(seen.lint(), Vec::<String>::new());
-        // INFO has these fields in milliseconds; they are 0 on a server that has evicted and expired
-        // nothing.
+        // INFO has these fields in milliseconds. They are 0 on a server that has evicted and expired nothing.
         for name in [
             "redis_eviction_exceeded_time_seconds_total",
             "redis_current_eviction_exceeded_time_seconds",
@@ -294,7 +292,7 @@ fn names_of_metrics_follow_the_conventions_of_prometheus() {
     }
 }
 
-/// The answers of a primary that has done everything there is a metric for, and of its replica.
+/// The responses of a primary that has done something for every metric, and of its replica.
 fn full_answers() -> [Exposition; 2] {
     let ports = [Port::claim(), Port::claim()];
     let primary = with_http(with_workers(2), &ports[0])
@@ -313,7 +311,7 @@ fn full_answers() -> [Exposition; 2] {
     ports.map(|port| Exposition::parse(&get(&port, "/metrics").body, false))
 }
 
-/// A name that the sources have and no answer has would be that of a field which INFO does not know.
+/// If a name is in the source but not in any response, it belongs to a field that INFO does not have.
 #[test]
 fn every_metric_in_the_source_is_in_a_real_response() {
     if subject_is_redis() {
@@ -325,7 +323,7 @@ fn every_metric_in_the_source_is_in_a_real_response() {
     let names: Vec<&str> = sources
         .split('"')
         .filter(|word| word.starts_with("redis_") || word.starts_with("brisk_"))
-        // These are labels, which INFO's fields give their names to.
+        // These are labels, which are named after fields of INFO.
         .filter(|name| {
             !name.ends_with("_version") && !["redis_build_id", "redis_mode"].contains(name)
         })
@@ -423,8 +421,8 @@ fn responses_arrive_while_every_worker_is_quiesced() {
         |launch| launch.set("busy-reply-threshold", "5000"),
         |server, port| {
             let [mut one, mut other] = server.connections();
-            // A script that goes beyond its keys stops all workers until it counts as slow. On a machine that is
-            // slow itself that moment may be missed: then it is stopped and started again.
+            // A script that accesses undeclared keys quiesces all workers until it counts as slow. On a slow machine,
+            // the test may miss this period. In this case the script is killed and started again.
             let mut runs = false;
             wait_until("answers while everybody stands still", || {
                 if !std::mem::replace(&mut runs, true) {
@@ -474,7 +472,7 @@ fn ready_says_why_clients_should_not_be_sent_here() {
     assert_eq!(get(&port, "/health").status, 200);
     assert_reply!(conn, "REPLICAOF NO ONE", "OK");
     assert_eq!(ready(&port).0, 200);
-    // A snapshot cannot take the place of a directory.
+    // A snapshot cannot replace a directory.
     let dump = server.dir().join("dump.rdb");
     std::fs::create_dir_all(dump.join("inside")).unwrap();
     assert_reply!(conn, "SET a b", "OK");

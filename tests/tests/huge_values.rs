@@ -1,4 +1,4 @@
-//! Huge values: they are freed in the background, and read as they were. (issue point 6)
+//! Huge values are freed in the background, and replies show the value at the time of the read. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::Launch;
@@ -7,10 +7,10 @@ use brisk_testkit::wait::holds_within;
 use brisk_testkit::{Conn, assert_reply, each_backend, each_config, wait_until};
 use std::time::Duration;
 
-/// A few hundred bytes each: more than the kernel takes of an unread reply.
+/// Number of elements of a few hundred bytes each, which is more than the kernel buffers of an unread reply.
 const MANY: usize = 20_000;
 
-/// Puts many elements under a key, a thousand with each command.
+/// Adds many elements to a key, a thousand with each command.
 fn build(conn: &mut Conn, command: &str, key: &str) {
     for start in (0..MANY).step_by(1000) {
         let mut words = vec![command.to_owned(), key.to_owned()];
@@ -36,7 +36,7 @@ fn huge_values_are_freed_by_another_thread_however_they_go() {
     }
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
-        // On a loaded machine the slow log would fill up: its 128 entries need about 430 kB here.
+        // On a loaded machine, the slow log would fill up. Its 128 entries would need about 430 kB here.
         conn.cmd("CONFIG SET slowlog-log-slower-than -1");
         conn.cmd("SADD few a b");
         let empty = figure(&mut conn, "used_memory");
@@ -72,7 +72,7 @@ fn huge_values_are_freed_by_another_thread_however_they_go() {
 fn flushall_replies_when_the_memory_is_free() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
-        // Two million bytes of members come; what stays are the client's buffers.
+        // Two million bytes of members are sent. Only the client's buffers remain allocated.
         let empty = figure(&mut conn, "used_memory");
         for command in ["SADD", "ZADD", "HSET", "RPUSH"] {
             for flush in ["FLUSHALL", "FLUSHALL SYNC", "FLUSHDB", "FLUSHDB SYNC"] {
@@ -84,7 +84,7 @@ fn flushall_replies_when_the_memory_is_free() {
                 assert_eq!(figure(&mut conn, "lazyfree_pending_objects"), 0);
             }
         }
-        // Each is a change, and wakes the clients that are blocked on the keys.
+        // Each command is a change, and wakes clients that are blocked on the keys.
         build(&mut conn, "SADD", "big");
         conn.cmd("XGROUP CREATE stream group $ MKSTREAM");
         let mut waiting = server.connect();
@@ -99,7 +99,7 @@ fn flushall_replies_when_the_memory_is_free() {
     });
 }
 
-/// Its answer waits for the memory; nothing else of it may be lost or come twice for that.
+/// The reply waits until the memory is freed. This must not lose or duplicate any other effect of the command.
 #[test]
 fn a_slow_flush_is_monitored_once_and_obeys_client_reply() {
     each_backend(Launch::subject, |server| {
@@ -175,7 +175,8 @@ fn a_reply_that_is_read_late_shows_the_value_as_it_was() {
             wait_until("the command has run", || {
                 other.cmd("CLIENT LIST").text().contains(&format!("cmd={name} "))
             });
-            // Whether the change comes before the last part is written is up to the machine.
+            // The timing of the machine determines whether the change is executed before the last part of the reply is
+            // written.
             other.cmd(change);
             other.cmd("SET after 1");
             assert!(late.reply().to_string() == at_once, "{read} beside {change}");
@@ -197,7 +198,7 @@ fn an_idle_server_gives_the_memory_of_what_it_lost_back() {
             conn.call(&words);
         }
     };
-    // Twice, so that there is no memory left over from the start that comes into use.
+    // Fill twice, so that memory left over from the start is already in use.
     fill(&mut conn);
     conn.cmd("FLUSHALL");
     fill(&mut conn);
@@ -237,7 +238,7 @@ fn huge_pages_are_used_only_with_enough_data() {
     for key in 0..10 {
         conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);
     }
-    // Memory from before the program could decide.
+    // Only memory that was allocated before the program disabled huge pages may be in huge pages.
     assert!(server.huge_page_bytes() <= 4 << 20, "{}", server.huge_page_bytes());
     for key in 0..100 {
         conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);

@@ -1,4 +1,4 @@
-//! INFO: every field of Redis 7 exists, in its section, and has the right value. (I1, I2)
+//! INFO: every field of Redis 7 exists in its section and has the correct value. (I1, I2)
 
 use brisk_testkit::server::{brisk_binary, redis_binary, subject_is_redis};
 use brisk_testkit::{Launch, assert_reply, each_config, each_protocol, wait_until};
@@ -6,7 +6,7 @@ use brisk_tests::facts;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Fields of the reference we do not have, each with its reason.
+/// Fields of the reference that Brisk does not have, each with the reason.
 const ABSENT: &[(&str, &str)] = &[];
 
 /// Field names by section.
@@ -24,7 +24,7 @@ fn sections(text: &str) -> BTreeMap<String, Vec<String>> {
     sections
 }
 
-/// The value of the field with this name in the line of `--version`.
+/// The value of the field with this name in the output of `--version`.
 fn version_field<'l>(line: &'l str, name: &str) -> &'l str {
     let mut fields = line.split_whitespace().filter_map(|field| field.split_once('='));
     fields.find(|(found, _)| *found == name).map_or("", |(_, value)| value)
@@ -86,7 +86,7 @@ fn sections_come_in_the_order_of_the_reference() {
             let titles: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("# ")).collect();
             let wanted: Vec<&str> =
                 reference[list].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
-            // A server may have sections of its own, but the known ones keep their order.
+            // A server may have additional sections, but the known ones keep their order.
             let known: Vec<&str> = titles.into_iter().filter(|t| wanted.contains(t)).collect();
             assert_eq!(known, wanted, "INFO {argument}");
         }
@@ -176,7 +176,7 @@ fn memory_metrics_follow_the_data() {
 fn client_buffer_metrics_follow_the_clients() {
     each_protocol(|server| {
         let [mut conn, mut half] = server.connections();
-        // Half a request of 400 kB lies in the input buffer.
+        // The input buffer contains 400 kB of an incomplete request.
         half.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$800000\r\n");
         half.send_raw(&vec![b'x'; 400_000]);
         wait_until("the buffer shows", || {

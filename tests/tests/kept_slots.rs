@@ -1,7 +1,7 @@
-//! Slots that a script holds for long: clients that need them wait, others are served, and there is
-//! no circular wait.
+//! Slots that a script holds for a long time: clients that need them wait, other clients are served, and there is no
+//! deadlock.
 //!
-//! Which client has which worker matters here, so these are tests of our server alone.
+//! The assignment of clients to workers matters here, so these tests only run with our server.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -9,9 +9,9 @@ use brisk_testkit::{Conn, Server, assert_reply, wait_until};
 use brisk_tests::{one_of_each_worker, with_workers};
 use std::time::Duration;
 
-/// Longer than any of these scripts takes.
+/// A threshold longer than any of these scripts takes.
 const NEVER_BUSY: &str = "60000";
-/// Time for others to come as far as they can; what is asserted does not depend on it.
+/// Time for other clients to get as far as they can. The assertions do not depend on it.
 const MEANWHILE: Duration = Duration::from_millis(200);
 
 fn start(workers: usize, busy_threshold_ms: &str) -> Option<Server> {
@@ -19,7 +19,7 @@ fn start(workers: usize, busy_threshold_ms: &str) -> Option<Server> {
     (!subject_is_redis()).then(|| launch.start())
 }
 
-/// Begins a script that keeps `key` for about `seconds` of CPU time, then returns `value`.
+/// Starts a script that holds the slot of `key` for about `seconds` of CPU time, and then returns `value`.
 fn keep(server: &Server, conn: &mut Conn, key: &str, seconds: f64, value: &str) {
     let source = format!(
         "redis.log(redis.LOG_WARNING, 'keeps ' .. KEYS[1]) local began = os.clock() \
@@ -31,9 +31,8 @@ fn keep(server: &Server, conn: &mut Conn, key: &str, seconds: f64, value: &str) 
     wait_until("the script runs", || server.log().matches(&begun).count() > before);
 }
 
-/// A client waits to move an element to `held`, which a script on worker 1 keeps; worker 0 is given
-/// the element, so it serves the waiter as soon as it has the slot. Then worker 2 does what
-/// `meanwhile` says.
+/// A client waits to move an element to `held`, whose slot a script on worker 1 holds. Worker 0 gets the element, so it
+/// serves the waiting client as soon as it has the slot. Then worker 2 runs `meanwhile`.
 #[track_caller]
 fn while_a_waiter_is_being_served(
     server: &Server,
@@ -82,7 +81,7 @@ fn a_user_can_be_changed_while_its_blocked_client_is_served() {
         &server,
         |waiter| assert_reply!(waiter, "AUTH somebody x", "OK"),
         |other, _| {
-            // As in Redis 7.2, a command that has waited is checked again.
+            // As in Redis 7.2, permissions are checked again after a command has waited.
             assert_reply!(other, "ACL SETUSER somebody -blmove", "OK");
             "(error) NOPERM User somebody has no permissions to run the 'blmove' command".to_owned()
         },
@@ -104,13 +103,13 @@ fn a_replica_begins_while_a_waiter_is_being_served() {
             "\"element\"".to_owned()
         },
     );
-    // Newlines keep the link alive until the snapshot begins.
+    // The primary sends newlines as keepalives until the snapshot begins.
     let mut replica = replica.unwrap();
     let first = std::iter::repeat_with(|| replica.bytes(1)).find(|byte| byte != b"\n");
     assert_eq!(first.unwrap(), b"$");
 }
 
-/// When it becomes slow, no client that waited before gets in.
+/// When the script becomes slow, no waiting client gets access to its keys.
 #[test]
 fn a_script_sees_the_same_at_its_beginning_and_its_end() {
     let Some(server) = start(2, "100") else { return };
@@ -143,11 +142,11 @@ fn a_script_goes_beyond_its_keys_while_another_is_slow() {
     assert_reply!(server.connect(), "PING", "PONG");
 }
 
-/// A command that is computed elsewhere ends while its destination is kept by a script without end.
+/// A command that is computed by another thread ends while an endless script holds the slot of its destination.
 #[test]
 fn a_long_command_ends_after_the_script_that_keeps_its_destination() {
     const MEMBERS: usize = 100_000;
-    /// In an attempt the command may end before the script begins.
+    /// Maximum number of attempts. In an attempt, the command may end before the script begins.
     const ATTEMPTS: usize = 50;
     let Some(server) = start(2, "200") else { return };
     let mut clients = one_of_each_worker(&server, 2);
@@ -163,7 +162,7 @@ fn a_long_command_ends_after_the_script_that_keeps_its_destination() {
     let was_kept = (0..ATTEMPTS).any(|attempt| {
         assert_reply!(clients[1], "PING", "PONG");
         clients[1].send("SUNIONSTORE destination a b");
-        // The server rejects the command if it arrives when the script is slow already.
+        // The server would reject the command if it arrived when the script is already slow.
         wait_until("the command is computed", || {
             probe.cmd(&format!("CLIENT LIST ID {id}")).text().contains(" cmd=sunionstore ")
         });

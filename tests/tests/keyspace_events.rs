@@ -1,6 +1,6 @@
-//! Keyspace notifications: what is published of which command, and when.
+//! Keyspace notifications: the events that each command publishes, and when.
 //!
-//! `data/keyspace-events.txt` is what Redis 7.0.15 published of each command in it.
+//! `data/keyspace-events.txt` contains the events that Redis 7.0.15 published for each command.
 
 use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::server::subject_is_redis;
@@ -8,7 +8,7 @@ use brisk_testkit::{Conn, Server, assert_reply, wait_until, words};
 use brisk_tests::with_workers;
 use std::path::Path;
 
-/// A client that gets every message, and one that marks the end of a command's messages.
+/// A client that receives every message, and one that marks the end of a command's messages.
 struct Listener {
     conn: Conn,
     marker: Conn,
@@ -22,7 +22,7 @@ impl Listener {
         Listener { conn, marker: server.connect(), marks: 0 }
     }
 
-    /// The next message: channel and payload.
+    /// The channel and the payload of the next message.
     fn next(&mut self) -> (String, String) {
         let message = self.conn.reply();
         let words: Vec<String> = message.elements().iter().map(|word| word.text()).collect();
@@ -30,7 +30,7 @@ impl Listener {
         (words[2].clone(), words[3].clone())
     }
 
-    /// The events since the last call: `EVENT KEY`, each from its two messages.
+    /// The events since the last call, as `EVENT KEY`. Each event has two messages.
     #[track_caller]
     fn events(&mut self) -> Vec<String> {
         self.marks += 1;
@@ -87,7 +87,7 @@ fn every_command_publishes_the_events_that_redis_publishes() {
                         wait_until("it is served", || conn.info("blocked_clients") == "0");
                     }
                 }
-                // Events of a waiting client may come from another worker, after the reply to the command.
+                // Events of a blocked client may come from another worker, after the reply to the command.
                 let expected: Vec<&str> = events.trim_start().split_terminator(", ").collect();
                 let mut got = Vec::new();
                 wait_until(&format!("the events of {command}"), || {

@@ -1,8 +1,8 @@
-//! Values up to hundreds of megabytes, in and out, whole.
+//! Values of up to hundreds of megabytes are stored and returned completely.
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config, words};
 
-/// Bytes in which a misplaced piece shows.
+/// Bytes with a pattern that reveals misplaced pieces.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i ^ (i >> 8) ^ (i >> 16)) as u8).collect()
 }

@@ -1,5 +1,5 @@
-//! The start: what a server answers while it loads its file, and what it makes of files by several
-//! threads. How files come to be, and that they come back, is in `persistence`.
+//! Startup: the replies of a server while it is loading its file, and loading with several threads. Saving and
+//! restoring are tested in `persistence`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::random::Random;
@@ -8,19 +8,19 @@ use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use std::fs;
 use std::path::PathBuf;
 
-/// Keys of the file that takes long. Each waits for [`DELAY_US`] when it is loaded.
+/// Number of keys in the file that loads slowly. Loading each key takes [`DELAY_US`].
 const KEYS: usize = 4000;
-/// Together that is more time than any test needs, all of which end it when they have seen enough.
+/// In total, this is more time than any test needs. Tests end the delay when they have seen enough.
 const DELAY_US: &str = "5000";
 const LOADING: &str = "(error) LOADING Redis is loading the dataset in memory";
-/// Damaged files that are tried.
+/// Number of damaged files to try.
 const DAMAGED: usize = 40;
 
 /// A directory with a file to load.
 struct Home(TempDir);
 
 impl Home {
-    /// With this number of small strings.
+    /// A file with this number of small strings.
     fn with_keys(keys: usize) -> Home {
         let home = Home(TempDir::new());
         let server = home.launch(Launch::subject()).start();
@@ -48,9 +48,9 @@ impl Home {
         launch.set("dir", self.0.path("").to_str().unwrap())
     }
 
-    /// A server that takes long to load.
+    /// A server that loads slowly.
     fn slow(&self, launch: Launch) -> Launch {
-        // The real one serves its clients once per this number of bytes.
+        // A real Redis serves its clients each time it has loaded this number of bytes.
         self.launch(launch)
             .while_loading()
             .set("key-load-delay", DELAY_US)
@@ -64,7 +64,7 @@ impl Home {
     }
 }
 
-/// Has the server load the rest at once.
+/// Makes the server load the rest without delay.
 fn hurry(conn: &mut Conn) {
     assert_reply!(conn, "CONFIG SET key-load-delay 0", "OK");
     wait_until("all is loaded", || conn.cmd("PING").text() == "PONG");
@@ -130,7 +130,7 @@ fn commands_without_keys_are_executed_while_loading() {
     assert_eq!(conn.info("loading"), "0");
 }
 
-/// What CONFIG SET answers while a dataset is loaded, with `enable-protected-configs`.
+/// The replies of CONFIG SET while a dataset is being loaded, with `enable-protected-configs`.
 fn sets_what_has_no_part_in_loading(conn: &mut Conn) {
     let unknown = "(error) ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'";
     let immutable = "(error) ERR CONFIG SET failed (possibly related to argument 'databases') - \
@@ -216,7 +216,7 @@ fn passwords_come_before_loading() {
     );
 }
 
-/// Names of the fields that are there only while a file is loaded, with their values.
+/// The fields that exist only while a file is being loaded, with their values.
 fn progress(conn: &mut Conn) -> Vec<(String, String)> {
     let text = conn.cmd("INFO persistence").text();
     let fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -275,8 +275,7 @@ fn info_shows_the_progress_of_loading() {
     );
 }
 
-/// A directory with an append-only file of commands, among them a transaction across what is executed
-/// at a time.
+/// A directory with an append-only file of commands, including a transaction that is longer than a batch of commands.
 fn home_of_commands() -> Home {
     let home = Home(TempDir::new());
     let server = home.launch(Launch::subject()).set("appendonly", "yes").start();
@@ -357,7 +356,7 @@ fn nothing_expires_or_is_evicted_or_saved_while_loading() {
     assert_eq!(conn.cmd("DBSIZE").integer(), KEYS as i64);
 }
 
-/// The result of a start with the file.
+/// The result of starting a server with the file.
 fn outcome(home: &Home, threads: &str) -> Result<String, String> {
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
     let server = launch.set("threads", threads).try_start()?;
@@ -394,7 +393,7 @@ fn every_fixture_loads_the_same_by_one_thread_and_by_four() {
     assert!(loaded > 30);
 }
 
-/// Values of all sizes in several databases: many blocks.
+/// A file with values of all sizes in several databases, so that it has many blocks.
 fn large_file() -> Home {
     let home = Home(TempDir::new());
     let launch = Launch::new(brisk_testkit::server::Program::Brisk);
@@ -436,7 +435,7 @@ fn many_blocks_load_the_same_by_any_number_of_threads_and_again() {
     for _ in 0..10 {
         assert_reply!(conn, "DEBUG RELOAD NOSAVE", "OK");
     }
-    // Another thread frees flushed data.
+    // Wait, because another thread frees flushed data.
     wait_until("no memory is lost", || used(&mut conn) < once + once / 5);
 }
 
@@ -444,7 +443,7 @@ fn refused(bytes: &[u8], how: &str) {
     let home = Home::with_file(bytes);
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
     match launch.set("threads", "4").set("rdbchecksum", "no").try_start() {
-        // The change is in a text.
+        // The change is within a text, so the file is still valid.
         Ok(server) => assert!(!server.log().contains("panicked"), "{how}: {}", server.log()),
         Err(error) => {
             assert!(error.contains("the server ended with exit status: 1:"), "{how}: {error}");
@@ -500,7 +499,7 @@ fn the_first_damage_is_reported_with_any_number_of_threads() {
         whole.windows(key.len()).enumerate().filter(|(_, w)| w == key).map(|(at, _)| at).collect();
     assert!(all.len() >= 3, "{all:?}");
     let mut bytes = whole;
-    // Types that there are not, before two keys: the first one counts.
+    // There are invalid types before two keys. The error must be about the first one.
     for at in &all[..2] {
         bytes[at - 1] = 200;
     }

@@ -1,5 +1,4 @@
-//! Commands that work on many elements: other clients continue, and no client sees an intermediate
-//! state. (issue point 6)
+//! Commands on many elements: other clients continue, and no client sees an intermediate state. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -8,10 +7,10 @@ use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
 use brisk_tests::with_workers;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Enough for every command to be long.
+/// Enough elements to make every command long.
 const MANY: usize = 50_000;
 
-/// Enough for searches among them to be long.
+/// Enough places to make searches long.
 const PLACES: usize = 12_000;
 
 /// Adds members `m<from>` and so on to a set.
@@ -110,8 +109,8 @@ fn long_commands_give_the_same_results_inside_a_transaction() {
     });
 }
 
-/// A writer adds to a source all the time. Each union must hold everything that was acknowledged
-/// before the request, and nothing that was sent after its reply.
+/// A writer continuously adds to a source. Each union must contain everything that was acknowledged before the request
+/// was sent, and nothing that was sent after its reply.
 #[test]
 fn a_stored_result_is_consistent_during_writes_to_its_sources() {
     let server = with_workers(2).start();
@@ -139,7 +138,7 @@ fn a_stored_result_is_consistent_during_writes_to_its_sources() {
         }
         done.store(true, Ordering::SeqCst);
     });
-    // Slots that were frozen for it are not any more.
+    // The slots that were frozen for the command are released.
     assert_reply!(conn, "SADD a last", "(integer) 1");
 }
 
@@ -151,7 +150,7 @@ fn a_result_is_stored_even_if_its_client_has_disconnected() {
     let mut gone = server.connect();
     gone.send("SUNIONSTORE d a nothing");
     wait_until("the command has arrived", || {
-        // The peer's own commands are counted: only the request of the other matters.
+        // The test's own commands are listed too, so look for the request of the other client.
         conn.cmd("CLIENT LIST").text().contains("cmd=sunionstore")
             || conn.cmd("EXISTS d").integer() == 1
     });
@@ -168,7 +167,7 @@ fn a_pause_holds_back_what_is_to_be_stored() {
     let server = with_workers(1).start();
     let [mut conn, mut other] = server.connections();
     add(&mut conn, "a", 0, 20 * MANY);
-    // In one batch: the pause begins while the work is done.
+    // Both are in one batch, so the pause begins while the command is running.
     conn.send("SUNIONSTORE d a nothing");
     other.cmd("CLIENT PAUSE 100000 WRITE");
     let there = other.cmd("EXISTS d").integer();

@@ -1,10 +1,9 @@
-//! Strings of megabytes: what is done to them is what a real server does, and costs the part that
-//! is touched, whatever the length. (M8)
+//! Strings of several megabytes: commands have the same results as on a real Redis, and their cost depends on the
+//! accessed part, not on the length. (M8)
 
 use brisk_testkit::{Conn, Launch, Server, assert_reply, each_backend, each_config};
 
-/// The size of the chunks that long strings lie in; what happens at their ends is
-/// what may go wrong.
+/// The size of the chunks in which long strings are stored. Errors are most likely at chunk boundaries.
 const CHUNK: u64 = 65_536;
 const MIB: u64 = 1 << 20;
 
@@ -12,13 +11,13 @@ fn used_memory(server: &Server) -> u64 {
     server.info("used_memory").parse().expect("INFO shows a number")
 }
 
-/// A number below `bound` that looks random.
+/// A pseudorandom number below `bound`.
 fn draw(state: &mut u64, bound: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % bound
 }
 
-/// A place near the end of a chunk, or anywhere.
+/// A position near the end of a chunk, or anywhere.
 fn place(state: &mut u64, bound: u64) -> u64 {
     if draw(state, 3) == 0 {
         return draw(state, bound);
@@ -27,7 +26,7 @@ fn place(state: &mut u64, bound: u64) -> u64 {
     (edge + draw(state, 24)).saturating_sub(12).min(bound - 1)
 }
 
-/// A call on one of a few long strings.
+/// A command on one of a few long strings.
 fn call(state: &mut u64) -> String {
     let span = 5 * CHUNK;
     let (key, other) = (draw(state, 4), draw(state, 4));
@@ -86,7 +85,7 @@ fn every_change_and_every_part_is_as_in_a_real_server() {
     });
 }
 
-/// Each server restores a dump of the other, both ways.
+/// Each server restores the other's dump.
 fn same_after_dump(ours: &mut Conn, theirs: &mut Conn, key: &str) {
     for way in 0..2 {
         let (from, to) =
@@ -105,7 +104,7 @@ fn one_more_byte_evicts_nothing() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         conn.cmd(&format!("SETRANGE s {} x", 60 * MIB - 1));
-        // Written, not only long.
+        // Write all bytes, because zeros would take no memory.
         assert_reply!(conn, "BITOP NOT s s", format!("(integer) {}", 60 * MIB));
         for number in 0..100 {
             conn.cmd(&format!("SET k{number} v"));
@@ -152,7 +151,7 @@ fn memory_is_that_of_the_content() {
         };
         for len in [MIB, MIB + 1, 3 * MIB / 2 + 77, 10 * MIB, 33 * MIB + 12_345] {
             let value = vec![b'v'; len as usize];
-            // First ones let the input buffer and the like grow to what they need.
+            // The first commands let the input buffer and similar memory grow to their final size.
             conn.call(&[b"SET", &b"warm"[..], &value]);
             conn.cmd("DEL warm");
             server.wait_for_info("lazyfree_pending_objects", |pending| pending == "0");
@@ -162,7 +161,7 @@ fn memory_is_that_of_the_content() {
             conn.cmd("DEL set");
             server.wait_for_info("lazyfree_pending_objects", |pending| pending == "0");
             let before = used_memory(server);
-            // Small pieces: what is measured is the value, not what the request lies in.
+            // Append small pieces, so that the value is measured rather than the request's buffer.
             for piece in value.chunks(8_000) {
                 conn.call(&[b"APPEND", &b"appended"[..], piece]);
             }

@@ -1,7 +1,8 @@
-//! The integration tests by behavior, in one executable: linking one takes a fraction of what linking each file takes.
+//! The integration tests by behavior, in one executable, which links in a fraction of the time of one executable per
+//! file.
 //!
-//! Each file is a module, and `cargo test -p brisk-tests --test it MODULE::` runs those of one. `dump_mutated.rs` is an
-//! executable of its own, since its global allocator measures the memory of the whole process.
+//! Each file is a module, and `cargo test -p brisk-tests --test it MODULE::` runs the tests of one. `dump_mutated.rs`
+//! is a separate executable, because its global allocator measures the memory of the whole process.
 
 mod accept_storm;
 mod acl;

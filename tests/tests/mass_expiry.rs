@@ -1,17 +1,17 @@
-//! Many keys with one deadline. (How soon they are gone: `cargo xtask bench expiry`.)
+//! Many keys that expire at the same time. (`cargo xtask bench expiry` measures how soon they are removed.)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, assert_reply, each_protocol, wait_until};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Keys that die at one instant; without optimisation, what is promised per second is less.
+/// Number of keys that expire at the same time. It is smaller in unoptimized builds, which are slower.
 const MASS: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 
-/// The longest time that the keys may take to be made.
+/// The maximum time for creating the keys.
 const PATIENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Makes the keys before their common deadline: a machine under load may need a later one.
+/// Creates the keys before their common expiry time. On a loaded machine, a later time may be necessary.
 fn fill(conn: &mut Conn) {
     let mut patience = Duration::from_millis(MASS as u64 / 20);
     loop {
@@ -39,7 +39,7 @@ fn mass_expiry_removes_keys_without_access() {
         fill(&mut conn);
         let full = conn.info("used_memory").parse::<i64>().unwrap() - before;
 
-        // Until the deadline nothing happens; then others are served while the dead are buried.
+        // Nothing happens before the expiry time. Then other clients are served while the keys are removed.
         let mut other = server.connect();
         let few = if subject_is_redis() { MASS as i64 } else { 0 };
         wait_until("the dead are gone without being touched", || {

@@ -1,4 +1,4 @@
-//! `maxmemory`: what counts towards it and what does not.
+//! `maxmemory`: the memory that counts toward it, and the memory that does not.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Sets the limit to what is used now and so much more.
+/// Sets the limit to the memory in use plus `room`.
 fn limit(conn: &mut Conn, policy: &str, room: u64) {
     let used: u64 = conn.info("used_memory").parse().unwrap();
     assert_reply!(conn, &format!("CONFIG SET maxmemory-policy {policy}"), "OK");
@@ -23,8 +23,8 @@ fn push_numbers(conn: &mut Conn, first: &str, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// Others have no keys evicted for what a long command takes while it is under way,
-/// and are not refused.
+/// Temporary memory of a running long command does not cause keys to be evicted or other clients' writes to be
+/// rejected.
 #[test]
 fn memory_of_a_running_long_command_evicts_no_keys() {
     const NUMBERS: usize = 200_000;
@@ -49,7 +49,7 @@ fn memory_of_a_running_long_command_evicts_no_keys() {
     }
 }
 
-/// Deleted data is free at once, whatever thread frees it.
+/// Deleted data counts as free immediately, whichever thread frees it.
 #[test]
 fn memory_that_is_about_to_be_freed_evicts_no_keys() {
     let server = Launch::subject().start();
@@ -68,7 +68,7 @@ fn memory_that_is_about_to_be_freed_evicts_no_keys() {
         assert_reply!(conn, "SET small value", "OK");
         push_numbers(&mut conn, "SADD big a", 0..400_000);
         limit(&mut conn, "noeviction", MIB / 2);
-        // Twice the room that is left next to it.
+        // These writes need twice the memory that was free before the delete.
         let sets: Vec<String> = (0..4_000).map(|i| format!("SET {i} {:0300}", 0)).collect();
         let lines: Vec<&str> =
             std::iter::once(delete).chain(sets.iter().map(String::as_str)).collect();
@@ -79,7 +79,7 @@ fn memory_that_is_about_to_be_freed_evicts_no_keys() {
     }
 }
 
-/// Several clients that do not read refer to the same bytes.
+/// The replies of several clients that do not read share the same bytes.
 #[test]
 fn a_value_that_only_unread_replies_refer_to_evicts_no_key() {
     const BIG: usize = 64 << 20;
@@ -109,7 +109,7 @@ fn a_value_that_only_unread_replies_refer_to_evicts_no_key() {
         });
         limit(&mut conn, "allkeys-random", 2 * MIB);
         conn.cmd(replace);
-        // The part of the old value that was sent is free, which is less than the new value takes.
+        // Only the part of the old value that was sent is free, which is less than the new value takes.
         assert_reply!(conn, &format!("SET other {}", "y".repeat(BIG / 4)), "OK");
         for number in 0..KEYS {
             assert_reply!(conn, &format!("EXISTS key:{number}"), "(integer) 1");

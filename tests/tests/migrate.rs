@@ -1,5 +1,4 @@
-//! MIGRATE between our server and a real Redis, in both directions, and to servers that do not do
-//! as they should.
+//! MIGRATE between our server and a real Redis, in both directions, and to misbehaving servers.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -12,7 +11,7 @@ use std::time::Duration;
 /// How long the scripted server waits for more of a request.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Lines that make keys of every type.
+/// Commands that create keys of every type.
 const KEYS: &[&str] = &[
     "SET string hello",
     "SET number 12345",
@@ -73,7 +72,7 @@ fn existing_keys_stay_unless_replace_is_given() {
     let busy = "(error) ERR Target instance replied with error: BUSYKEY Target key name already \
                 exists.";
     assert_reply!(here, &format!("{to} k 0 5000"), busy);
-    // The others are taken all the same.
+    // The other keys are migrated anyway.
     assert_reply!(here, &format!("{to} '' 0 5000 KEYS other k last"), busy);
     assert_reply!(here, "EXISTS k other last", "(integer) 1");
     assert_reply!(there, "MGET k other last", "1) \"old\"\n2) \"1\"\n3) \"2\"");
@@ -161,7 +160,7 @@ fn a_transaction_and_a_script_hand_keys_over_too() {
     assert_reply!(here, "DBSIZE", "(integer) 0");
 }
 
-/// A scripted server: it reads until a request is complete, and replies when the test says so.
+/// A scripted server: it reads until a request is complete, and replies when the test lets it.
 struct Scripted {
     listener: TcpListener,
 }
@@ -175,7 +174,7 @@ impl Scripted {
         format!("MIGRATE 127.0.0.1 {} {rest}", self.listener.local_addr().unwrap().port())
     }
 
-    /// The next connection, and what came by it up to the end of its first RESTORE of `key`.
+    /// The next connection, and the data received on it up to the end of the first RESTORE of `key`.
     fn accept(&self, replaces: bool) -> (TcpStream, String) {
         self.listener.set_nonblocking(true).unwrap();
         let mut accepted = None;
@@ -209,7 +208,7 @@ fn others_are_served_while_a_server_does_not_reply() {
     mover.cmd("SET k v");
     mover.send(&other.request("k 0 100000"));
     let (socket, _) = other.accept(false);
-    // The key is there until the other server has it, and stays as it is.
+    // The key exists until the other server has it, and does not change.
     assert_reply!(reader, "GET k", "\"v\"");
     assert_reply!(reader, "SET elsewhere 1", "OK");
     writer.send("APPEND k w");

@@ -1,4 +1,4 @@
-//! MONITOR and SLOWLOG: watching what a server does.
+//! MONITOR and SLOWLOG: observing a server's commands.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -94,7 +94,7 @@ fn monitor_hides_administration_and_every_password() {
         let words: Vec<String> =
             (0..3).map(|_| line(&watcher.reply()).split_once("] ").unwrap().1.to_owned()).collect();
         if !subject_is_redis() {
-            // Redis shows the words of an AUTH that has too many.
+            // Redis shows the arguments of an AUTH with too many arguments.
             assert_eq!(words[0], r#""AUTH" "(redacted)" "(redacted)" "(redacted)""#);
         }
         let hello = r#""hello" "2" "setname" "n" "AUTH" "(redacted)" "(redacted)""#;
@@ -129,7 +129,7 @@ fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
             let name = refused.split(' ').next().unwrap();
             assert!(words(&mut watcher).starts_with(&format!("\"{name}\" \"")), "{refused}");
         }
-        // Calls with too few arguments run no script.
+        // Calls with too few arguments do not run a script.
         worker.cmd("EVAL");
         worker.cmd("EVAL 'return 1'");
         let lines = ["MULTI", "FCALL nofn 0", "EVAL \"redis.call('SET','k','v') error('x')\" 0"];
@@ -145,11 +145,10 @@ fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
     });
 }
 
-/// The second script is begun again and again while the first one, which could go beyond the keys
-/// that it declares, is at work.
+/// The second script is restarted repeatedly while the first one, which may access undeclared keys, is running.
 #[test]
 fn monitor_shows_a_restarted_script_once() {
-    // More would take longer than replies are waited for; whether one is begun twice is up to chance.
+    // More iterations would exceed the timeout for replies. It depends on timing whether a script is started twice.
     const TURNS_MAX: u64 = 1 << 25;
     const TRIES_MAX: usize = 30;
     let server = with_workers(2).set("busy-reply-threshold", "0").start();
@@ -162,7 +161,7 @@ fn monitor_shows_a_restarted_script_once() {
     for _ in 0..TRIES_MAX {
         let mut watcher = server.connect();
         assert_reply!(watcher, "MONITOR", "OK");
-        // Nothing is known of a script that never ran.
+        // Each script is new, because the server knows nothing about a script that never ran.
         let source = |turns| {
             format!(
                 "redis.call('SET', KEYS[1], 1) if ARGV[1] then redis.call('GET', ARGV[1]) end \
@@ -208,7 +207,7 @@ fn a_monitor_may_not_look_at_keys_and_ends_by_reset() {
             let error = "(error) ERR Replica can't interact with the keyspace";
             assert_reply!(watcher, words, error);
         }
-        // The second one gets no reply.
+        // The second MONITOR gets no reply.
         watcher.send("MONITOR");
         assert_reply!(watcher, "PING", "PONG");
         assert!(line(&watcher.reply()).ends_with("\"PING\""));

@@ -1,11 +1,11 @@
-//! Moving to Brisk and back, as `docs/moving-from-redis.md` says: a client writes throughout, and each of its writes is
-//! there in the end (C4, D1).
+//! Moving to Brisk and back, as described in `docs/moving-from-redis.md`. A client writes throughout, and each of its
+//! writes exists in the end. (C4, D1)
 
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Records between two steps.
+/// Number of records between two steps.
 const RECORDS: u64 = 200;
 
 /// A client that appends numbers to a list on the current target.
@@ -26,7 +26,7 @@ impl Client {
                 self.written.store(next, Ordering::SeqCst);
                 next += 1;
             } else {
-                // It was not written: the server is no longer the primary.
+                // The record was not written, because the server is no longer the primary.
                 assert!(reply.starts_with("(error) READONLY"), "{reply}");
                 conn = Conn::tcp(&place());
             }
@@ -45,7 +45,7 @@ fn follows(replica: &Server) {
     replica.wait_for_info("master_link_status", |status| status == "up");
 }
 
-/// Step 3: writes wait at one, the other gets what it lacks and is the primary, the clients go there.
+/// Step 3: writes are paused on one server, the other catches up and becomes the primary, and the clients switch to it.
 fn go_over(client: &Client, from: &Server, to: &Server) {
     let (mut old, mut new) = (from.connect(), to.connect());
     assert_reply!(old, "CLIENT PAUSE 100000 WRITE", "OK");
@@ -54,7 +54,7 @@ fn go_over(client: &Client, from: &Server, to: &Server) {
     });
     assert_reply!(new, "REPLICAOF NO ONE", "OK");
     *client.goes_to.lock().expect("no panic") = to.address();
-    // Step 4. The waiting commands are then rejected, and written here.
+    // Step 4: the waiting commands are rejected by the old server, and sent again to the new one.
     assert_reply!(old, &format!("REPLICAOF 127.0.0.1 {}", to.port()), "OK");
     assert_reply!(old, "CLIENT UNPAUSE", "OK");
     follows(from);
@@ -81,13 +81,13 @@ fn a_redis_is_left_for_brisk_and_returned_to_without_the_loss_of_a_write() {
         client.wait_for_more();
         go_over(&client, &old, &new);
         client.wait_for_more();
-        // The old one went on where it was.
+        // The old server continued with a partial synchronization.
         assert_eq!((new.info("sync_full"), new.info("sync_partial_ok")), ("0".into(), "1".into()));
         let full = old.info("sync_full");
         go_over(&client, &new, &old);
         client.wait_for_more();
         assert_eq!(old.info("sync_full"), full);
-        // And once more by one command.
+        // Then switch once more, with a single command.
         assert_reply!(
             old.connect(),
             &format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 60000", new.port()),

@@ -1,8 +1,8 @@
-//! Replicas that come back go on where they were, if the server still has what they lack; and what is
-//! kept for them costs its bytes once.
+//! Replicas that reconnect continue where they were, if the server still has the changes that they lack. The bytes that
+//! are kept for them are stored only once.
 //!
-//! The expected behavior is that of Redis: offsets count the bytes of the stream from 1 on, PSYNC names the next one,
-//! and INFO replication shows the retained range.
+//! The expected behavior is that of Redis: offsets count the bytes of the stream from 1 on, PSYNC names the next
+//! offset, and INFO replication shows the retained range.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
@@ -11,7 +11,7 @@ use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::{changes, with_workers};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A real server that follows `of`.
+/// A real Redis that replicates from `of`.
 fn follower(of: &Server) -> Server {
     let primary = format!("127.0.0.1 {}", of.port());
     let launch = Launch::redis().set("replicaof", &primary).set("enable-debug-command", "yes");
@@ -36,7 +36,7 @@ fn line(conn: &mut Conn) -> String {
     }
 }
 
-/// The reply to PSYNC, and the connection.
+/// Sends PSYNC. Returns the reply and the connection.
 fn psync(server: &Server, id: &str, next: i64) -> (String, Conn) {
     let mut conn = server.connect();
     assert_reply!(conn, "REPLCONF capa psync2", "OK");
@@ -44,7 +44,7 @@ fn psync(server: &Server, id: &str, next: i64) -> (String, Conn) {
     (line(&mut conn), conn)
 }
 
-/// Everything, and then the history's name, the place in it, and the connection.
+/// Requests a full synchronization. Returns the replication ID, the offset, and the connection.
 fn follow(server: &Server) -> (String, i64, Conn) {
     let (answer, mut conn) = psync(server, "?", -1);
     let words: Vec<&str> = answer.split(' ').collect();
@@ -100,7 +100,7 @@ fn one_that_lacks_more_than_is_kept_gets_everything() {
         with_workers(2).set("repl-backlog-size", "16kb").set("enable-debug-command", "yes").start();
     let replica = follower(&server);
     let mut conn = server.connect();
-    // It stands still while its connection is cut and more comes than is kept.
+    // The replica is stopped while its connection is closed and more is written than the backlog keeps.
     replica.signal("STOP");
     conn.cmd("CLIENT KILL TYPE replica");
     server.wait_for_info("connected_slaves", |count| count == "0");
@@ -128,7 +128,7 @@ fn the_backlog_is_kept_to_the_byte() {
         conn.call(&["SET", &format!("key:{n}"), &"x".repeat(1000)]);
     }
     let end = number(&server, "master_repl_offset") as i64;
-    // All of the stream, as one has seen it that was there.
+    // The whole stream, as received by a replica that stayed connected.
     let stream = first.bytes((end - place) as usize);
     drop(first);
     server.wait_for_info("connected_slaves", |count| count == "0");
@@ -164,7 +164,7 @@ fn the_backlog_is_kept_to_the_byte() {
     for (field, count) in counts {
         assert_eq!(server.info(field), count.to_string(), "{field}");
     }
-    // A replica that does not announce psync2 gets no ID. IDs are compared without regard to case.
+    // A replica that does not announce psync2 gets no ID. IDs are case-insensitive.
     let mut plain = server.connect();
     plain.send(&format!("PSYNC {} {}", id.to_uppercase(), end + 1));
     plain.expect_bytes(b"+CONTINUE\r\n");
@@ -172,7 +172,7 @@ fn the_backlog_is_kept_to_the_byte() {
     assert_eq!(server.info("sync_partial_ok"), "0");
 }
 
-/// Without replicas, the stream continues: otherwise its offsets would name other changes later.
+/// The stream continues without replicas. Otherwise its offsets could later refer to different changes.
 #[test]
 fn changes_without_a_replica_are_in_the_backlog() {
     let server = with_workers(2).set("repl-ping-replica-period", "10000").start();
@@ -194,7 +194,7 @@ fn changes_without_a_replica_are_in_the_backlog() {
     for expected in ["select 0", "set a 1", "multi", "incr a", "incr b", "exec"] {
         assert_eq!(next().to_lowercase(), expected);
     }
-    // A returning replica knows the database: SELECT is not sent again.
+    // A reconnecting replica knows the selected database, so SELECT is not sent again.
     let end = number(&server, "master_repl_offset") as i64;
     let (_, mut again) = psync(&server, &id, end + 1);
     assert_reply!(conn, "SET c 1", "OK");
@@ -219,7 +219,7 @@ fn a_backlog_that_is_freed_takes_the_name_of_the_history_with_it() {
     assert!(server.log().contains("Replication backlog freed after 1 seconds"));
 }
 
-/// A primary that saves at its end, and a real replica of it; keys that expire while it is down.
+/// A primary that saves at shutdown, with a real Redis as its replica, and keys that expire while the primary is down.
 fn after_a_night(backlog: &str, keys: usize) -> (Server, Server) {
     let launch = with_workers(2)
         .set("save", "3600 1")
@@ -283,7 +283,7 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     for _ in 0..80 {
         conn.call(&["SET", "key", &value]);
     }
-    // Bytes that the kernel has taken do not count, and the replica may lag by the bytes in the backlog.
+    // Bytes that the kernel has accepted do not count, and the replica may lag by the size of the backlog.
     assert_eq!(conn.info("connected_slaves"), "1");
     while conn.info("connected_slaves") == "1" {
         conn.call(&["SET", "key", &value]);
@@ -296,7 +296,7 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     }
 }
 
-/// The memory of a stalled stream of 20 MB for this number of replicas.
+/// The memory that a stalled 20 MB stream takes with this number of replicas.
 fn cost_of(replicas: usize, value: &str, count: usize) -> u64 {
     let server = with_workers(2)
         .set("client-output-buffer-limit", "replica 0 0 0")
@@ -316,7 +316,7 @@ fn cost_of(replicas: usize, value: &str, count: usize) -> u64 {
 fn ten_replicas_that_do_not_read_cost_what_one_does() {
     for (value, count) in [("x".repeat(10_000), 2000), ("x".repeat(100), 150_000)] {
         let (one, ten) = (cost_of(1, &value, count), cost_of(10, &value, count));
-        // Each has some 256 KiB in its output, which small changes are copied into.
+        // Each replica has about 256 KiB of output, to which small changes are copied.
         assert!(one > 8_000_000 && ten < one + one / 5 + 5_000_000, "{one} {ten}");
     }
 }

@@ -1,5 +1,5 @@
-//! The dataset on the disk: saved by SAVE and at the end, loaded at the start, by us and by a real
-//! Redis. What single values look like in files is in `dump`.
+//! The dataset on disk: saved by SAVE and at shutdown, and loaded at startup, by our server and by a real Redis. The
+//! format of individual values is tested in `dump`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_backend;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
-/// A directory that servers find their data in, one after the other.
+/// A data directory that several servers use one after the other.
 struct Home(TempDir);
 
 impl Home {
@@ -27,7 +27,7 @@ impl Home {
         self.path("dump.rdb")
     }
 
-    /// The server under test, which saves at its end.
+    /// The server under test, which saves at shutdown.
     fn launch(&self) -> Launch {
         self.at_home(Launch::subject())
     }
@@ -42,7 +42,7 @@ impl Home {
         (server, conn)
     }
 
-    /// Names of the files there.
+    /// Names of the files in the directory.
     fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("")).unwrap();
         let mut names: Vec<String> =
@@ -55,7 +55,7 @@ impl Home {
 const LIBRARY: &str =
     "#!lua name=lib\nredis.register_function('answer', function() return 42 end)\n";
 
-/// Every type, deadlines, several databases, libraries of functions.
+/// Writes values of every type, TTLs, several databases, and function libraries.
 fn fill(conn: &mut Conn) {
     let many = |line: &str, item: &dyn Fn(usize) -> String| {
         (0..600).fold(line.to_owned(), |line, n| format!("{line} {}", item(n)))
@@ -243,7 +243,7 @@ fn shutdown_saves_only_as_configured_or_requested() {
     }
 }
 
-/// A write with a reply before the end is in the file, however busy the server was.
+/// A write that was acknowledged before the shutdown is in the file, however busy the server was.
 #[test]
 fn every_acknowledged_write_is_in_the_last_snapshot() {
     let home = Home::new();
@@ -256,14 +256,14 @@ fn every_acknowledged_write_is_in_the_last_snapshot() {
             for (client, answered) in answered.into_iter().enumerate() {
                 let kept = conn.cmd(&format!("GET counter:{client}")).text();
                 let kept: i64 = kept.parse().unwrap();
-                // The last one may have been executed without a reply.
+                // The last write may have been executed without a reply.
                 assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
             }
         },
     );
 }
 
-/// The last reply of each client when SHUTDOWN ended the server.
+/// Writes until SHUTDOWN ends the server. Returns the last reply of each client.
 fn write_until_the_end(server: &Server) -> Vec<i64> {
     const CLIENTS: usize = 8;
     let mut conn = server.connect();
@@ -316,14 +316,13 @@ fn a_failed_save_is_an_error_and_the_server_continues() {
     assert!(log.contains("for saving: No such file or directory"), "{log}");
     assert!(log.contains("Error trying to save the DB, can't exit."), "{log}");
 
-    // With a place for the file all is well again.
+    // With a valid directory for the file, SAVE succeeds again.
     assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
     assert_reply!(conn, "SAVE", "OK");
     assert_eq!(conn.info("rdb_changes_since_last_save"), "0");
     assert_eq!(other.files(), ["dump.rdb"]);
 
-    // A directory at the path of the file: everything is written, but the file cannot be moved
-    // there.
+    // With a directory at the path of the file, everything is written, but the file cannot be renamed to this path.
     fs::remove_file(other.file()).unwrap();
     fs::create_dir(other.file()).unwrap();
     assert_reply!(conn, "SAVE", "(error) ERR");
@@ -366,7 +365,7 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
         fs::write(home.file(), bytes).unwrap();
         let error = home.launch().try_start().unwrap_err();
         assert!(error.contains("the server ended with "), "{said}: {error}");
-        // The real one is brought down by a key that is there twice.
+        // A real Redis crashes on a duplicate key.
         if !subject_is_redis() {
             assert!(error.contains("the server ended with exit status: 1:"), "{said}: {error}");
             assert!(error.contains("Fatal error loading the DB: "), "{error}");
@@ -385,7 +384,7 @@ fn a_server_that_loads_can_be_stopped() {
         return; // it waits for the file
     }
     let home = Home::new();
-    // The pipe has no writer, so that it is never read to its end.
+    // The named pipe has no writer, so loading it never ends.
     assert!(Command::new("mkfifo").arg(home.file()).status().unwrap().success());
     let (port, log) = (Port::claim(), fs::File::create(home.path("log")).unwrap());
     let mut child = Command::new(brisk_binary().unwrap())
@@ -411,7 +410,7 @@ fn keys_that_have_expired_are_not_loaded() {
     assert_reply!(conn, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
     assert_reply!(conn, "MSET a 1 b 2", "OK");
     assert_reply!(conn, "SET short v PX 1", "OK");
-    // No client reads it, so it still exists.
+    // No client accesses the key, so it still exists.
     assert_reply!(conn, "DBSIZE", "(integer) 3");
     conn.send("SHUTDOWN");
     server.ended();
@@ -462,7 +461,7 @@ fn info_and_lastsave_show_the_last_save() {
     assert_reply!(conn, "SAVE", refused);
 }
 
-/// It has half of its writes in the dataset, and would be cut off there.
+/// The script has made only half of its writes, so ending now would leave them incomplete.
 #[test]
 fn a_signal_waits_for_the_end_of_a_script() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Commands sent together get their replies in order, however the bytes are cut. (P1)
+//! Commands that are sent together get their replies in order, however the bytes are split. (P1)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config};
@@ -18,7 +18,7 @@ fn inline_commands_with_quotes_get_replies_in_order() {
 #[test]
 fn netcat_gets_both_replies_of_two_lines() {
     each_backend(Launch::subject, |server| {
-        // -N ends the connection's sending half with the input, -w gives up after 20 s.
+        // -N shuts down the sending direction at the end of the input. -w sets a timeout of 20 s.
         let mut netcat = Command::new("nc")
             .args(["-N", "-w", "20", "127.0.0.1", &server.port().to_string()])
             .stdin(Stdio::piped())
@@ -69,7 +69,7 @@ fn requests_cut_at_every_byte_are_understood() {
 
 const REPLIES: &[u8] = b"+OK\r\n+PONG\r\n$4\r\na\r\nb\r\n";
 
-/// How many bytes of [`REPLIES`] the first `cut` bytes of the request already earn, if any.
+/// The number of bytes of [`REPLIES`] that the server sends after the first `cut` bytes of the request, if any.
 fn complete_before(cut: usize) -> Option<usize> {
     match cut {
         0..31 => None,

@@ -1,8 +1,8 @@
-//! The file of a BGSAVE is the dataset of one moment, whatever clients do during it.
+//! The file of a BGSAVE is a point-in-time snapshot, whatever clients do in the meantime.
 //!
-//! Clients keep promises that hold at each moment: sums that do not change, values that are
-//! changed together in transactions and scripts. A file in which one is broken is of no moment.
-//! Each is loaded by our server and by a real Redis.
+//! Clients maintain invariants that hold at each moment: sums that do not change, and values that are changed together
+//! in transactions and scripts. A file that violates an invariant is not a point-in-time snapshot. Each file is loaded
+//! by our server and by a real Redis.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::random::Random;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ACCOUNTS: u64 = 40;
 const PAIRS: u64 = 12;
-/// Elements of the values that are shared with the writer and not copied.
+/// Number of elements of values that are shared with the snapshot's writer instead of being copied.
 const LARGE: usize = 3000;
 
 fn save(conn: &mut Conn) {
@@ -23,7 +23,7 @@ fn save(conn: &mut Conn) {
     assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
 }
 
-/// A server that has loaded the file.
+/// Starts a server that loads the file.
 fn load(program: Launch, rdb: &[u8]) -> Server {
     let home = TempDir::new();
     fs::write(home.path("dump.rdb"), rdb).unwrap();
@@ -41,7 +41,7 @@ fn run(conn: &mut Conn, lines: &[String]) {
     }
 }
 
-/// Everything that the promises are about, and keys that make the walk last.
+/// Writes all values that the invariants are about, and additional keys that make the snapshot take longer.
 fn fill(conn: &mut Conn) {
     assert_reply!(conn, "DEBUG POPULATE 20000 filler 40", "OK");
     let mut lines = Vec::new();
@@ -104,7 +104,7 @@ fn step(random: &mut Random, serial: u64) -> Vec<String> {
             format!("SREM set:{pair} m{n}"),
         ],
         6 => vec![format!("XADD stream:{pair} * n {serial}"), format!("INCR entries:{pair}")],
-        // One command with two keys.
+        // A single command with two keys.
         7 => return vec![format!("LMOVE shelf:{} shelf:{} LEFT RIGHT", n % 5, value % 5)],
         8 => return vec![format!("SMOVE bag:{} bag:{} item{}", n % 5, m % 5, value % 200)],
         9 => {
@@ -158,7 +158,7 @@ fn sorted(conn: &mut Conn, line: &str) -> Vec<String> {
     all
 }
 
-/// The promises, in what a server has loaded.
+/// Checks the invariants in the dataset that a server has loaded.
 fn check(conn: &mut Conn) {
     let sum: i64 = (0..ACCOUNTS)
         .map(|n| conn.cmd(&format!("GET account:{n}")).text().parse::<i64>().unwrap())
@@ -210,7 +210,7 @@ fn check(conn: &mut Conn) {
     conn.cmd("SELECT 0");
 }
 
-/// The fields and values of the hash are the members and scores of the sorted set.
+/// Asserts that the fields and values of the hash are the members and scores of the sorted set.
 fn same_members(conn: &mut Conn, hash: &str, zset: &str) {
     let pairs = |list: Vec<String>| {
         let mut pairs: Vec<(String, String)> =
@@ -223,7 +223,7 @@ fn same_members(conn: &mut Conn, hash: &str, zset: &str) {
     assert!(fields == members, "{hash} and {zset} differ");
 }
 
-/// Has clients keep their promises while `body` runs; how many steps they took.
+/// Runs clients that maintain the invariants while `body` runs. Returns the number of steps that they took.
 fn beside_writers(server: &Server, clients: u64, body: impl FnOnce(&dyn Fn() -> u64)) -> u64 {
     let (ends, steps) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -265,7 +265,7 @@ fn every_file_is_the_dataset_of_one_moment() {
             for round in 0..4 {
                 let begun = steps();
                 wait_until("clients write", || steps() > begun + 200);
-                // Some of them are slow, so that more is changed before it is written.
+                // Some snapshots are slow, so that more values are changed before they are written.
                 assert_reply!(
                     conn,
                     &format!("CONFIG SET rdb-key-save-delay {}", round % 2 * 30),
@@ -284,7 +284,7 @@ fn every_file_is_the_dataset_of_one_moment() {
     }
 }
 
-/// No change between the reply and the digest; many afterwards, while the snapshot is being taken.
+/// Nothing changes between the reply and the digest. Afterwards, while the snapshot is being taken, many keys change.
 #[test]
 fn a_file_has_the_digest_of_its_moment() {
     let server = with_workers(2).start();
@@ -305,7 +305,7 @@ fn a_file_has_the_digest_of_its_moment() {
         beside_writers(&server, 3, |_| {
             wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
         });
-        // Expired keys may still be counted, and are in no loaded dataset.
+        // Delete keys with short TTLs: expired keys may still be counted, but are not loaded.
         let brief: Vec<String> = (0..100).map(|n| format!("brief:{n}")).collect();
         conn.cmd(&format!("DEL {}", brief.join(" ")));
         assert_ne!(conn.cmd("DEBUG DIGEST").text(), digest);
@@ -354,7 +354,7 @@ fn changes_within_huge_values_are_not_in_the_file() {
     assert_reply!(load(Launch::redis(), &rdb).connect(), "DEBUG DIGEST", digest);
 }
 
-/// Evicted data is kept until it is written: evicting more would free nothing either.
+/// Evicted data is kept until it is written, so evicting more would not free memory either.
 #[test]
 fn eviction_does_not_run_away_while_a_snapshot_is_taken() {
     if subject_is_redis() {
@@ -370,7 +370,8 @@ fn eviction_does_not_run_away_while_a_snapshot_is_taken() {
     let used: u64 = conn.info("used_memory").parse().unwrap();
     assert_reply!(conn, "CONFIG SET rdb-key-save-delay 10000000", "OK");
     assert_reply!(conn, "BGSAVE", "Background saving started");
-    // A tenth is too much, and then as much again arrives, none of which is freed in the meantime.
+    // The dataset exceeds the limit by a tenth, and then as much data again arrives. In the meantime, no memory is
+    // freed.
     assert_reply!(conn, &format!("CONFIG SET maxmemory {}", used - used / 10), "OK");
     for n in 0..keys / 10 {
         assert_eq!(conn.call(&["SET", &format!("new:{n}"), &value]).to_string(), "OK");

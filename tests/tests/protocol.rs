@@ -1,10 +1,10 @@
-//! Bytes that are not commands, and how HELLO switches the protocol.
+//! Bytes that are not commands, and switching the protocol with HELLO.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::{Conn, Launch, assert_reply, each_backend, each_config};
 
-/// Sends bytes that break the protocol; the reply, after which the connection must be closed.
+/// Sends bytes that violate the protocol. Returns the reply, after which the connection must be closed.
 #[track_caller]
 fn last_words(mut conn: Conn, bytes: &[u8]) -> String {
     conn.send_raw(bytes);
@@ -212,7 +212,7 @@ fn long_unknown_commands_are_quoted_in_part() {
                 kept("n", 128),
                 kept("a", 60),
                 kept("b", 60),
-                // The arguments together may take 128 characters, quotes and blanks included.
+                // The arguments may have 128 characters in total, including quotes and blanks.
                 kept("c", 2),
             )
         );

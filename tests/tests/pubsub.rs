@@ -1,4 +1,5 @@
-//! Publish and subscribe: forms, what subscribers may do, order, and what is left when they go.
+//! Pub/Sub: message formats, permitted commands of subscribers, message order, and the state after subscribers
+//! disconnect.
 
 use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::server::subject_is_redis;
@@ -6,7 +7,7 @@ use brisk_testkit::{Conn, Server, assert_reply, each_config, wait_until};
 use brisk_tests::with_workers;
 use std::time::Instant;
 
-/// A push of RESP3, an array of RESP2: the first byte of messages and confirmations.
+/// A message or confirmation with its first byte: a push in RESP3, or an array in RESP2.
 fn framed(resp: u8, rest: &str) -> Vec<u8> {
     let sigil = if resp == 3 { '>' } else { '*' };
     format!("{sigil}{rest}").into_bytes()
@@ -208,7 +209,7 @@ fn a_large_message_arrives_complete_at_every_subscriber() {
 
 #[test]
 fn messages_that_fill_an_inbox_hold_commands_back_only_until_it_is_emptied() {
-    // Each alone is as much as may wait for a worker.
+    // Each message alone reaches the limit for messages that wait for a worker.
     const LEN: usize = 8 * 1024 * 1024;
     let server = with_workers(2).start();
     let mut subs: [Conn; 2] = server.connections();
@@ -227,7 +228,7 @@ fn messages_that_fill_an_inbox_hold_commands_back_only_until_it_is_emptied() {
     }
 }
 
-/// Publishes `count` numbered messages of publisher `who`, many at once.
+/// Publishes `count` numbered messages as publisher `who`, many in each batch.
 fn publish_numbers(conn: &mut Conn, who: usize, count: usize) {
     const AT_ONCE: usize = 500;
     for first in (0..count).step_by(AT_ONCE) {
@@ -308,7 +309,7 @@ fn no_message_from_before_the_subscription_arrives() {
     each_config_of(
         || with_workers(2),
         |server| {
-            // Others listen, so that each message is on its way to every worker.
+            // Other clients also listen, so that each message is sent to every worker.
             let mut others: [Conn; 4] = server.connections();
             let mut subs: [Conn; 4] = server.connections();
             let mut publisher = server.connect();
@@ -342,7 +343,7 @@ fn a_worker_that_is_busy_holds_publishers_back_and_loses_nothing() {
             for sub in &mut subs {
                 sub.cmd("SUBSCRIBE c");
             }
-            // One after the other, so that only one worker is held up at a time.
+            // Run the scripts one after the other, so that only one worker is blocked at a time.
             for conn in &mut busy {
                 let turns = |count: u64| format!("EVAL \"for n = 1, {count} do end\" 0");
                 let began = Instant::now();
@@ -441,7 +442,7 @@ fn a_subscriber_above_the_soft_limit_is_closed_after_its_time() {
             slow.cmd("SUBSCRIBE c");
             let message = "m".repeat(1_000_000);
             for _ in 0..20 {
-                // On a slow machine its time is over before the last of them.
+                // On a slow machine, the script ends before the last message.
                 publisher.cmd(&format!("PUBLISH c {message}"));
             }
             wait_until("it is closed", || {

@@ -1,11 +1,11 @@
-//! Races: what many clients do at once on the same keys can be explained by one order, whatever
-//! workers they belong to. `cargo xtask race` runs longer.
+//! Races: some sequential order explains the operations of many concurrent clients on the same keys, regardless of
+//! their workers. `cargo xtask race` runs longer.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::race::{self, Options};
 use brisk_tests::with_workers;
 
-/// Some seconds' worth.
+/// Number of operations, which take a few seconds.
 const OPERATIONS: u64 = 20_000;
 
 #[track_caller]
@@ -14,7 +14,7 @@ fn race_on(workers: usize) {
     let options = Options { seed: workers as u64, operations: OPERATIONS, ..Options::default() };
     let (summary, found) = race::run(&server.address(), &options).unwrap();
     assert!(found.is_none(), "{}", found.unwrap());
-    // Else nothing was shown.
+    // Without overlapping operations, the test would prove nothing.
     assert!(summary.overlapping > OPERATIONS / 10, "{summary}");
     assert!(summary.aborted > 0 && summary.transactions > 0, "{summary}");
     assert!(summary.scripts > 0 && summary.waits > summary.released, "{summary}");

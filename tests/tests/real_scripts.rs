@@ -1,10 +1,10 @@
-//! Scripts in the style of job queues, rate limiters, locks and leaderboards, unchanged, compared
-//! with a real Redis: every reply and the remaining keys must be the same.
+//! Typical scripts for job queues, rate limiters, locks and leaderboards, compared with a real Redis. Every reply and
+//! the final keys must be the same.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Conn, Launch};
 
-/// A script, how many of the words are keys, and the words of the calls, one line each.
+/// A script, the number of keys, and the arguments of its calls, one call per line.
 struct Case {
     name: &'static str,
     source: &'static str,

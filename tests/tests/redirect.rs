@@ -1,11 +1,11 @@
 //! CLIENT CAPA redirect: a replica redirects clients with this capability to its primary.
 //!
-//! The expected replies are those of Valkey 8.0.1, which is the control if it is installed.
+//! The expected replies are those of Valkey 8.0.1. If it is installed, the tests also run with it.
 
 use brisk_testkit::kind::Kind;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 
-/// What may be a replica and redirect: ours in either dialect, and the real one.
+/// Runs the test with each kind of redirecting replica: Brisk in both dialects, and real Valkey.
 fn each_kind(test: impl Fn(&dyn Fn() -> Launch)) {
     test(&|| Kind::Brisk.launch());
     test(&|| Kind::Brisk.launch().set("dialect", "valkey"));
@@ -37,7 +37,7 @@ fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
         assert_reply!(conn, "MULTI", "OK");
         assert_reply!(conn, "SET k 2", "QUEUED");
         follow(&replica, &primary);
-        // The transaction is discarded: the client must repeat it there.
+        // The transaction is discarded. The client must repeat it on the primary.
         assert_reply!(conn, "EXEC", there);
         assert_reply!(conn, "EXEC", "(error) ERR EXEC without MULTI");
         assert_reply!(conn, "SET k 1", there);
@@ -53,7 +53,7 @@ fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
         assert_reply!(other, "GET k", "(nil)");
         let read_only = "(error) READONLY You can't write against a read only replica.";
         assert_reply!(other, "SET k 1", read_only);
-        // It may read from the replica, but still not write.
+        // The client can read from the replica, but still cannot write.
         assert_reply!(conn, "READONLY", "OK");
         assert_reply!(conn, "GET k", "(nil)");
         assert_reply!(conn, "SET k 1", there);
@@ -91,7 +91,7 @@ fn redirected_clients_wait_for_the_end_of_a_failover() {
         let target = format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 100 FORCE", replica.port());
         assert_reply!(admin, &target, "OK");
         primary.wait_for_info("master_failover_state", |state| state == "failover-in-progress");
-        // Writes and reads: either might be redirected back from there.
+        // Both writes and reads wait, because the other node might redirect either back.
         let mut reader = redirected(&primary);
         conn.send("SET k 2");
         reader.send("GET k");

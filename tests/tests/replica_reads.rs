@@ -1,20 +1,20 @@
-//! What clients see of a replica: reads, refused writes, expired keys, and what it says of itself.
+//! The behavior of a replica toward clients: reads, rejected writes, expired keys, and its status.
 //!
-//! Each test runs against a replica of a real Redis: first another real one, which says what is
-//! expected, then ours.
+//! Each test runs with a replica of a real Redis. The replica is first another real Redis, which determines the
+//! expected behavior, and then Brisk.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::Program;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 
-/// Whether ours can be a replica.
+/// True if our server can be a replica.
 const OURS_FOLLOWS: bool = true;
 
 const READONLY: &str = "(error) READONLY You can't write against a read only replica.";
 const MASTERDOWN: &str =
     "(error) MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 
-/// A primary, one of its replicas, and a client of each.
+/// A primary, a replica of it, and a client of each.
 struct Pair {
     primary: Server,
     replica: Server,
@@ -24,7 +24,7 @@ struct Pair {
 
 impl Pair {
     fn start(replica: Launch) -> Pair {
-        // Expired keys stay at the primary until a client accesses them there.
+        // Expired keys stay on the primary until a client accesses them there.
         let primary = Launch::redis().set("repl-diskless-sync-delay", "0").start();
         let mut at_primary = primary.connect();
         assert_reply!(at_primary, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
@@ -35,7 +35,7 @@ impl Pair {
         Pair { primary, replica, at_primary, at_replica }
     }
 
-    /// A write at the primary, once its replica has it.
+    /// Writes to the primary, and waits until the replica has the write.
     fn write(&mut self, line: &str) {
         let reply = self.at_primary.cmd(line).to_string();
         assert!(!reply.starts_with("(error)"), "{line}: {reply}");
@@ -63,7 +63,7 @@ fn each_replica(test: impl Fn(Pair)) {
     }
 }
 
-/// The names of the fields of INFO replication, in their order.
+/// The names of the fields of INFO replication, in order.
 fn fields(conn: &mut Conn) -> Vec<String> {
     let text = conn.cmd("INFO replication").text();
     let lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -75,7 +75,7 @@ fn expired_keys_of_a_replica_are_hidden_and_stay_until_its_primary_removes_them(
     each_replica(|mut pair| {
         pair.write("MSET stays 1 due 1");
         pair.write("HSET hash f v");
-        // Redis deletes at once what it finds to be late already, which a millisecond can be.
+        // The TTLs are not shorter, because Redis immediately deletes a key whose expiry time has already passed.
         pair.write("PEXPIRE hash 100");
         pair.write("PEXPIRE due 100");
         wait_until("both have expired", || {
@@ -103,20 +103,20 @@ fn expired_keys_of_a_replica_are_hidden_and_stay_until_its_primary_removes_them(
             ("DBSIZE", "(integer) 3"),
         ]);
         assert_eq!(pair.at_replica.info("expired_keys"), "0");
-        // An access removes them: at the primary, and at the replica by its DEL.
+        // Accessing the keys on the primary removes them there, and its DEL removes them on the replica.
         pair.write("EXISTS due hash");
         pair.check(&[("DBSIZE", "(integer) 1")]);
         assert_eq!(pair.at_replica.info("expired_keys"), "0");
     });
 }
 
-/// Commands of the primary find them: they exist there.
+/// For commands from the primary, these keys still exist, as they do on the primary.
 #[test]
 fn to_its_primary_a_replica_has_keys_that_have_expired() {
     each_replica(|mut pair| {
         pair.write("SET due 1 PXAT 1");
         pair.check(&[("EXISTS due", "(integer) 0"), ("DBSIZE", "(integer) 1")]);
-        // It is set again there, and is persistent here, too.
+        // The key is set again on the primary without a TTL, so it has no TTL on the replica either.
         pair.write("SET due 2");
         pair.check(&[("GET due", "\"2\""), ("TTL due", "(integer) -1")]);
     });
@@ -152,7 +152,7 @@ fn clients_of_a_replica_do_not_write() {
         ]);
         let refused = pair.at_replica.cmd("EVAL \"return redis.call('SET', 'k', '2')\" 0");
         assert!(refused.to_string().starts_with(&format!("{READONLY} script: ")), "{refused}");
-        // Clients that may write find expired keys gone.
+        // For clients that are allowed to write, expired keys do not exist.
         pair.write("SET due 1 PXAT 1");
         pair.check(&[
             ("CONFIG SET replica-read-only no", "OK"),
@@ -165,7 +165,7 @@ fn clients_of_a_replica_do_not_write() {
     });
 }
 
-/// Keys to which clients gave a TTL are removed when they expire, and those with a TTL of the primary stay.
+/// Keys to which clients gave a TTL are removed when they expire. Those with a TTL from the primary stay.
 #[test]
 fn keys_that_clients_of_a_writable_replica_let_expire_are_removed() {
     each_replica(|mut pair| {
@@ -192,7 +192,7 @@ fn keys_that_clients_of_a_writable_replica_let_expire_are_removed() {
             let reply = conn.cmd(line);
             assert!(!reply.is_error(), "{line}: {reply}");
         }
-        // Whether it has expired by now or not, the primary says when it is gone.
+        // Whether or not this key has already expired, only the primary removes it.
         pair.write("PEXPIRE theirs 100");
         let conn = &mut pair.at_replica;
         wait_until("theirs to have expired", || conn.cmd("EXISTS theirs").integer() == 0);
@@ -201,12 +201,13 @@ fn keys_that_clients_of_a_writable_replica_let_expire_are_removed() {
         assert_reply!(conn, "SELECT 3", "OK");
         wait_until("what is due to be gone", || conn.cmd("DBSIZE").integer() == 0);
         assert_eq!(conn.info("expired_keys"), "8");
-        // At the primary they are as they were.
+        // On the primary, these keys are unchanged.
         assert_reply!(pair.at_primary, "EXISTS changed renamed copied", "(integer) 3");
     });
 }
 
-/// A key of both: who gave it a deadline last says when it is gone. Redis removes what is the primary's.
+/// If a key exists on both, the last TTL determines which side removes the key. Redis removes the key even if the TTL
+/// is from the primary.
 #[test]
 fn a_ttl_of_the_primary_replaces_that_of_a_client_of_the_replica() {
     let mut pair = Pair::start(Launch::new(Program::Brisk));
@@ -365,7 +366,7 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
         let id = line.strip_prefix("id=").and_then(|rest| rest.split(' ').next()).expect("an id");
         assert!(conn.cmd("CLIENT LIST TYPE normal").text().lines().count() == 1);
         assert!(conn.cmd(&format!("CLIENT LIST ID {id}")).text().contains(" flags=M "));
-        // It is counted, and no user's.
+        // The connection is counted, but does not belong to a user.
         assert_eq!(conn.info("connected_clients"), "2");
         assert_reply!(conn, "CLIENT KILL USER default SKIPME yes", "(integer) 0");
         let before = pair.at_primary.info("sync_partial_ok");
@@ -378,7 +379,7 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
             format!("CLIENT KILL ADDR {address}"),
         ] {
             assert_reply!(conn, &kill, "(integer) 1");
-            // The session is taken up again, with its id, on another connection.
+            // The session continues on another connection, with the same ID.
             wait_until("there is another one", || {
                 let now = conn.cmd("CLIENT LIST TYPE master").text();
                 let is_another = now.starts_with(&format!("id={id} ")) && laddr(&now) != known;
@@ -391,7 +392,7 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
         }
         let after: u64 = pair.at_primary.info("sync_partial_ok").parse().expect("a count");
         assert_eq!(after, before.parse::<u64>().expect("a count") + 3);
-        // It is none of the new primary's.
+        // A new primary has no connection of this kind.
         assert_reply!(pair.at_replica, "REPLICAOF NO ONE", "OK");
         assert_reply!(pair.at_replica, "CLIENT LIST TYPE master", "\"\"");
         pair.at_primary.cmd("SELECT 0");
@@ -401,7 +402,7 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
 #[test]
 fn a_replica_connects_from_its_bind_source_addr() {
     for launch in [Launch::redis(), Launch::new(Program::Brisk)] {
-        // That is another machine's to it.
+        // The primary considers 127.0.0.2 the address of another machine.
         let primary = Launch::redis().set("protected-mode", "no");
         let primary = primary.set("repl-diskless-sync-delay", "0").start();
         let replica = launch.set("bind-source-addr", "127.0.0.2").start();
@@ -410,7 +411,7 @@ fn a_replica_connects_from_its_bind_source_addr() {
         assert_reply!(at_replica, &line, "OK");
         wait_for_link(&mut at_replica, "up");
         assert!(at_primary.info("slave0").starts_with("ip=127.0.0.2,"));
-        // One that is not of this machine is no obstacle.
+        // An address that does not belong to this machine is ignored.
         assert_reply!(at_replica, "CONFIG SET bind-source-addr 192.0.2.1", "OK");
         assert_reply!(at_replica, "REPLICAOF NO ONE", "OK");
         assert_reply!(at_replica, &line, "OK");

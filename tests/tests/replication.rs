@@ -1,4 +1,4 @@
-//! Replicas: a connection gets the dataset and then every change of it, in one order.
+//! Replicas: a connection receives the dataset and then every change to it, in one order.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
@@ -7,14 +7,14 @@ use brisk_tests::{changes, with_workers};
 use std::io::Write;
 use std::net::TcpStream;
 
-/// A connection that follows the stream, and the first bytes of the snapshot it began with.
+/// A connection that receives the stream, and the first bytes of the snapshot with which it began.
 struct Stream(Conn, String);
 
 impl Stream {
     fn attach(server: &Server) -> Stream {
         let mut conn = server.connect();
         conn.send("SYNC");
-        // A newline now and then until the snapshot is made.
+        // The server sends occasional newlines until the snapshot begins.
         let head = loop {
             let line = line_of(&mut conn);
             if !line.is_empty() {
@@ -26,8 +26,8 @@ impl Stream {
         Stream(conn, magic)
     }
 
-    /// The next command except PING, as one line. SELECT has no number, since that depends on
-    /// earlier commands.
+    /// The next command except PING, as one line. SELECT is returned without its number, which depends on earlier
+    /// commands.
     fn next(&mut self) -> String {
         loop {
             let line = match self.0.reply() {
@@ -95,7 +95,7 @@ fn a_replica_is_not_an_ordinary_client() {
     let mut stream = Stream::attach(&server);
     // The connection that saw the server start may still be closing.
     wait_until("only one client counts", || conn.info("connected_clients") == "1");
-    // A reply would be taken for a part of the stream.
+    // These commands are rejected, because a reply would be taken for a part of the stream.
     for (line, name) in [("GET key", "get"), ("PING", "ping"), ("SLOWLOG GET", "slowlog|get")] {
         let mut rogue = Stream::attach(&server);
         rogue.0.send(line);
@@ -104,7 +104,7 @@ fn a_replica_is_not_an_ordinary_client() {
         assert!(server.log().contains(&told), "{line}");
     }
     server.wait_for_info("connected_slaves", |count| count == "1");
-    // Idle as an ordinary client that is closed for it, it stays.
+    // A replica that is idle stays connected, but an idle ordinary client is closed.
     let mut idle = server.connect();
     conn.cmd("CONFIG SET timeout 1");
     assert_eq!(idle.read_to_end(), b"");
@@ -119,7 +119,7 @@ fn a_replica_is_not_an_ordinary_client() {
 fn debug_replicate_sends_commands_that_are_not_executed() {
     let server = with_workers(2).set("enable-debug-command", "yes").start();
     let mut conn = server.connect();
-    // Without replicas it is nothing.
+    // Without replicas, the command has no effect.
     assert_reply!(conn, "DEBUG REPLICATE nonsense 1", "OK");
     let mut stream = Stream::attach(&server);
     conn.cmd("SET a 1");
@@ -163,7 +163,7 @@ fn psync_without_a_number_is_rejected() {
     assert_reply!(conn, "PING", "PONG");
 }
 
-/// Once a worker waited for ever for a slot that it held itself.
+/// This is a regression test: a worker used to wait forever for a slot that it held itself.
 #[test]
 fn after_a_reload_changes_still_reach_replicas() {
     let server = with_workers(1).set("enable-debug-command", "yes").start();
@@ -188,7 +188,7 @@ fn a_replica_that_is_silent_is_closed() {
     conn.cmd("CONFIG SET repl-timeout 1");
     let mut replica = server.connect();
     replica.send("PSYNC ? -1");
-    // Its stream ends, instead of waiting for it for ever.
+    // The server closes the stream instead of waiting for the replica forever.
     assert!(replica.read_to_end().starts_with(b"+FULLRESYNC "));
     server.wait_for_info("connected_slaves", |count| count == "0");
 }
@@ -217,14 +217,14 @@ fn output_that_waits_for_a_replica_evicts_no_keys() {
     }
     let used: u64 = conn.info("used_memory").parse().expect("a number");
     conn.cmd(&format!("CONFIG SET maxmemory {}", used + 4_000_000));
-    // Its snapshot, of 20 MB, is not read.
+    // The replica does not read its 20 MB snapshot.
     let mut replica = server.connect();
     replica.send("SYNC");
     server.wait_for_info("connected_slaves", |count| count == "1");
     conn.cmd("SET one 1");
     assert_reply!(conn, "DBSIZE", "(integer) 2001");
     assert_eq!(conn.info("evicted_keys"), "0");
-    // Nor is it evicted itself, while an ordinary client of that size is.
+    // The replica itself is not evicted either, but an ordinary client of this size is.
     conn.cmd("CONFIG SET maxmemory-clients 1mb");
     let mut greedy = TcpStream::connect(server.address()).expect("it has places left");
     let _may_be_cut_short = greedy
@@ -273,7 +273,7 @@ fn scripts_are_replicated_as_effects_and_functions_as_libraries() {
     stream.expect(&["multi", "set b 1", &format!("function load {code}"), "exec"]);
 }
 
-/// The libraries of the snapshot, and what becomes of them afterwards.
+/// The replica gets the libraries in the snapshot, and later changes to them.
 #[test]
 fn a_real_redis_follows_functions() {
     let server = with_workers(2).start();
@@ -377,16 +377,16 @@ fn a_real_redis_follows() {
         let role = conn.cmd("ROLE");
         let listed = role.elements()[2].elements()[0].elements()[1].text();
         assert!(listed.contains(&replica.port().to_string()), "{listed}");
-        // It reports its offset once a second.
+        // The replica reports its offset once per second.
         wait_until("its word", || conn.info("slave0").contains("state=online"));
     }
-    // When it is gone, nothing is collected any more.
+    // When the replica is gone, the server still accepts writes.
     replica.terminate();
     server.wait_for_info("connected_slaves", |count| count == "0");
     assert_reply!(conn, "SET after 1", "OK");
 }
 
-/// A replica has nothing that is not in the append-only file yet: this server could lose it.
+/// Replicas do not receive data that is not in the append-only file yet, because the primary could lose it.
 #[test]
 fn a_replica_gets_only_data_that_the_append_only_file_has() {
     if subject_is_redis() {

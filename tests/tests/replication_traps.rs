@@ -1,8 +1,8 @@
-//! Where replicas of other makers went wrong: huge commands, less memory than the primary has, a restart,
-//! and another order in the midst of one. (D2)
+//! Cases in which replicas of other implementations have failed: huge commands, less memory than the primary, a
+//! restart, and a new REPLICAOF during a synchronization. (D2)
 //!
-//! Each test runs with ours as a replica of a real Redis and of ours, and first with a real Redis as the replica, which
-//! shows that it tests the right behavior.
+//! Each test first runs with a real Redis as the replica, which shows that it tests the correct behavior. Then it runs
+//! with Brisk as a replica of a real Redis and of Brisk.
 
 use brisk_testkit::digest::assert_same;
 use brisk_testkit::proxy::Direction;
@@ -13,7 +13,7 @@ use brisk_tests::links::{Node, wait_until_caught_up};
 const PAIRS: &[[Kind; 2]] =
     &[[Kind::Redis, Kind::Redis], [Kind::Brisk, Kind::Redis], [Kind::Brisk, Kind::Brisk]];
 
-/// A replica that has caught up with its primary, for each pair.
+/// Runs the test for each pair, with a replica that has caught up with its primary.
 fn each_pair(directives: &[(&str, &str)], test: impl Fn(&Node, &Node)) {
     for [replica, primary] in PAIRS {
         eprintln!("note: {replica} follows {primary}");
@@ -38,12 +38,12 @@ fn requests_of_a_primary_can_exceed_the_limits_of_clients() {
         let (mut at_primary, mut at_replica) = (primary.server.connect(), replica.server.connect());
         let large = "x".repeat(3 << 20);
         assert_eq!(at_primary.call(&["SET", "large", &large]).text(), "OK");
-        // Many arguments that are too long together only.
+        // Many arguments that exceed the limit only together.
         let members: Vec<String> = (0..40_000).map(|n| format!("{n:0>64}")).collect();
         let mut words = vec!["RPUSH", "list"];
         words.extend(members.iter().map(String::as_str));
         assert_eq!(at_primary.call(&words).to_string(), "(integer) 40000");
-        // And both in a transaction, which is held until its end.
+        // Then both in a transaction, which the replica buffers until its end.
         assert_reply!(at_primary, "MULTI", "OK");
         assert_eq!(at_primary.call(&["APPEND", "large", &large]).text(), "QUEUED");
         assert_eq!(at_primary.call(&words).text(), "QUEUED");
@@ -51,7 +51,7 @@ fn requests_of_a_primary_can_exceed_the_limits_of_clients() {
         wait_until_caught_up(&primary.server, &replica.server);
         assert_same(&primary.holder(), &replica.holder());
         assert_eq!(primary.served(), [1, 0], "the link held");
-        // Its clients have the limit.
+        // The limit applies to clients of the replica.
         at_replica.send_raw(format!("*2\r\n$4\r\nECHO\r\n${}\r\n", large.len()).as_bytes());
         let refused = "(error) ERR Protocol error: invalid bulk length";
         assert_eq!(at_replica.reply().to_string(), refused);
@@ -64,7 +64,7 @@ fn a_replica_with_less_memory_keeps_all_data_until_it_is_promoted() {
     each_pair(&limits, |replica, primary| {
         let (mut at_primary, mut at_replica) = (primary.server.connect(), replica.server.connect());
         at_primary.cmd("DEBUG POPULATE 100 before 200000");
-        // Data of the stream, and then of a full copy.
+        // First data in the stream, and then in a full copy.
         for n in 0..100 {
             assert_eq!(
                 at_primary.call(&["SET", &format!("key:{n}"), &"x".repeat(500_000)]).text(),
@@ -81,7 +81,7 @@ fn a_replica_with_less_memory_keeps_all_data_until_it_is_promoted() {
         assert_eq!(number(&mut at_replica, "evicted_keys"), before);
         assert_same(&primary.holder(), &replica.holder());
         assert!(number(&mut at_replica, "used_memory") > 40 << 20);
-        // As a primary it makes room.
+        // As a primary, it evicts keys.
         assert_reply!(at_replica, "REPLICAOF NO ONE", "OK");
         assert_reply!(at_replica, "SET one 1", "OK");
         wait_until("room to be made", || {
@@ -92,7 +92,7 @@ fn a_replica_with_less_memory_keeps_all_data_until_it_is_promoted() {
     });
 }
 
-/// Ends it with a snapshot, and starts it on its port and with its files.
+/// Shuts a node down with a snapshot, and restarts it on the same port with its files.
 fn restart(node: &mut Node, directives: &[(&str, &str)]) {
     node.server.connect().send("SHUTDOWN SAVE");
     wait_until("it to end", || !node.server.is_running());
@@ -142,7 +142,8 @@ fn replicas_of_a_restarted_primary_resume() {
     }
 }
 
-/// Calls `prepare` on a connection to `replica`, gives it another primary, and asserts that it follows that one.
+/// Calls `prepare` on a connection to `replica`, sets another primary, and asserts that the replica then replicates
+/// from it.
 fn goes_over(replica: &Node, prepare: impl Fn(&mut Conn)) {
     let other = Node::start(Kind::Redis, |launch| launch);
     other.server.connect().cmd("DEBUG POPULATE 300 other 20");
@@ -161,7 +162,7 @@ fn goes_over(replica: &Node, prepare: impl Fn(&mut Conn)) {
 
 #[test]
 fn another_primary_may_be_named_at_any_moment() {
-    // The real one serves its clients once per this number of bytes.
+    // A real Redis serves its clients each time it has loaded this number of bytes.
     each_pair(&[("loading-process-events-interval-bytes", "1024")], |replica, primary| {
         primary.server.connect().cmd("DEBUG POPULATE 20000 key 500");
         let link = Proxy::to(&primary.server.address());
@@ -177,7 +178,7 @@ fn another_primary_may_be_named_at_any_moment() {
             asks(conn);
             wait_until("it to connect", || link.open() > 0);
         });
-        // The data comes slowly.
+        // The data arrives slowly.
         link.stall(Direction::ToClient, false);
         goes_over(replica, |conn| {
             link.throttle(Some(500_000));
@@ -185,7 +186,7 @@ fn another_primary_may_be_named_at_any_moment() {
             wait_until("a part of it", || conn.info("master_sync_in_progress") == "1");
             wait_until("some bytes", || link.written_bytes(Direction::ToClient) > 100_000);
         });
-        // It is being loaded.
+        // The data is being loaded.
         link.heal();
         goes_over(replica, |conn| {
             assert_reply!(conn, "CONFIG SET key-load-delay 100", "OK");

@@ -1,11 +1,10 @@
-//! SCAN's promise: keys that exist throughout are returned, whatever is written during the
-//! iteration.
+//! SCAN's guarantee: keys that exist during the whole iteration are returned, whatever is written in the meantime.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Conn, assert_reply, each_config, each_protocol};
 use std::collections::BTreeSet;
 
-/// All elements of a full iteration; `between` runs after every step.
+/// Returns all elements of a full iteration. `between` runs after every step.
 fn iterate(conn: &mut Conn, command: &str, mut between: impl FnMut()) -> Vec<String> {
     let (name, options) = command.split_once(" CURSOR").unwrap();
     let mut cursor = "0".to_owned();
@@ -37,7 +36,7 @@ fn keys_present_throughout_are_found_while_others_come_and_go() {
         fill(&mut conn, 0..2_000, "stays:");
         let mut step = 0;
         let found = iterate(&mut conn, "SCAN CURSOR COUNT 20", || {
-            // Grow at first, then shrink, so that the table is resized both ways under the cursor.
+            // Grow at first, then shrink, so that the table is resized in both directions during the iteration.
             let range = (step % 40) * 50..(step % 40) * 50 + 50;
             let verb = if step < 40 { "SET" } else { "DEL" };
             let value = if step < 40 { " v" } else { "" };
@@ -105,7 +104,7 @@ fn odd_cursors_are_rejected_or_harmless() {
             "SCAN 0 COUNT x",
             "(error) ERR value is not an integer or out of range"
         );
-        // Any number is a cursor to a server that keeps no state.
+        // Any number is a valid cursor, because the server keeps no state.
         let reply = conn.cmd("SCAN 18446744073709551615 COUNT 5");
         assert_eq!(reply.elements().len(), 2);
         conn.assert_in_step();

@@ -1,6 +1,6 @@
-//! The language of scripts compared with Lua 5.1: numbers as text, KEYS and ARGV, the standard
-//! functions, and missing functions. `tests/data/script-language.txt` has scripts with the replies
-//! of a real Redis, which can also run them (`BRISK_TEST_SUBJECT=redis`).
+//! The script language compared with Lua 5.1: numbers as text, KEYS and ARGV, the standard functions, and missing
+//! functions. `tests/data/script-language.txt` contains scripts with the replies of a real Redis, which can also run
+//! them (`BRISK_TEST_SUBJECT=redis`).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::{subject_is_redis, workspace_root};
@@ -10,15 +10,16 @@ use std::fs;
 /// The number of differences that are printed before the test ends.
 const TOLD_MAX: usize = 40;
 
-/// A script, and what it answers.
+/// A script, and the expected reply.
 struct Case {
     script: String,
     redis: String,
-    /// Where this is another one, which is wrong but accepted.
+    /// The reply of Brisk, if it differs and the difference is accepted.
     brisk: Option<String>,
 }
 
-/// A script stands in one line, a reply of Redis behind `= `, another one of Brisk behind `! `.
+/// Parses the file. A script is on one line, the reply of Redis follows `= `, and a different reply of Brisk follows `!
+/// `.
 fn cases() -> Vec<Case> {
     let text = fs::read_to_string(workspace_root().join("tests/data/script-language.txt")).unwrap();
     let mut cases: Vec<Case> = Vec::new();
@@ -35,7 +36,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The reply in one line, without the name of the script.
+/// The reply on one line, without the name of the script.
 fn answer(conn: &mut Conn, script: &str) -> String {
     conn.cmd("FLUSHALL");
     let reply = conn.call(&["EVAL", script, "2", "k1", "k2", "a1", "a2", "a3"]).to_string();

@@ -1,8 +1,7 @@
-//! `cjson`, `cmsgpack`, `struct` and `bit` compared with those of a real Redis: the same
-//! expressions in our interpreter and by EVAL there, with their results and error texts.
+//! `cjson`, `cmsgpack`, `struct` and `bit` compared with those of a real Redis. The tests run the same expressions in
+//! our interpreter and with EVAL in Redis, and compare the results and error texts.
 //!
-//! Objects and maps with several keys are compared after reading them back, since their order is
-//! not the same.
+//! Objects and maps with several keys are compared after decoding them again, because the order of their keys differs.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_script::libraries::install_all;
@@ -13,14 +12,13 @@ use mlua::Lua;
 use std::fmt::Write;
 use std::fs;
 
-/// Random expressions of each kind.
+/// Number of random expressions of each kind.
 const RANDOM_EACH: usize = 500;
 
 /// The number of differences that are printed before the test ends.
 const TOLD_MAX: usize = 20;
 
-/// Makes text of results: what a call returned or raised, tables by their sorted keys, bytes beyond
-/// ASCII in hexadecimal.
+/// Formats the results or the error of a call as text. Tables are sorted by key, and non-ASCII bytes are hexadecimal.
 const PRELUDE: &str = r#"
 local show
 local function escape(byte) return string.format('\\x%02x', string.byte(byte)) end
@@ -135,7 +133,7 @@ fn listed_expressions_give_what_redis_gives() {
     pair.finish(300);
 }
 
-/// A Lua literal of any bytes.
+/// Any bytes as a Lua literal.
 fn literal(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for byte in bytes {
@@ -167,7 +165,7 @@ fn number(random: &mut Random) -> String {
     if double.is_finite() && double != 0.0 { format!("({double:e})") } else { "(1.5)".to_owned() }
 }
 
-/// A random value as an expression; without `wide`, maps have one key.
+/// A random value as an expression. Without `wide`, maps have only one key.
 fn value(random: &mut Random, depth: usize, wide: bool) -> String {
     match random.below(if depth == 0 { 5 } else { 9 }) {
         0 => (*random.pick(&["true", "false", "cjson.null"])).to_owned(),
@@ -187,11 +185,11 @@ fn value(random: &mut Random, depth: usize, wide: bool) -> String {
             let pairs: Vec<_> = (0..len)
                 .map(|_| {
                     let key = match random.below(3) {
-                        // Beyond an `int`, the order of keys decides what Redis takes for an array.
+                        // For keys outside the range of `int`, the key order determines what Redis considers an array.
                         0 if wide => format!("{}.5", random.below(1 << 20)),
                         0 => number(random),
                         1 => random.below(14).to_string(),
-                        // In JSON, a string of digits would be the same key as a number.
+                        // In JSON, a string of digits would be the same key as the number.
                         _ => literal(&[bytes(random, 8).as_slice(), b"_"].concat()),
                     };
                     format!("[{key}]={}", value(random, depth - 1, wide))
@@ -363,7 +361,7 @@ fn random_bits_are_combined_alike() {
                     1 => "'x'".to_owned(),
                     2 => "nil".to_owned(),
                     3 => "1/0".to_owned(),
-                    // The smallest integer as a width makes Redis 7.0 write beyond a buffer.
+                    // The smallest integer as a width would cause a buffer overflow in Redis 7.0.
                     _ if *function == "tohex" => format!("{}", random.below(24) as i32 - 12),
                     _ => number(&mut random),
                 })

@@ -1,5 +1,5 @@
-//! The memory of scripts and that of libraries: two interpreters for each worker, each with its own
-//! bound, and who fills one gets the error.
+//! The memory of scripts and libraries: each worker has two interpreters, each with its own limit, and the script that
+//! exceeds a limit gets an error.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -7,10 +7,10 @@ use brisk_testkit::{Conn, Launch, assert_reply, wait_until};
 use brisk_tests::with_workers;
 use std::time::Duration;
 
-/// A library whose function keeps 300 MB more with each call: the second is more than there may be.
+/// A library whose function retains 300 MB more with each call. The second call exceeds the limit.
 const HOG: &str = "#!lua name=hog\nlocal kept = {}\nredis.register_function('hog', function() \
                    for i = 1, 300 do kept[#kept + 1] = string.rep('x', 1000000) .. #kept end return #kept end)";
-/// One whose function keeps nothing, and makes 30 MB of garbage.
+/// A library whose function retains nothing, but creates 30 MB of garbage.
 const MODEST: &str = "#!lua name=modest\nredis.register_function('modest', function() \
                       for i = 1, 30 do local s = string.rep('x', 1000000) .. i end return 'fine' end)";
 const ALLOCATES: &str =
@@ -72,7 +72,7 @@ fn a_script_that_fills_its_interpreter_does_not_affect_functions() {
     assert!(bytes(&mut conn, "used_memory_vm_eval") < 16 * MIB);
 }
 
-/// Also what the function had kept that ran last.
+/// This includes memory that the last executed function has retained.
 #[test]
 fn a_deleted_library_frees_its_memory() {
     if subject_is_redis() {
@@ -95,7 +95,7 @@ fn a_deleted_library_frees_its_memory() {
         let left = bytes(&mut conn, "used_memory_vm_functions");
         assert!(left < 16 * MIB, "{way}: {left}");
         if way == "flushed" {
-            // The interpreter went.
+            // The interpreter was dropped.
             assert_eq!(left, 0);
             assert_reply!(conn, "FCALL modest 0", "(error) ERR Function not found");
             load(&mut conn, MODEST);
@@ -118,7 +118,7 @@ fn garbage_does_not_make_functions_fail() {
     load(&mut conn, HOG);
     load(&mut conn, MODEST);
     assert_reply!(conn, "FCALL hog 0", "(integer) 300");
-    // In one call, and in many.
+    // Test garbage in one call and in many calls.
     let much = "#!lua name=much\nredis.register_function('much', function() \
                 for i = 1, 600 do local s = string.rep('x', 1000000) .. i end return 'fine' end)";
     load(&mut conn, much);
@@ -157,7 +157,7 @@ fn info_separates_scripts_and_functions() {
     }
 }
 
-/// A worker runs one of them at a time, though it has two interpreters.
+/// A worker has two interpreters, but runs only one script or function at a time.
 #[test]
 fn scripts_wait_for_a_function_that_is_suspended() {
     if subject_is_redis() {
@@ -174,7 +174,7 @@ fn scripts_wait_for_a_function_that_is_suspended() {
         load(&mut conn, code);
         assert_reply!(conn, "EVAL 'return 1' 0", "(integer) 1");
         runner.send("FCALL forever 1 k");
-        // On keys that it did not declare.
+        // A script with other keys gets BUSY.
         wait_until("the function is slow", || {
             conn.cmd("EVAL 'return 2' 1 other").to_string() == busy
         });

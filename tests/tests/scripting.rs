@@ -1,5 +1,5 @@
-//! Scripts and functions over sockets: what they return, what they may do, what others see of them,
-//! and what becomes of those that take long.
+//! Scripts and functions over sockets: their replies, their permissions, their visibility to other clients, and slow
+//! scripts.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_config_of;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const BUSY: &str = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
                     SHUTDOWN NOSAVE.";
 
-/// EVAL of `source` with `keys` of the words as keys.
+/// Runs EVAL with `source`. The first `keys` arguments are keys.
 #[track_caller]
 fn eval(conn: &mut Conn, source: &str, keys: usize, words: &[&str]) -> Reply {
     let keys = keys.to_string();
@@ -21,7 +21,7 @@ fn eval(conn: &mut Conn, source: &str, keys: usize, words: &[&str]) -> Reply {
     conn.call(&request)
 }
 
-/// A script that another connection runs until it is stopped. The server says when it is slow.
+/// Runs a script on another connection until it is stopped. Waits until the server considers it slow.
 fn run_slow(server: &Server, conn: &mut Conn, source: &str, key: Option<&str>) {
     let words = match key {
         Some(key) => format!("EVAL \"{source}\" 1 {key}"),
@@ -110,7 +110,7 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
             "1) (integer) 1\n2) (integer) 0"
         );
         let gone = "(error) NOSCRIPT No matching script. Please use EVAL.";
-        // Valkey 8 has it.
+        // SCRIPT SHOW is a command of Valkey 8.
         if !subject_is_redis() {
             assert_reply!(other, &format!("SCRIPT SHOW {digest}"), "\"return ARGV[1]\"");
             assert_reply!(conn, &format!("SCRIPT SHOW {upper}"), "\"return ARGV[1]\"");
@@ -142,7 +142,7 @@ fn a_flush_frees_the_memory_of_scripts() {
     assert_eq!(conn.call(&["EVAL", fill, "0"]).integer(), 20_000);
 }
 
-/// The longest string there may be is as large as an interpreter may become.
+/// The maximum length of a string is as large as the memory limit of an interpreter.
 #[test]
 fn scripts_run_on_after_one_that_was_handed_more_than_there_may_be() {
     let server = with_workers(1).start();
@@ -193,15 +193,14 @@ fn a_script_has_its_own_database_and_protocol() {
     });
 }
 
-/// Keys that a script does not declare are used correctly as well: no client sees an intermediate
-/// state.
+/// Scripts are atomic even on undeclared keys: no client sees an intermediate state.
 #[test]
 fn scripts_are_atomic_with_declared_and_undeclared_keys() {
     const TURNS: usize = 400;
     let server = with_workers(2).start();
     let mut conn = server.connect();
     conn.cmd("MSET a 0 b 0");
-    // Undeclared, partly declared after a write, declared.
+    // Keys are undeclared, partly declared and accessed after a write, or declared.
     let sources = [
         ("redis.call('INCR', 'a') redis.call('INCR', 'b') return 1", 0),
         ("redis.call('INCR', KEYS[1]) redis.call('INCR', 'b') return 1", 1),
@@ -232,8 +231,8 @@ fn scripts_are_atomic_with_declared_and_undeclared_keys() {
     assert_reply!(conn, "MGET a b", format!("1) \"{total}\"\n2) \"{total}\""));
 }
 
-/// Scripts go beyond their keys after a write, each for the first time, while others do the same
-/// and hold what they need.
+/// Each script accesses undeclared keys for the first time, after a write, while other scripts do the same and hold the
+/// slots that it needs.
 #[test]
 fn scripts_with_undeclared_keys_in_common_all_complete() {
     const ROUNDS: usize = 60;
@@ -250,7 +249,7 @@ fn scripts_with_undeclared_keys_in_common_all_complete() {
                     let mut conn = server.connect();
                     let own = ["a", "b", "c", "d"][client];
                     let next = ["b", "c", "d", "a"][client];
-                    // Another script in each round; at first its arguments take it nowhere else.
+                    // Each round has a different script. In its first call, it accesses only its declared key.
                     let source = format!(
                         "redis.call('INCR', KEYS[1]) for i = 1, #ARGV do redis.call('INCR', \
                          ARGV[i]) end return {round}"
@@ -265,12 +264,12 @@ fn scripts_with_undeclared_keys_in_common_all_complete() {
                 });
             }
         });
-        // Once alone, and five times three.
+        // Each key was incremented once in the first call, and three times in each of the five rounds.
         assert_reply!(conn, "MGET a b c d", "1) \"16\"\n2) \"16\"\n3) \"16\"\n4) \"16\"");
     }
 }
 
-/// Neither waits for the end of the other, which does not come.
+/// Neither script waits for the other, which never ends.
 #[test]
 fn two_runaway_scripts_on_two_workers_are_both_killed() {
     if subject_is_redis() {
@@ -282,7 +281,7 @@ fn two_runaway_scripts_on_two_workers_are_both_killed() {
     for (at, runner) in runners.iter_mut().enumerate() {
         runner.send(&format!("EVAL \"while true do end return {at}\" 1 key:{at}"));
     }
-    // Those that find a worker without a script run; the others hear at once that it is busy.
+    // Those that find a worker without a script run. The others immediately get BUSY.
     for runner in &mut runners {
         wait_until("each is killed or refused", || {
             conn.cmd("SCRIPT KILL");
@@ -294,7 +293,7 @@ fn two_runaway_scripts_on_two_workers_are_both_killed() {
     wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
 }
 
-/// A script that wrote and needs a key that a slow script keeps waits for that one's end.
+/// A script that has written and needs a key of a slow script waits until the slow script ends.
 #[test]
 fn a_script_that_wrote_waits_for_keys_of_a_slow_one() {
     if subject_is_redis() {
@@ -325,8 +324,7 @@ fn a_script_that_wrote_waits_for_keys_of_a_slow_one() {
     assert_reply!(conn, "MGET own free mine", "1) \"1\"\n2) \"1\"\n3) \"1\"");
 }
 
-/// One that waits for a key of a script that cannot be killed takes no step,
-/// and is killed all the same.
+/// A script that waits for a key of a script that cannot be killed makes no progress, but can be killed anyway.
 #[test]
 fn a_script_that_waits_for_another_is_killed() {
     if subject_is_redis() {
@@ -347,7 +345,7 @@ fn a_script_that_waits_for_another_is_killed() {
     assert!(probes[0].cmd("SCRIPT KILL").to_string().contains("UNKILLABLE"));
 }
 
-/// Whatever scripts ran before, among them such as need no watching.
+/// This holds whatever scripts ran before, including scripts that need no time limit.
 #[test]
 fn a_library_that_loops_while_it_is_loaded_is_stopped() {
     each_config(|server| {
@@ -364,7 +362,8 @@ fn a_library_that_loops_while_it_is_loaded_is_stopped() {
     });
 }
 
-/// It is isolated from others before it becomes slow, and then has to let its worker serve them.
+/// The script is isolated from other clients before it becomes slow. Then it must yield, so that its worker can serve
+/// them.
 #[test]
 fn a_script_that_exceeds_its_keys_next_to_a_slow_one_yields() {
     if subject_is_redis() {
@@ -449,7 +448,7 @@ fn scripts_run_within_transactions() {
 fn commands_that_wait_do_not_wait_in_a_script() {
     each_config(|server| {
         if subject_is_redis() {
-            // Of 7.0, which refuses them.
+            // Redis 7.0 rejects blocking commands in scripts.
             return;
         }
         let mut conn = server.connect();
@@ -633,8 +632,7 @@ fn a_client_that_leaves_does_not_stop_its_script() {
     wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
 }
 
-/// FLUSHALL in a slow script: for a client without replies, next to a monitor, and for a
-/// disconnected client.
+/// FLUSHALL in a slow script: for a client whose replies are off, with a monitor, and for a disconnected client.
 #[test]
 fn a_slow_script_that_flushes_is_monitored_once_and_obeys_client_reply() {
     for workers in [1, 2] {
@@ -683,16 +681,16 @@ fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
     let used = || server.info("used_memory_lua").parse::<u64>().unwrap();
     assert_reply!(conn, "EVAL 'return 1' 0", "(integer) 1");
     wait_until("the memory is back", || used() < 16 << 20);
-    // The compiler may keep a closure with its code, and the closure what it uses.
+    // The compiler may cache a closure with its code, and the closure retains the values that it uses.
     let source =
         "local t = {} pcall(function() while true do t[#t + 1] = {1} end end) error('enough')";
-    // Which one it is depends on what is left for it.
+    // The error that is returned depends on the remaining memory.
     assert!(eval(&mut conn, source, 0, &[]).is_error());
     assert_reply!(conn, "EVAL 'return 2' 0", "(integer) 2");
     wait_until("the memory is back", || used() < 16 << 20);
 }
 
-/// A value that is stored once may be shown many times.
+/// A value that is stored once may occur many times in a reply.
 #[test]
 fn replies_of_more_than_a_script_may_take_are_errors() {
     if subject_is_redis() {
@@ -856,7 +854,7 @@ fn a_slow_function_is_shown_and_killed() {
     wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
 }
 
-/// Also inside of what the machine's own functions call, for the only worker that there is.
+/// This includes callbacks of built-in functions. The server has only one worker.
 #[test]
 fn a_slow_script_yields_at_any_point() {
     let server = with_workers(1).set("busy-reply-threshold", "50").start();
@@ -877,7 +875,7 @@ fn a_slow_script_yields_at_any_point() {
         "string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 41))",
     ] {
         if place.starts_with("string.find") && subject_is_redis() {
-            // It is deaf until it has found nothing.
+            // Redis does not respond until the search has ended.
             continue;
         }
         runner.send(&format!("EVAL \"{forever}{place}\" 0"));
@@ -899,7 +897,7 @@ fn a_slow_script_yields_at_any_point() {
     assert_eq!(replaced, "1) (integer) 4000000\n2) (integer) 2000\n3) \"\"");
 }
 
-/// One that has written, as well.
+/// This also applies to a script that has written.
 #[test]
 fn a_slow_function_within_a_callback_is_shown() {
     let mut server = with_workers(1).set("busy-reply-threshold", "50").start();
@@ -969,7 +967,7 @@ fn a_killed_script_reports_its_position() {
                  @user_script:2."
             );
             assert_eq!(runner.reply().to_string(), text);
-            // Where it was is not known while its reply is made.
+            // While the reply is being created, the position in the script is unknown.
             let source = "local t, u = {}, {} for i = 1, 20000 do t[i] = i end\n\
                           for i = 1, 3000 do u[i] = t end return u";
             let digest = killer.call(&["SCRIPT", "LOAD", source]).text();

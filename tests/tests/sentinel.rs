@@ -1,20 +1,20 @@
-//! Failovers by real sentinels: whatever happens to the primary, there is one again with two replicas
-//! that have its data, and nothing is lost that was promised.
+//! Failovers by real sentinels. Whatever happens to the primary, there is a primary again afterwards, with two replicas
+//! that have its data, and no guarantee is violated.
 //!
-//! The promises, which are asserted after each failover:
+//! The guarantees, which are checked after each failover:
 //!
-//! - Whatever all replicas had before the failure stays: one of them is the next primary.
-//! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not enough:
-//!   sentinels choose by offsets that they queried a while ago, and a planned failover does not wait for the replica
-//!   that it promotes.
+//! - Everything that all replicas had before the failure is kept, because one of them becomes the next primary.
+//! - Each record for which WAIT has counted both replicas is also kept, whenever it was written. One replica is not
+//!   enough: sentinels choose a replica by offsets that they queried earlier, and a planned failover does not wait for
+//!   the replica that it promotes.
 //! - If clients request with CLIENT DURABILITY that both replicas have a write before its reply, every acknowledged
 //!   record is kept.
 //! - Other acknowledged records may be lost if they were written during the failover. They are counted and printed.
 //! - A primary that is cut off from its replicas soon rejects writes (`min-replicas-to-write`), so the number of
 //!   acknowledged writes that it can lose is bounded.
-//! - No server has a record in part, twice, or out of order.
+//! - No server has incomplete, duplicate, or out-of-order records.
 //!
-//! `BRISK_FAILOVERS` makes more than one of each failure.
+//! `BRISK_FAILOVERS` sets the number of failovers. The default is one for each kind of failure.
 
 use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Cut;
@@ -27,18 +27,18 @@ use Kind::{Brisk, Redis, Valkey};
 
 const CLIENTS: usize = 3;
 const REPLICAS: i64 = 2;
-/// Records of each client before a failure, and after it.
+/// Number of records of each client before a failure, and after it.
 const RECORDS: usize = 20;
 
 #[derive(Debug, Clone, Copy)]
 enum Failure {
-    /// The process ends at once, and comes back when there is another primary.
+    /// The process is killed, and restarted when there is another primary.
     Killed,
-    /// The process stands still, and goes on when there is another primary.
+    /// The process is suspended, and continues when there is another primary.
     Stopped,
-    /// It is unreachable, except for a client on its side.
+    /// The primary is unreachable, except for a client on its side of the partition.
     Parted,
-    /// None: SENTINEL FAILOVER requests another primary.
+    /// There is no failure. SENTINEL FAILOVER requests another primary.
     Planned,
 }
 
@@ -91,7 +91,7 @@ fn survives_failovers(kinds: [Kind; 3], promise: Promise) {
             let (records, find) = (&records, group.finder());
             scope.spawn(move || records.write(client, find));
         }
-        // Else the clients would write for ever when something is asserted in vain.
+        // Otherwise the clients would write forever if an assertion fails.
         let end = EndAtExit(&records);
         for round in 0..failovers {
             let failure = FAILURES[round % FAILURES.len()];
@@ -123,7 +123,7 @@ impl Drop for EndAtExit<'_> {
     }
 }
 
-/// Runs it for those of the groups that can be built on this machine.
+/// Runs the test for all groups that this machine can run.
 fn each_group(groups: &[[Kind; 3]], promise: Promise) {
     for kinds in groups {
         if are_there(kinds) {
@@ -147,7 +147,7 @@ fn a_group_of_ours_survives_failovers() {
     each_group(&[[Brisk; 3]], Promise::Wait);
 }
 
-/// Those of others have no such clients.
+/// Other servers do not support CLIENT DURABILITY.
 #[test]
 fn a_group_of_brisk_servers_loses_no_promised_write() {
     each_group(&[[Brisk; 3]], Promise::Durability);

@@ -1,5 +1,5 @@
-//! A full synchronisation over a link that is slower than the writes during it: the stream after the snapshot goes into
-//! a file, so memory is bounded and the replica need not begin again.
+//! A full synchronization over a link that is slower than the concurrent writes: the stream after the snapshot is
+//! written to a file, so memory is bounded and the replica need not start over.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
@@ -11,11 +11,12 @@ use brisk_tests::snapshots::take_disk_away;
 
 const HARD: u64 = 16 << 20;
 const BACKLOG: u64 = 1 << 20;
-/// The stream goes to the file when memory has half of the limit beyond the backlog: this leaves it time to do so.
+/// The stream is moved to the file when its memory beyond the backlog reaches half of the limit. This bound leaves time
+/// for that.
 const MOST_IN_MEMORY: u64 = BACKLOG + HARD * 3 / 4;
-/// The writes while the snapshot is sent.
+/// Bytes written while the snapshot is being sent.
 const WRITTEN: u64 = 60 << 20;
-/// At this speed of the link, the snapshot of 30 MB takes minutes on any machine: no test waits for its end.
+/// At this link speed, the 30 MB snapshot takes minutes on any machine. No test waits for its end.
 const BYTES_PER_S: u64 = 100_000;
 
 struct Slow {
@@ -24,7 +25,7 @@ struct Slow {
     replica: Node,
 }
 
-/// A primary with small bounds, and a snapshot that takes its time.
+/// A primary with small limits and a large snapshot.
 fn primary(streams: &str) -> Node {
     let limit = format!("replica {HARD} 0 0");
     let primary = Node::start(Kind::Brisk, |launch| {
@@ -33,7 +34,7 @@ fn primary(streams: &str) -> Node {
             .set("repl-backlog-size", &BACKLOG.to_string())
             .set("repl-diskless-sync", streams)
             .set("rdbcompression", "no")
-            // Nothing is in the stream but what is written here.
+            // The stream contains only the writes of this test.
             .set("repl-ping-replica-period", "3600")
     });
     let mut conn = primary.server.connect();
@@ -42,7 +43,7 @@ fn primary(streams: &str) -> Node {
 }
 
 impl Slow {
-    /// A replica of this kind gets its snapshot, slowly.
+    /// Starts a replica of this kind, which slowly receives its snapshot.
     fn begin(primary: Node, kind: Kind) -> Slow {
         let link = Proxy::to(&primary.server.address());
         link.throttle(Some(BYTES_PER_S));
@@ -53,8 +54,8 @@ impl Slow {
         Slow { primary, link, replica }
     }
 
-    /// Writes, and waits whenever the thread that moves the stream to the file lags: otherwise a slow disk
-    /// could let memory exceed the limit. In the end most of the stream is in the file.
+    /// Writes, and waits whenever the thread that moves the stream to the file lags. Otherwise memory could exceed the
+    /// limit if the disk is slow. In the end, most of the stream is in the file.
     fn write(&self) {
         self.write_and(|conn| {
             wait_until("the file to take what memory should not hold", || {
@@ -67,7 +68,7 @@ impl Slow {
         });
     }
 
-    /// Writes, and does something after every few commands.
+    /// Writes, and calls `meanwhile` after every few commands.
     fn write_and(&self, mut meanwhile: impl FnMut(&mut Conn)) {
         let mut conn = self.primary.server.connect();
         let value = "x".repeat(20_000);
@@ -101,14 +102,14 @@ fn writes_during_a_slow_sync_go_through_a_file_to_the_replica() {
         assert_eq!(conn.info("sync_full"), "1");
         assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
         wait_until("the file to be gone", || figure(&mut conn, "repl_stream_on_disk") == 0);
-        // From here on it is a replica as any other.
+        // From now on, it is a normal replica.
         wait_until("the thread to end", || {
             !slow.primary.server.thread_names().iter().any(|name| name == "brisk-spill")
         });
     }
 }
 
-/// As if it were in memory, where other servers have it.
+/// The stream continues as if it were in memory, as in other servers.
 #[test]
 fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
     if subject_is_redis() {
@@ -126,7 +127,7 @@ fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
         let slow = Slow::begin(primary, Kind::Brisk);
         let mut conn = slow.primary.server.connect();
         slow.write();
-        // All of it is kept, though memory has not a third.
+        // The whole stream is kept, although memory contains less than a third of it.
         assert!(figure(&mut conn, "repl_backlog_histlen") >= WRITTEN);
         way.refuse(false);
         other.wait_until_it_follows();
@@ -138,7 +139,7 @@ fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
         for replica in [&other, &slow.replica] {
             assert_same(&slow.primary.holder(), &replica.holder());
         }
-        // A machine that stood still costs a connection, but never a full synchronization.
+        // If the machine pauses, a connection may be lost, but there is never another full synchronization.
         assert_eq!(conn.info("sync_full"), "2");
         assert!(figure(&mut conn, "sync_partial_ok") >= 1);
         assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
@@ -146,7 +147,7 @@ fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
     }
 }
 
-/// So it would be without the file.
+/// If the file cannot be written, the output buffer limit applies.
 #[test]
 fn without_a_disk_the_limit_holds() {
     if subject_is_redis() {
@@ -157,7 +158,7 @@ fn without_a_disk_the_limit_holds() {
     let log = || slow.primary.server.log();
     let failed = "Can't write the replication stream to a file: No such file";
     slow.write_and(|conn| {
-        // The limit would be exceeded before the file is tried if that took longer than the writes.
+        // Wait for the attempt to use the file. Otherwise the limit could be exceeded before the attempt.
         if figure(conn, "mem_total_replication_buffers") > MOST_IN_MEMORY {
             wait_until("the file to be tried", || log().contains(failed));
         }

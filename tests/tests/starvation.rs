@@ -1,5 +1,5 @@
-//! Requests that need slots which others use all the time get them in the end, and block no other
-//! client while they wait.
+//! Requests that need slots which other clients constantly use eventually get them, and block no other client while
+//! they wait.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -8,7 +8,7 @@ use brisk_tests::{one_of_each_worker, with_workers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Turns of a script's loop that take about a second.
+/// Iterations of a script's loop that take about a second.
 const TURNS: u64 = 20_000_000;
 
 #[test]
@@ -16,14 +16,14 @@ fn a_request_starved_by_a_long_script_is_served_in_the_end() {
     if subject_is_redis() {
         return; // has one thread
     }
-    // However slow the machine, the script is not the one that is refused.
+    // The threshold is so high that the server does not reject the request with BUSY, even on a slow machine.
     let server = with_workers(2).set("busy-reply-threshold", "60000").start();
     let mut conns = one_of_each_worker(&server, 2);
     let (mut holder, mut wide) = (conns.remove(0), conns.remove(0));
     let script = format!("local n = 0 for i = 1, {TURNS} do n = n + 1 end return n");
     holder.send(&format!("EVAL \"{script}\" 1 held"));
-    // Once the script holds its key, this is tried with all workers quiesced, which the script does
-    // not allow.
+    // When the script holds its key, the server tries to run this request with all workers quiesced, which the script
+    // prevents.
     wait_until("a request is starved", || {
         assert_reply!(wide, "MSET held 1 other 2", "OK");
         wide.info("starved_requests") != "0"

@@ -1,5 +1,5 @@
 //! A primary that sends bytes that are not a stream of commands: the replica closes the connection, keeps the earlier
-//! data, and requests the stream after it.
+//! data, and requests the stream from that point on.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
@@ -7,19 +7,19 @@ use brisk_tests::acted::{ID, asked, asked_with_answer, asked_with_answers, liste
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// A dataset without keys, of version 9, whose checksum is not looked at.
+/// A dataset without keys, of RDB version 9, whose checksum is not checked.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
 /// The hash slot of the key `kept`.
 const KEPT_SLOT: &str = "284";
 const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$4\r\nkept\r\n$1\r\n1\r\n";
 
-/// A replica, who listens as its primary, and the connection by which it was sent an empty dataset and
-/// [`SET`].
+/// A replica, the listener of its fake primary, and the connection over which the replica has received an empty dataset
+/// and [`SET`].
 fn follower() -> (Server, TcpListener, TcpStream) {
     follower_that_hears("+OK\r\n")
 }
 
-/// The same, with this reply to everything that the replica reports about itself.
+/// Like [`follower`], with this reply to everything that the replica reports about itself.
 fn follower_that_hears(answer: &str) -> (Server, TcpListener, TcpStream) {
     let (listener, port) = listen();
     let server = Launch::subject().start();
@@ -76,9 +76,9 @@ fn malformed_input_ends_the_link_and_keeps_earlier_commands() {
     let (server, listener, mut stream) = follower();
     let mut conn = server.connect();
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
-    // Nothing of this is a command, nor what comes behind it.
+    // None of this is executed as a command, nor the bytes after it.
     for nonsense in [&b"*1\r\n$x\r\n"[..], b"PING\r\n", SET] {
-        // It may have closed the connection by now.
+        // The replica may already have closed the connection.
         let _ = stream.write_all(nonsense);
     }
     let next = 100 + SET.len() + 1;
@@ -89,7 +89,8 @@ fn malformed_input_ends_the_link_and_keeps_earlier_commands() {
     assert_eq!(server.info("master_link_status"), "up");
 }
 
-/// Primaries before Redis 7 send scripts as clients sent them. What such a script says is not the primary's.
+/// Primaries before Redis 7 replicate scripts as sent by clients. A script must not be able to imitate messages of the
+/// primary.
 #[test]
 fn a_script_cannot_say_what_only_a_primary_says() {
     if subject_is_redis() {
@@ -119,7 +120,8 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
     let before = conn.info("slave_repl_offset").parse::<usize>().expect("a number");
     assert_reply!(conn, "CLIENT PAUSE 100000 WRITE", "OK");
-    // The bytes before it are not a write, and show that its turn has come.
+    // The first PING is executed during the pause. The offset after it shows that the second PING, which changes data,
+    // is the next command.
     let ping = encoded(&["PING"]);
     stream
         .write_all(&[&*ping, &encoded(&["PING", &nothing_is_kept()])].concat())
@@ -132,7 +134,7 @@ fn while_writes_are_paused_nothing_is_healed() {
     wait_until("it to be healed", || conn.cmd("EXISTS kept").to_string() == "(integer) 0");
 }
 
-/// The findings of its comparisons are more than the kernel takes from it while its primary does not read.
+/// The replica sends more comparison reports than the kernel buffers while its primary does not read.
 #[test]
 fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
     const ROUNDS_MAX: u64 = 5000;
@@ -165,7 +167,7 @@ fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
     let before = (1..ROUNDS_MAX).find(is_refused).expect("there is an end to what is kept");
     let mut reader = BufReader::new(&stream);
     let (mut next, mut told) = (before, 0);
-    // Everything comes that was not refused, whole and in order, and what is found from then on.
+    // All reports that were not dropped arrive complete and in order, followed by later reports.
     while told <= before {
         let words = request(&mut reader);
         if words[1] == "ACK" {
@@ -182,8 +184,8 @@ fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
     assert_eq!(server.info("master_link_status"), "up");
 }
 
-/// A primary may have more databases than its replica. A Redis replica then executes the commands on the
-/// database that was selected before.
+/// A primary may have more databases than its replica. In this case, a Redis replica executes the commands on the
+/// previously selected database.
 #[test]
 fn commands_for_a_missing_database_change_no_other() {
     if subject_is_redis() {
@@ -221,7 +223,7 @@ fn commands_for_a_missing_database_change_no_other() {
         assert_eq!(conn.info("master_link_status"), "up");
         assert_eq!(conn.info("slave_repl_offset"), (100 + rest.len()).to_string(), "{lines:?}");
         assert!(server.log().contains("'databases'"), "{}", server.log());
-        // The selected database is the same after the connection is lost.
+        // The selected database is kept if the connection is lost.
         drop(stream);
         let (mut stream, psync) = asked(&listener);
         assert_eq!(psync, format!("PSYNC {ID} {}", 101 + rest.len()));
@@ -252,7 +254,7 @@ fn a_dataset_with_a_missing_database_is_rejected_and_the_replica_keeps_running()
         let (mut stream, _) = asked(&listener);
         send_all(&mut stream, &dataset(&[], Some(20)), b"");
         wait_until("the refusal", || server.log().contains("raise `databases`"));
-        // The replica connects again.
+        // The replica reconnects.
         let (mut stream, _) = asked(&listener);
         send_all(&mut stream, &dataset(&[], Some(3)), b"");
         wait_until("what it can hold", || {
@@ -328,7 +330,7 @@ fn held(conn: &mut Conn) -> String {
     format!("{} {}", keys.join(" "), conn.cmd("INFO keyspace").text())
 }
 
-/// A newer primary, or one with modules, sends commands that this server does not know. The file must not contain
+/// A newer primary, or one with modules, sends commands that this server does not support. The file must not contain
 /// them. A Redis replica restarts with the same values in all these cases, except that it rejects inline requests.
 #[test]
 fn commands_that_were_not_executed_are_not_in_the_append_only_file_of_the_replica() {
@@ -390,7 +392,7 @@ fn commands_that_were_not_executed_are_not_in_the_append_only_file_of_the_replic
         wait_until("the file to have its base", || {
             conn.info("aof_rewrite_in_progress") == "0" && conn.info("aof_rewrite_scheduled") == "0"
         });
-        // Bytes that are no request may arrive by themselves.
+        // Bytes that are not a request may arrive separately.
         stream.write_all(b"\r\n").expect("it reads");
         let received = (100 + SET.len() + 2).to_string();
         wait_until("the empty line", || conn.info("slave_read_repl_offset") == received);
@@ -401,7 +403,7 @@ fn commands_that_were_not_executed_are_not_in_the_append_only_file_of_the_replic
         for other in ["x", "inl", "s", "part", "a"] {
             assert_eq!(has(&mut conn, other), other == key, "{other} {shown}");
         }
-        // Each byte counts for the offset, whether or not its command is executed.
+        // Each byte counts toward the offset, whether or not its command is executed.
         let offset = (100 + SET.len() + rest.len()).to_string();
         wait_until("the offset", || conn.info("slave_repl_offset") == offset);
         assert_eq!(conn.info("master_link_status"), "up", "{shown}");
@@ -410,7 +412,7 @@ fn commands_that_were_not_executed_are_not_in_the_append_only_file_of_the_replic
         server.kill_for_now();
         launch().start_again(&mut server);
         assert_eq!(held(&mut server.connect()), before, "{shown}");
-        // No command of the file fails. A script fails after its writes.
+        // No command in the file fails, except a script, which fails after its writes.
         assert!(key == "part" || !server.log().contains("AOF-loading-client"), "{shown}");
     }
 }
@@ -441,7 +443,7 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     let taken = server.rss().saturating_sub(before);
     assert!(taken < sent as u64 * 18 / 10, "{taken} bytes for {sent}");
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
-    // The link breaks: the transaction is sent again from MULTI on, and its end arrives in pieces.
+    // The link breaks. The transaction is sent again from MULTI on, and its end arrives in pieces.
     drop(stream);
     let (mut stream, psync) = asked(&listener);
     assert_eq!(psync, format!("PSYNC {ID} {}", 101 + SET.len()));
@@ -457,7 +459,7 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
 }
 
-/// A Redis replica rejects it. A primary that cannot save needs replicas most.
+/// A Redis replica rejects such a primary. But a primary that cannot save is the one that needs replicas most.
 #[test]
 fn a_primary_that_cannot_save_is_followed() {
     if subject_is_redis() {
@@ -471,7 +473,7 @@ fn a_primary_that_cannot_save_is_followed() {
     let (mut stream, _) = asked_with_answers(&listener, misconf, "+OK\r\n");
     send_all(&mut stream, EMPTY, SET);
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
-    // After other errors the log still says that the server cannot be used as a primary.
+    // For other errors, the log still says that the server cannot be used as a primary.
     assert_reply!(conn, "REPLICAOF NO ONE", "OK");
     assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
     let (refused, _) = listener.accept().expect("it comes");
@@ -481,7 +483,7 @@ fn a_primary_that_cannot_save_is_followed() {
     });
 }
 
-/// Other servers read offsets as signed 64-bit integers. A Redis replica accepts these and overflows.
+/// Other servers read offsets as signed 64-bit integers. A Redis replica accepts these offsets and overflows.
 #[test]
 fn an_offset_above_the_maximum_is_rejected() {
     if subject_is_redis() {

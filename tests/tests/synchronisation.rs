@@ -1,5 +1,5 @@
-//! The snapshot that a replica begins with: it is made and sent while commands run, and the stream follows it without a
-//! gap. The contents of the stream are in `replication`.
+//! The initial snapshot of a replica: it is created and sent while commands run, and the stream follows it without a
+//! gap. The contents of the stream are tested in `replication`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::matrix::each_backend;
@@ -22,7 +22,7 @@ impl Replica {
         Replica(conn)
     }
 
-    /// The next line that is not only there to show that the server lives.
+    /// The next line, skipping keepalive newlines.
     fn line(&mut self) -> String {
         let mut line = Vec::new();
         loop {
@@ -34,14 +34,14 @@ impl Replica {
         }
     }
 
-    /// The offset in the reply.
+    /// The offset in the reply to PSYNC.
     fn place(&mut self) -> u64 {
         let line = self.line();
         let place = line.strip_prefix("+FULLRESYNC ").and_then(|rest| rest.split_once(' '));
         place.unwrap_or_else(|| panic!("{line}")).1.parse().unwrap()
     }
 
-    /// The length of the snapshot, once it comes.
+    /// Waits for the snapshot, and returns its length.
     fn head(&mut self) -> usize {
         self.line().strip_prefix('$').expect("a length").parse().unwrap()
     }
@@ -51,7 +51,7 @@ impl Replica {
         self.0.bytes(len)
     }
 
-    /// The next command of the stream but PING, as one line, and its bytes.
+    /// The next command of the stream except PING, as one line, and its number of bytes.
     fn next(&mut self) -> (String, u64) {
         let mut bytes = 0;
         loop {
@@ -77,7 +77,7 @@ fn real_replicas_that_attach_under_load_have_the_same_data() {
     replicas_have_the_same_data(with_workers(2));
 }
 
-/// The output of a replica waits for the file like every other reply.
+/// The output to a replica waits for the file like every reply.
 #[test]
 fn so_they_have_with_an_append_only_file() {
     replicas_have_the_same_data(
@@ -103,7 +103,7 @@ fn replicas_have_the_same_data(primary: Launch) {
                 });
             });
         }
-        // The others attach while the first one receives its snapshot, and during a BGSAVE.
+        // The other replicas attach while the first one is receiving its snapshot, and during a BGSAVE.
         let replicas = [launch(), launch(), {
             conn.cmd("BGSAVE SCHEDULE");
             launch()
@@ -136,7 +136,7 @@ fn changes_during_the_snapshot_follow_it_without_a_gap() {
             assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
             assert_eq!(conn.info("sync_full"), "1");
             assert!(conn.cmd("CLIENT LIST TYPE replica").text().contains(" flags=S "));
-            // Not before it is online.
+            // A replica is not listed before it is online.
             assert_eq!(conn.cmd("ROLE").elements()[2].elements().len(), 0);
             for n in 0..200 {
                 conn.cmd(&format!("SET one:{n} {n}"));
@@ -162,7 +162,7 @@ fn changes_during_the_snapshot_follow_it_without_a_gap() {
                 }
             }
             let told: u64 = conn.info("master_repl_offset").parse().unwrap();
-            // A PING may have come since.
+            // A PING may have been sent since.
             assert!((end..end + 100).contains(&told), "{end} {told}");
             assert_eq!(state(&mut conn, 0), "online");
             assert_eq!(conn.cmd("ROLE").elements()[2].elements().len(), 1);
@@ -186,11 +186,11 @@ fn replicas_that_connect_during_a_bgsave_share_the_next_snapshot() {
             for number in 0..2 {
                 assert_eq!(state(&mut conn, number), "wait_bgsave");
             }
-            // They are shown that the server lives.
+            // The replicas receive newlines as keepalives.
             replicas.iter_mut().for_each(|replica| replica.0.expect_bytes(b"\n"));
-            // The stream is not for them yet.
+            // They do not receive the stream yet.
             assert_reply!(conn, "SET before 1", "OK");
-            // It gives the running snapshot up.
+            // DEBUG RELOAD cancels the running snapshot.
             delay(&mut conn, 0);
             assert_reply!(conn, "DEBUG RELOAD", "OK");
             let places = replicas.each_mut().map(Replica::place);
@@ -208,8 +208,8 @@ fn replicas_that_connect_during_a_bgsave_share_the_next_snapshot() {
     );
 }
 
-/// No worker is blocked: commands get replies between the cut and the first byte of the snapshot. Nor is the snapshot
-/// in memory.
+/// No worker is blocked: commands get replies between the start of the snapshot and its first byte. The snapshot is not
+/// buffered in memory either.
 #[test]
 fn a_large_dataset_is_sent_while_commands_run_and_is_not_buffered() {
     let server = with_workers(2).set("rdbcompression", "no").start();
@@ -236,7 +236,7 @@ fn a_large_dataset_is_sent_while_commands_run_and_is_not_buffered() {
         assert!(len > 100_000_000, "{len}");
         assert_eq!(state(&mut conn, 0), "send_bulk");
         if !subject_is_redis() {
-            // Bytes that the kernel has taken are not counted.
+            // Bytes that the kernel has accepted are not counted.
             wait_until("the sessions have been looked at", || {
                 let bytes: u64 = conn.info("mem_clients_slaves").parse().unwrap();
                 (1..20_000_000).contains(&bytes)
@@ -256,10 +256,10 @@ fn a_disconnected_replica_leaves_nothing() {
         || with_workers(2).set("rdbcompression", "no"),
         |server| {
             let mut conn = server.connect();
-            // It is accepted by then.
+            // The connection has been accepted when the reply arrives.
             assert_reply!(conn, "PING", "PONG");
             let files = server.open_fds();
-            // While the snapshot is made: by the end of the connection, and of what it sends.
+            // While the snapshot is being created, the replica closes the connection, or only its sending direction.
             make_endless(&mut conn);
             for half in [false, true] {
                 let mut replica = Replica::ask(server);
@@ -272,17 +272,17 @@ fn a_disconnected_replica_leaves_nothing() {
                 server.wait_for_info("connected_slaves", |count| count == "0");
                 server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
             }
-            // With a request that waits for the end of the snapshot.
+            // A replica disconnects with a request that waits for the end of the snapshot.
             let mut replica = Replica::ask(server);
             replica.place();
             replica.0.send("GET key:1");
             drop(replica);
             server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
-            // Another one stays.
+            // Another replica stays connected.
             let mut gone = Replica::ask(server);
             gone.place();
             let kept = Replica::ask(server);
-            // The snapshot behind it, which may begin at once, is as quick as is said by then.
+            // The next snapshot may begin immediately, so remove the delay before that.
             delay(&mut conn, 0);
             drop(gone);
             server.wait_for_info("connected_slaves", |count| count == "1");
@@ -291,7 +291,7 @@ fn a_disconnected_replica_leaves_nothing() {
             kept.snapshot();
             drop(kept);
             server.wait_for_info("connected_slaves", |count| count == "0");
-            // During the transfer.
+            // The replica disconnects during the transfer.
             assert_reply!(conn, "DEBUG POPULATE 3000 large 10000", "OK");
             let mut replica = Replica::ask(server);
             replica.place();
@@ -346,7 +346,7 @@ fn output_held_for_a_replica_is_bounded_by_its_class() {
             let mut replica = Replica::ask(server);
             replica.place();
             if !subject_is_redis() {
-                // Else the stream goes there.
+                // Otherwise the stream would be written to a file in this directory.
                 take_disk_away(server);
             }
             for n in 0..30 {
@@ -356,7 +356,7 @@ fn output_held_for_a_replica_is_bounded_by_its_class() {
             replica.0.read_to_end();
             if !subject_is_redis() {
                 server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
-                // The other worker may still hold the buffer of a reply that was just sent.
+                // Wait, because the other worker may still hold the buffer of a reply that was just sent.
                 server.wait_for_info("mem_not_counted_for_evict", |bytes| bytes == "0");
             }
         },
@@ -380,7 +380,7 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
     for line in ["No space left on device", "SYNC failed. BGSAVE child returned an error"] {
         assert!(log.contains(line), "{log}");
     }
-    // There is no place for it.
+    // There is no directory for the snapshot.
     take_disk_away(&server);
     let mut replica = Replica::ask(&server);
     replica.place();
@@ -398,13 +398,13 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
 
 #[test]
 fn a_snapshot_for_replicas_rejects_other_snapshots_but_not_shutdown() {
-    // Redis would wait for what the replica lacks.
+    // Otherwise Redis would wait until the replica has caught up.
     let server = with_workers(2).set("shutdown-timeout", "0").start();
     let mut conn = server.connect();
     make_endless(&mut conn);
     let mut replica = Replica::ask(&server);
     replica.place();
-    // For the next snapshots.
+    // Remove the delay for the next snapshots.
     delay(&mut conn, 0);
     for command in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"] {
         assert_reply!(conn, command, RUNNING);
@@ -416,7 +416,7 @@ fn a_snapshot_for_replicas_rejects_other_snapshots_but_not_shutdown() {
         assert_eq!(conn.info("aof_rewrite_scheduled"), "1");
         assert_reply!(conn, "CONFIG SET appendonly no", "OK");
         assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
-        // What follows the cut is in the stream, so the snapshot is still good for something.
+        // Later changes are in the stream, so the snapshot is still useful.
         assert_reply!(conn, "FLUSHALL", "OK");
         assert_reply!(conn, "SET k v", "OK");
         assert_reply!(conn, "DEBUG RELOAD", "OK");

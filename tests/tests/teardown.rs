@@ -1,4 +1,4 @@
-//! A closed connection leaves nothing. (S1)
+//! A closed connection leaves nothing behind. (S1)
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config, wait_until};
 
@@ -39,7 +39,8 @@ fn a_client_that_left_before_its_wait_began_is_not_waited_for() {
         let mut other = server.connect();
         let text = "abcdefghijklmnop".repeat(40);
         other.call(&["MSET", "{t}a", &text, "{t}b", &text]);
-        // Each takes a fifth of a millisecond: the end arrives long before BLPOP has its turn.
+        // Each request takes a fifth of a millisecond, so the end of the connection arrives long before BLPOP is
+        // executed.
         let mut requests = b"LCS {t}a {t}b LEN\r\n".repeat(100);
         requests.extend_from_slice(b"BLPOP nothing 0\r\n");
         let mut gone = server.connect();

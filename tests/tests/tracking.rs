@@ -1,4 +1,4 @@
-//! Client-side caching: invalidation messages, their receivers, form and order.
+//! Client-side caching: invalidation messages, their receivers, format and order.
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
@@ -6,8 +6,8 @@ use brisk_testkit::{Conn, Server, assert_reply, each_backend, each_config, wait_
 use brisk_tests::{until_slow, with_workers};
 use std::collections::HashMap;
 
-/// A connection that tracks, and the connection that gets its messages: itself with RESP3, otherwise a subscriber of
-/// RESP2 that it redirects to.
+/// A tracking connection, and the connection that receives its messages: with RESP3 the connection itself, otherwise a
+/// RESP2 subscriber to which messages are redirected.
 struct Cacher {
     conn: Conn,
     ear: Option<Conn>,
@@ -42,7 +42,7 @@ impl Cacher {
         assert!(!matches!(reply, Reply::Push(_)), "{line}: {reply}");
     }
 
-    /// Asserts which keys the next message names, byte by byte.
+    /// Asserts that the next message contains exactly these keys, byte by byte.
     #[track_caller]
     fn hears(&mut self, keys: &[&str]) {
         let mut array = format!("*{}\r\n", keys.len());
@@ -72,7 +72,7 @@ impl Cacher {
         self.hears_raw(null);
     }
 
-    /// Asserts that nothing was said that was not asserted.
+    /// Asserts that there are no further messages.
     #[track_caller]
     fn heard_all(&mut self) {
         self.conn.assert_in_step();
@@ -142,7 +142,7 @@ fn every_kind_of_change_invalidates_a_key() {
     });
 }
 
-/// Reports whether the word of a reading command is its key.
+/// Reports whether an argument of a read command is its key.
 fn other_names(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
 }
@@ -154,7 +154,7 @@ fn commands_that_fail_read_their_keys_too() {
         let mut other = server.connect();
         other.cmd("SADD set a");
         assert!(cacher.conn.cmd("GET set").is_error());
-        // What writes reads nothing, whatever it answers.
+        // Write commands do not count as reads, whatever they return.
         cacher.read("GETSET value 1");
         cacher.read("INCR value");
         other.pipeline(&["SREM set a", "SET value 2"]);
@@ -185,7 +185,7 @@ fn an_expired_key_is_invalidated() {
             let mut alive = false;
             while !alive {
                 other.cmd(&format!("SET {key} x PX 200"));
-                // On a slow machine it may have expired by now.
+                // On a slow machine, the key may already have expired.
                 alive = cacher.conn.cmd(&format!("GET {key}")).text() == "x";
             }
         };
@@ -208,8 +208,8 @@ fn an_evicted_key_is_invalidated_before_the_reply_of_the_evicting_command() {
     cacher.read("GET volatile");
     let used: u64 = other.info("used_memory").parse().unwrap_or(0);
     other.cmd(&format!("CONFIG SET maxmemory {}", used + 200_000));
-    // By a command that needs no memory itself, so that the next one finds too much. Zeros of a
-    // long string take none: they are turned into ones.
+    // Exceed the limit with a command that the server allows, so that the next command finds too much memory in use.
+    // The zeros in a long string take no memory, so BITOP turns them into ones.
     other.cmd("SETBIT zeros 8000000 1");
     other.cmd("BITOP NOT ones zeros");
     other.cmd("EXISTS ones");
@@ -267,7 +267,7 @@ fn a_client_with_noloop_gets_no_invalidation_of_its_own_changes() {
         other.cmd("SET a 1");
         cacher.hears(&["a"]);
         cacher.read("SET b 1");
-        // The key was forgotten all the same.
+        // The key was removed from the tracking table anyway.
         other.cmd("SET b 2");
         other.cmd("SET c 1");
         cacher.hears(&["c"]);
@@ -287,7 +287,7 @@ fn optin_and_optout_choose_the_tracked_keys() {
             let caching = format!("CLIENT CACHING {word}");
             cacher.read("GET before");
             assert_reply!(cacher.conn, &caching, "OK");
-            // Other CLIENT commands do not use it up.
+            // Other CLIENT commands do not consume the effect of CLIENT CACHING.
             cacher.conn.cmd("CLIENT ID");
             cacher.read("MGET with with2");
             cacher.read("GET after");
@@ -309,7 +309,7 @@ fn optin_and_optout_choose_the_tracked_keys() {
     });
 }
 
-/// A script that takes long is run in parts, and its client's tracking is that of the call.
+/// A slow script is executed in parts. The tracking mode at the time of the call applies to all of them.
 #[test]
 fn keys_are_remembered_however_late_a_slow_script_reads_them() {
     each_config(|server| {
@@ -351,7 +351,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
                     keys.iter().for_each(|key| cacher.hears(&[key]));
                 }
                 cacher.heard_all();
-                // The slow scripts: the single one, and both of the transaction.
+                // The number of slow scripts: the single one, and both in the transaction.
                 3
             });
         }
@@ -374,7 +374,7 @@ fn keys_of_several_prefixes_share_one_invalidation() {
         own.read("MSET b:3 x b:4 x");
         some.hears(&["b:3", "b:4"]);
         all.hears(&["b:3", "b:4"]);
-        // Nothing was read, but it gets messages again.
+        // The client has read nothing, but gets messages again.
         other.cmd("DEL b:1 nothing");
         for cacher in [&mut all, &mut some, &mut own] {
             cacher.hears(&["b:1"]);
@@ -412,10 +412,10 @@ fn a_client_is_notified_when_its_redirection_target_is_gone() {
     assert_reply!(cacher.conn, "CLIENT GETREDIR", format!("(integer) {id}"));
     let line = cacher.conn.cmd("CLIENT INFO").text();
     assert!(line.contains(" flags=t ") && line.contains(&format!(" redir={id} ")), "{line}");
-    // A client of RESP2 without a subscription gets no messages.
+    // A RESP2 client without a subscription gets no messages.
     cacher.read("GET k");
     other.cmd("SET k 1");
-    // From worker to worker: what is redirected passes the one of who tracks.
+    // A redirected message passes through the worker of the tracking client, so synchronize with that connection first.
     cacher.conn.assert_in_step();
     ear.assert_in_step();
     ear.hello(3);
@@ -464,7 +464,7 @@ fn tracking_ends_with_off_reset_and_the_connection() {
             assert_eq!(other.info("tracking_clients"), "1");
             cacher.conn.cmd(end);
             wait_until("nobody tracks", || other.info("tracking_clients") == "0");
-            // The key is left to be met.
+            // The key stays in the tracking table until it is accessed.
             assert_eq!(other.info("tracking_total_keys"), "1");
             other.cmd("SET k 1");
             assert_eq!(other.info("tracking_total_items"), "0");
@@ -596,7 +596,7 @@ fn a_served_blocked_client_gets_its_reply_before_the_invalidation() {
     cacher.conn.send("BLMOVE from to LEFT LEFT 0");
     wait_until("it waits", || other.info("blocked_clients") == "1");
     other.cmd("RPUSH from x");
-    // Redis 7.0 sends the invalidation first.
+    // Redis 7.0 sends the invalidation before the reply.
     if !subject_is_redis() {
         cacher.conn.expect_bytes(b"$1\r\nx\r\n");
         cacher.hears(&["to"]);
@@ -604,7 +604,7 @@ fn a_served_blocked_client_gets_its_reply_before_the_invalidation() {
     }
 }
 
-/// Whatever the workers do: at the end no cache holds what is not true.
+/// However the workers interleave, no cache contains outdated values in the end.
 #[test]
 fn no_cache_goes_stale_unnoticed() {
     let server = with_workers(4).start();
@@ -670,7 +670,7 @@ fn take_until_pong(conn: &mut Conn, cache: &mut Cache) {
     while invalidate(&conn.reply(), cache) {}
 }
 
-/// Removes what a message names; false if it is none.
+/// Removes the keys in a message from the cache. Returns false if the reply is not a message.
 fn invalidate(reply: &Reply, cache: &mut Cache) -> bool {
     let Reply::Push(parts) = reply else { return false };
     for key in parts[1].elements() {
@@ -689,13 +689,13 @@ fn changes_of_a_slow_script_are_invalidated_when_it_ends() {
         let source = "redis.call('SET', KEYS[1], 'v') local n = 0 \
                       for i = 1, 20000000 do n = n + i % 7 end return 1";
         assert_eq!(writer.call(&["EVAL", source, "1", "k"]).integer(), 1);
-        // By itself, without a write behind it.
+        // The message must arrive without a further write.
         let told = cacher.conn.reply();
         assert!(told.to_string().contains("invalidate"), "{options}: {told}");
     }
 }
 
-/// As for FLUSHALL, one message replaces many.
+/// As with FLUSHALL, one message replaces many.
 #[test]
 fn a_tracker_that_does_not_read_is_sent_one_invalidation_about_all_keys() {
     if subject_is_redis() {
@@ -711,10 +711,10 @@ fn a_tracker_that_does_not_read_is_sent_one_invalidation_about_all_keys() {
     });
 }
 
-/// Changes keys, each after the command `before`, while the client does not read, and then reads. Each
-/// attempt changes twice the amount of the one before, until it exceeds what the kernels buffer.
+/// Changes keys while the client does not read, calling `before` before each change, and then reads. Each attempt
+/// changes twice as many keys as the previous one, until the messages exceed the kernel's buffers.
 fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut Cacher, &str)) {
-    /// The last attempt sends 64 MiB; Linux buffers about 10 MiB for a connection by default.
+    /// The last attempt sends 64 MiB. Linux buffers about 10 MiB per connection by default.
     const ATTEMPTS: u32 = 12;
     let mut cacher = Cacher::new(server, resp, options);
     let mut writer = server.connect();
@@ -744,8 +744,8 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
         hears_of_all_or_last(&mut cacher)
     });
     assert!(was_about_all, "no message was about all keys");
-    // Once it has read everything, the client gets a message for each key again. There may be several messages about
-    // all keys, and each of them may stand for this change.
+    // After it has read everything, the client gets a message for each key again. There may be several messages about
+    // all keys, and any of them may include this change.
     loop {
         change(&mut cacher, "last");
         if !hears_of_all_or_last(&mut cacher) {
@@ -754,7 +754,7 @@ fn hears_of_all(server: &Server, resp: u8, options: &str, before: impl Fn(&mut C
     }
 }
 
-/// Reads messages up to the first one that is about all keys (true), or about the key `last` (false).
+/// Reads messages up to the first one that is about all keys (returns true), or about the key `last` (returns false).
 fn hears_of_all_or_last(cacher: &mut Cacher) -> bool {
     let listener = cacher.ear.as_mut().unwrap_or(&mut cacher.conn);
     loop {

@@ -1,4 +1,4 @@
-//! Transactions: what is queued and what is refused, what EXEC runs, and what WATCH sees.
+//! Transactions: which commands are queued or rejected, what EXEC runs, and which changes WATCH detects.
 
 use brisk_testkit::random::Random;
 use brisk_testkit::reply::Reply;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ABORTED: &str = "(error) EXECABORT Transaction discarded because of previous errors.";
 
-/// Queues lines in a transaction that is begun here.
+/// Starts a transaction and queues lines in it.
 #[track_caller]
 fn queue(conn: &mut Conn, lines: &[&str]) {
     assert_reply!(conn, "MULTI", "OK");
@@ -113,7 +113,7 @@ fn a_rejected_select_leaves_later_commands_in_their_database() {
                       subcommand\n3) OK\n4) \"bob\"";
         assert_reply!(conn, "EXEC", answer);
         assert_reply!(admin, "GET k", "\"bob\"");
-        // The same if the right is lost while the commands wait.
+        // The replies are the same if the permission is revoked while the commands are queued.
         let mut conn = server.connect();
         admin.cmd("ACL SETUSER ann on nopass ~* +@all");
         conn.cmd("AUTH ann x");
@@ -197,7 +197,7 @@ fn blocking_commands_do_not_block_and_blocked_clients_are_served_after_exec() {
         assert_reply!(conn, "EXEC", "1) (nil)\n2) (nil)\n3) (nil)");
         waiter.send("BLPOP q 0");
         wait_until("a client is blocked", || conn.info("blocked_clients") == "1");
-        // Elements that are pushed and popped within the transaction were never visible to others.
+        // Elements that are pushed and popped within the transaction are never visible to other clients.
         queue(&mut conn, &["RPUSH q 1 2", "LPOP q", "LLEN q"]);
         assert_reply!(conn, "EXEC", "1) (integer) 2\n2) \"1\"\n3) (integer) 1");
         assert_eq!(waiter.reply().to_string(), "1) \"q\"\n2) \"2\"");
@@ -238,13 +238,13 @@ fn watched_keys_that_change_make_exec_return_null() {
             queue(&mut conn, &["PING"]);
             let answer = if runs { "1) PONG" } else { "(nil)" };
             assert_reply!(conn, "EXEC", answer);
-            // The watch is over either way.
+            // The watch ends in either case.
             other.cmd("SET other 1");
             queue(&mut conn, &["PING"]);
             assert_reply!(conn, "EXEC", "1) PONG");
             other.cmd("DEL other");
         }
-        // A client's own changes count as well; those between MULTI and EXEC do not.
+        // A client's own changes also count, except those between MULTI and EXEC.
         conn.cmd("WATCH k");
         conn.cmd("SET k own");
         queue(&mut conn, &["PING"]);
@@ -497,7 +497,7 @@ fn queued_commands_are_bounded_like_other_input() {
     });
 }
 
-/// How long the races last: rounds of each client.
+/// Number of rounds of each client in the races.
 const ROUNDS: usize = 300;
 
 #[test]
@@ -558,7 +558,7 @@ fn readers_never_see_half_a_transfer() {
                                 let from = random.below(ACCOUNTS);
                                 let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
                                 let by = 1 + random.below(50);
-                                // Sometimes with all other workers quiesced.
+                                // Sometimes a command needs all other workers quiesced.
                                 let last = if round % 16 == 0 { "DBSIZE" } else { "PING" };
                                 let last = if round % 16 == 8 { "RANDOMKEY" } else { last };
                                 let replies = conn.pipeline(&[

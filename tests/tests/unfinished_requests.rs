@@ -1,5 +1,5 @@
-//! Incomplete requests take the memory of the received part, and all of them together no more than
-//! a limit that applies by default. (P4, for input instead of output)
+//! An incomplete request takes only the memory of its received part. All of them together are bounded by a limit that
+//! applies by default. (Like P4, for input instead of output.)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -8,28 +8,27 @@ use brisk_testkit::{Conn, Launch, Server, assert_reply, each_backend, wait_until
 use brisk_tests::with_workers;
 
 const CLIENTS: usize = 1000;
-/// The memory of a session in addition to its input: its record, its connection, the allocator's
-/// overhead.
+/// The memory of a session in addition to its input: its record, its connection, and the allocator's overhead.
 const CLIENT_BYTES: usize = 4 * 1024;
-/// What two workers take to receive at all: over io_uring each has up to 16 MiB of buffers that its
-/// connections share, however many there are.
+/// The memory that two workers need for receiving. With io_uring, each worker has up to 16 MiB of buffers, which all of
+/// its connections share.
 const WORKERS_BYTES: usize = 2 * (16 << 20);
 
-/// The beginning of a SET of the largest value there may be, with `bytes` bytes of the value.
+/// The beginning of a SET with the largest possible value, with `bytes` bytes of the value.
 fn beginning(bytes: usize) -> Vec<u8> {
     let mut request = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$536870912\r\n".to_vec();
     request.resize(request.len() + bytes, b'x');
     request
 }
 
-/// Connects a client that has sent so much of its request.
+/// Connects a client that sends this number of bytes of a request's value.
 fn unfinished(server: &Server, bytes: usize) -> Conn {
     let mut conn = server.connect();
     conn.send_raw(&beginning(bytes));
     conn
 }
 
-/// Bytes of unexecuted requests that the server has, summed over its clients.
+/// The total number of bytes of unexecuted requests that the server holds.
 fn held(control: &mut Conn) -> u64 {
     let list = control.cmd("CLIENT LIST").text();
     let fields = list.split([' ', '\n']);
@@ -50,12 +49,12 @@ fn memory_follows_the_bytes_that_arrived() {
             || with_workers(2),
             |server| {
                 let mut control = server.connect();
-                // The one-time cost of the first clients is paid before.
+                // Connect and disconnect clients first, so that one-time costs are not measured.
                 drop((0..CLIENTS).map(|_| server.connect()).collect::<Vec<Conn>>());
                 wait_until("they are gone", || control.info("connected_clients") == "1");
                 let before = server.rss();
                 let mut conns: Vec<Conn> = (0..CLIENTS).map(|_| unfinished(server, 4)).collect();
-                // In pieces, as a network brings them.
+                // Send pieces, as they arrive over a network.
                 for _ in 0..bytes / 10_000 {
                     conns.iter_mut().for_each(|conn| conn.send_raw(&[b'x'; 10_000]));
                 }
@@ -64,8 +63,7 @@ fn memory_follows_the_bytes_that_arrived() {
                 let bound =
                     sent + sent / 4 + (CLIENTS * (4096 + CLIENT_BYTES) + WORKERS_BYTES) as u64;
                 let mut grown = 0;
-                // Buffers that became too small are free; the allocator keeps their
-                // pages for a while.
+                // Buffers that became too small are freed, but the allocator retains their pages for a while.
                 let follows = holds_within(DEADLINE, || {
                     assert_reply!(control, "MEMORY PURGE", "OK");
                     grown = server.rss().saturating_sub(before);
@@ -92,7 +90,7 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
         |server| {
             let mut control = server.connect();
             let small: Vec<Conn> = (0..50).map(|_| unfinished(server, 10_000)).collect();
-            // CLIENT NO-EVICT does not help here.
+            // CLIENT NO-EVICT does not protect against this limit.
             let mut large: Vec<Conn> = (0..10)
                 .map(|_| {
                     let mut conn = server.connect();
@@ -103,10 +101,10 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
             let value = vec![b'x'; 1_500_000];
             for conn in &mut large {
                 conn.send_raw(&beginning(0));
-                // It may be the one that is closed.
+                // This client may be the one that is closed.
                 let _ = conn.try_send_raw(&value);
             }
-            // Of ten, four or five fit next to the small ones.
+            // Four or five of the ten fit in addition to the small ones.
             wait_until("the rest is gone", || {
                 let gone = number(&mut control, "client_input_total_limit_disconnections");
                 gone >= 5 && number(&mut control, "connected_clients") == 61 - gone
@@ -161,7 +159,7 @@ fn a_value_that_is_sent_slowly_arrives_whole() {
         assert_eq!(conn.reply().text(), "OK");
         assert_eq!(conn.reply().text(), "PONG");
         assert!(control.cmd("GET a").text().into_bytes() == value);
-        // The room that it took goes back.
+        // The memory that the value took is freed.
         if !subject_is_redis() {
             wait_until("its memory is given back", || {
                 number(&mut control, "mem_clients_input") < 100_000

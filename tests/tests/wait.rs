@@ -1,10 +1,10 @@
-//! WAIT and WAITAOF (S2, D4): acknowledged by real replicas, and by the disk.
+//! WAIT and WAITAOF, with real replicas and a real disk. (S2, D4)
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::with_workers;
 
-/// A real server that follows `of`.
+/// A real Redis that replicates from `of`.
 fn replica(of: &Server) -> Server {
     let server = Launch::redis().start();
     assert_reply!(server.connect(), &format!("REPLICAOF 127.0.0.1 {}", of.port()), "OK");
@@ -43,10 +43,10 @@ fn arguments_are_checked_as_by_the_reference() {
     if subject_is_redis() {
         return; // 7.0 has no WAITAOF.
     }
-    // The words of 7.2.
+    // The error text of Redis 7.2.
     let range = "(error) ERR value is out of range, value must between 0 and 1";
     for (line, want) in [
-        // Of Valkey 8; 7.0 goes on counting from before the year 1.
+        // The error of Valkey 8. In Redis 7.0, the time overflows.
         ("WAIT 1 9223372036854775807", "(error) ERR timeout is out of range"),
         ("WAITAOF 0 1 9223372036854775807", "(error) ERR timeout is out of range"),
         ("WAITAOF a 0 0", "(error) ERR value is not an integer or out of range"),
@@ -94,7 +94,7 @@ fn replicas_acknowledge_what_was_written_before() {
         }
     }
     let conn = &mut conns[0];
-    // One stands still: the other still answers.
+    // One replica is stopped, but the other one still acknowledges.
     let mut stopped = second.connect();
     assert_reply!(stopped, "CLIENT SETNAME stopped", "OK");
     drop(first);
@@ -126,7 +126,7 @@ fn a_wait_ends_by_timeout_unblock_and_with_its_client() {
     wait_until("it waits", || is_waiting(&mut control));
     drop(conn);
     wait_until("it is forgotten", || !is_waiting(&mut control));
-    // A replica that comes later serves who waits.
+    // A replica that connects later completes the wait.
     let mut conn = server.connect();
     conn.send_raw(b"SET b 1\r\nWAIT 1 0\r\n");
     wait_until("it waits", || is_waiting(&mut control));

@@ -1,5 +1,5 @@
-//! Sessions that watch many keys: their watches end at once, and leave the queues of the keys in
-//! slices between which others are served.
+//! Sessions that watch many keys. Their watches end immediately, but are removed from the keys' queues in slices,
+//! between which other clients are served.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
@@ -35,7 +35,7 @@ fn runs(conn: &mut Conn) -> bool {
     answer != "(nil)"
 }
 
-/// A test for each back end, of a server with one worker.
+/// Runs the test on each back end, with one worker.
 fn each_server(test: impl Fn(&Server)) {
     each_backend(|| with_workers(1), |server| test(server));
 }
@@ -47,7 +47,8 @@ fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
     }
     const WATCHED: usize = 50_000;
     const SLICE: usize = 128;
-    /// Each attempt sends twice the requests of the one before, until they take longer than one turn.
+    /// Maximum number of attempts. Each sends twice as many requests as the previous one, until they take longer than
+    /// one iteration.
     const ATTEMPTS: usize = 6;
     each_server(|server| {
         let [mut conn, mut other] = server.connections();
@@ -60,7 +61,7 @@ fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
             assert_reply!(other, "PING", "PONG");
             let left = replies[1..].iter().map(|reply| figure(&reply.text(), "leftover_watches"));
             let left: Vec<usize> = left.collect();
-            // UNWATCH has taken out none, and they leave in slices, the last of which may be smaller.
+            // UNWATCH itself has removed no watch. They are removed in slices, of which the last may be smaller.
             assert_eq!(left[0], WATCHED);
             let is_whole = |left: &usize| *left == 0 || (WATCHED - left).is_multiple_of(SLICE);
             assert!(left.iter().all(is_whole), "{left:?}");
@@ -95,7 +96,7 @@ fn ended_watches_do_not_affect_the_session() {
                 assert_eq!(figure(&clients.text(), "total_watched_keys"), 0);
                 assert_eq!(figure(&brisk.text(), "leftover_watches"), KEYS, "{end:?}");
             }
-            // Changes of keys that were watched, and of keys that are watched again.
+            // Change keys that were watched, and keys that are watched again.
             for (line, wanted) in [
                 ("SET key:1 x", true),
                 ("FLUSHALL", true),
@@ -129,7 +130,7 @@ fn a_key_watched_again_stays_watched_after_leftover_cleanup() {
             assert_reply!(third, "WATCH key:0", "OK");
             let replies =
                 conn.pipeline(&["UNWATCH", "WATCH key:0 key:2999", "INFO brisk", "INFO clients"]);
-            // Each WATCH removes as many leftovers.
+            // Each WATCH removes as many leftover watches as it adds.
             assert_eq!(figure(&replies[2].text(), "leftover_watches"), KEYS - 2);
             assert_eq!(figure(&replies[3].text(), "watching_clients"), 2);
             wait_until("all are taken out", || other.info("leftover_watches") == "0");

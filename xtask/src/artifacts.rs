@@ -1,4 +1,4 @@
-//! The one build of the gate, and the executables that it makes.
+//! The single build of the gate, and the executables that it produces.
 //!
 //! Cargo compiles the workspace once, with the features of all members together. `clippy-driver` stands in for `rustc`
 //! where it compiles the workspace's own crates, so one pass gives both code and lints. It omits the checks of raw
@@ -16,8 +16,9 @@ use std::sync::OnceLock;
 
 /// The settings of the dev profile in the gate.
 ///
-/// Four fifths of an executable is debug info; panics name file and line without it, and backtraces keep the names of
-/// functions. Each crate is compiled once, so what makes a second compilation faster would only fill the disk.
+/// Debug info would be four fifths of an executable. Without it, panics still show file and line, and backtraces still
+/// show function names. Each crate is compiled only once, so the data for incremental compilation would only fill the
+/// disk.
 const PROFILE: [(&str, &str); 3] = [
     ("CARGO_INCREMENTAL", "0"),
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
@@ -61,17 +62,17 @@ pub(crate) struct TestExecutable {
 #[derive(Debug, Default)]
 pub(crate) struct Built {
     pub(crate) tests: Vec<TestExecutable>,
-    /// Programs by name.
+    /// The programs by name.
     pub(crate) programs: BTreeMap<String, PathBuf>,
     /// The directory of the examples.
     pub(crate) examples: Option<PathBuf>,
 }
 
 impl Built {
-    /// The program of this name.
+    /// The program with this name.
     ///
     /// # Errors
-    /// The workspace has none.
+    /// If there is no such program.
     pub(crate) fn program(&self, name: &str) -> Result<&Path> {
         let path = self.programs.get(name).with_context(|| format!("no program {name} was built"));
         path.map(PathBuf::as_path)
@@ -86,7 +87,7 @@ pub(crate) fn kept() -> Option<&'static Built> {
     BUILT.get()
 }
 
-/// Builds the workspace, once per process; `None` if it does not compile without warnings.
+/// Builds the workspace, once per process. Returns `None` if it does not compile without warnings.
 pub(crate) fn built() -> Result<Option<&'static Built>> {
     if BUILT.get().is_none() {
         match build()? {
@@ -140,7 +141,8 @@ fn read(messages: impl BufRead) -> Result<Built> {
     Ok(built)
 }
 
-/// The name in a package id: `path+file:///dir/name#version`, or `…/dir#name@version` where the two differ.
+/// The name in a package ID: `path+file:///dir/name#version`, or `…/dir#name@version` if the directory and the package
+/// have different names.
 fn package_name(id: &str) -> &str {
     let (place, version) = id.rsplit_once('#').unwrap_or((id, ""));
     match version.split_once('@') {

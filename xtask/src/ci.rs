@@ -1,8 +1,8 @@
-//! `cargo xtask ci`: everything a change must pass, in the order in which it fails fastest.
+//! `cargo xtask ci`: all checks that a change must pass, ordered so that failures show early.
 //!
 //! The workspace is built once (`artifacts.rs`); lints, tests, documentation and the differential sample use that
 //! build. The last steps need a release build, a clean Debian or a JDK; each has inputs and runs when they have changed
-//! (`verified.rs`). `cargo xtask release-check` runs every step. What takes hours is in `nightly.rs`.
+//! (`verified.rs`). `cargo xtask release-check` runs every step. Checks that take hours are in `nightly.rs`.
 
 use crate::forward::{to_checks, to_checks_of};
 use crate::steps::{Outcome, Step, Which, cargo, our_cargo, run_all, workspace_root};
@@ -83,8 +83,8 @@ const README_INPUTS: &[&str] = &[
     "crates/server/src/boot",
 ];
 
-/// Packages hold the programs, their manual pages and completions, which come from `--help`, and brisk.conf, which
-/// comes from the directives.
+/// Packages contain the programs, their manual pages and completions, which are generated from `--help`, and
+/// brisk.conf, which is generated from the directives.
 const PACKAGE_INPUTS: &[&str] = &[
     "packaging",
     "checks/src/package",
@@ -104,7 +104,7 @@ const PACKAGE_INPUTS: &[&str] = &[
     ":(exclude)*/tests.rs",
 ];
 
-/// The documents' commands run the programs of the packages and show what they print.
+/// The commands in the documents run the programs of the packages, and the documents show their output.
 const DOCUMENTS_INPUTS: &[&str] = &[
     "docs/install.md",
     "docs/quick-start.md",
@@ -133,10 +133,10 @@ const DOCUMENTS_INPUTS: &[&str] = &[
     ":(exclude)*/tests.rs",
 ];
 
-/// The book consists of the pages, which a test compares with the tables that they are generated from.
+/// The book consists of the pages, which a test compares with the tables from which they are generated.
 const BOOK_INPUTS: &[&str] = &["book.toml", "docs", "checks/src/book"];
 
-/// Instructions are counted from the bytes of a request to those of its reply.
+/// Instructions are counted from receiving a request to sending its reply.
 const INSTRUCTIONS_INPUTS: &[&str] = &[
     "checks/src/instructions.rs",
     "checks/src/instructions.tsv",
@@ -158,7 +158,7 @@ const INSTRUCTIONS_INPUTS: &[&str] = &[
     ":(exclude)*/tests.rs",
 ];
 
-/// `cargo xtask ci [STEP …] [--record]`: all steps that have something to check, or the named ones.
+/// `cargo xtask ci [STEP …] [--record]`: runs all steps whose inputs have changed, or the named steps.
 pub(crate) fn main(arguments: &[String]) -> Result<bool> {
     let record = arguments.iter().any(|argument| argument == "--record");
     let names: Vec<String> =
@@ -167,7 +167,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<bool> {
     run_all("ci", STEPS, which, record)
 }
 
-/// `cargo xtask release-check`: all steps, whatever is on record.
+/// `cargo xtask release-check`: runs all steps, even those recorded as passed.
 pub(crate) fn release_check(arguments: &[String]) -> Result<bool> {
     let record = match arguments {
         [] => false,
@@ -177,7 +177,7 @@ pub(crate) fn release_check(arguments: &[String]) -> Result<bool> {
     run_all("release-check", STEPS, Which::All, record)
 }
 
-/// `cargo xtask test [NAME …] [--jobs N] [--record]`: the tests of the gate, with the build of the gate.
+/// `cargo xtask test [NAME …] [--jobs N] [--record]`: runs the tests of the gate, with the build of the gate.
 pub(crate) fn test_main(arguments: &[String]) -> Result<bool> {
     let mut options = runner::Options::default();
     let mut only = Vec::new();
@@ -220,10 +220,10 @@ fn test() -> Result<Outcome> {
     runner::run(built, &runner::Options::default()).map(Outcome::from)
 }
 
-/// The JVM client module, with the server as the tests use it.
+/// Tests the JVM client module, with the server that the tests use.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
 fn jvm() -> Result<Outcome> {
-    // Maven says which JDK it runs on, and fails where there is none.
+    // Maven prints the JDK that it runs on, and fails if there is none.
     let mut probe = Command::new("mvn");
     probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     if !probe.status().is_ok_and(|status| status.success()) {
@@ -241,7 +241,7 @@ fn jvm() -> Result<Outcome> {
 }
 
 fn doc() -> Result<Outcome> {
-    // File heads speak to readers of the source and name private items, too.
+    // Module comments are for readers of the source and also link to private items.
     let flags = "-D warnings -A rustdoc::private-intra-doc-links";
     let mut command = our_cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     command.envs(artifacts::environment()).env("RUSTDOCFLAGS", flags);

@@ -1,11 +1,11 @@
-//! CPU time, which other work on the machine does not change.
+//! CPU time, which does not depend on other work on the machine.
 
 use std::fs;
 
 /// Clock ticks of `/proc` per second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// CPU seconds of a process, named as in `/proc`, and of the children that it has waited for; none once it is gone.
+/// CPU seconds of a process, named as in `/proc`, and of the children that it has waited for. `None` if it is gone.
 pub(crate) fn seconds_of(process: &str) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may contain blanks; fields are counted after it.

@@ -1,11 +1,12 @@
-//! Tasks of the program `checks`: the one that this process has built, or else one that cargo builds now.
+//! Runs tasks of the program `checks`: the executable that this process has built, or otherwise one that cargo builds
+//! now.
 
 use crate::artifacts::{self, Built};
 use crate::steps::{Outcome, our_cargo, workspace_root};
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// The exit code by which `checks` says that this machine lacks what a check needs.
+/// The exit code with which `checks` reports that this machine lacks something that a check needs.
 const EXIT_SKIPPED: i32 = 77;
 
 /// Runs a task of `checks`.
@@ -21,7 +22,7 @@ pub(crate) fn to_checks(task: &str, arguments: &[&str]) -> Result<Outcome> {
     run(command.arg(task).args(arguments))
 }
 
-/// Runs a task of the `checks` of a build, with the server of that build.
+/// Runs a task of a build's `checks`, with the server of that build.
 pub(crate) fn to_checks_of(built: &Built, task: &str, arguments: &[&str]) -> Result<Outcome> {
     let mut command = Command::new(built.program("checks")?);
     command.env("BRISK_SERVER_BIN", built.program("brisk-server")?);

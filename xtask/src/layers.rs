@@ -1,25 +1,25 @@
-//! The layers within a crate: the imports that a directory may have. A part of `cargo xtask tidy`.
+//! The layers within a crate: the allowed imports of each directory. A part of `cargo xtask tidy`.
 //!
 //! [`LAYERS`] has a row for each crate, read from the bottom up: its directories and files in that order. An import
-//! that goes up is reported, and so is one whose target has no place in the row, for example a name that the root of
-//! the crate exports for others.
+//! from a higher layer is reported. So is an import whose target is not in the row, for example a name that the crate
+//! root exports for other crates.
 //!
-//! Looked at are paths that begin with `crate::` or `super::` in code that is no test. Methods of a
-//! type that a higher file adds are not seen.
+//! The check covers paths that begin with `crate::` or `super::` in non-test code. It does not detect methods that a
+//! higher file adds to a type.
 
 use crate::tidy::{Finding, first_test_line};
 
-/// One crate, from the bottom up.
+/// The layers of one crate, from the bottom up.
 pub(crate) struct Layers {
     /// The directory of its sources.
     pub(crate) sources: &'static str,
-    /// Each step is one place, or a few that may import one another. A place is a directory or a file below `sources`,
-    /// without `.rs`; the longest that fits a path counts, so that a file may have another place than the rest of its
-    /// directory.
+    /// Each layer is one place, or a few places that may import one another. A place is a directory or a file below
+    /// `sources`, without `.rs`. The longest place that matches a path applies, so a file can be in a different layer
+    /// from the rest of its directory.
     pub(crate) order: &'static [&'static [&'static str]],
 }
 
-/// All crates that are checked.
+/// The crates that are checked.
 pub(crate) const LAYERS: &[Layers] = &[
     ENGINE,
     NODE,
@@ -56,7 +56,7 @@ const ENGINE: Layers = Layers {
         &["command"],
         &["reply"],
         &["env/settings", "env/effect", "env/tap", "env/garbage", "env/journal", "env/transfer"],
-        // A client that waits is kept with its call, which works on the keyspace for a thread.
+        // A blocked client is stored with its call, which works on the keyspace on behalf of a thread.
         &["env", "keyspace", "call"],
         &["run"],
         &["dataset"],
@@ -69,7 +69,7 @@ const ENGINE: Layers = Layers {
 const NODE: Layers = Layers {
     sources: "crates/node/src",
     order: &[
-        // The features' states, which know no worker.
+        // The states of features, which do not depend on workers.
         &["cluster"],
         &["tracking"],
         &["pubsub"],
@@ -82,15 +82,14 @@ const NODE: Layers = Layers {
             "persistence/aof/state",
             "persistence/aof/file",
             "persistence/aof/home",
-            // Held by the state.
+            // The state contains this.
             "persistence/aof/lock",
             "persistence/aof/durability_queue",
         ],
         &["replication", "replication/upstream/received", "replication/upstream/state"],
         &["script"],
         &["transactions"],
-        // A worker keeps its interpreters and the script that it has put aside;
-        // those act on the worker.
+        // A worker contains its interpreters and its suspended script, which in turn act on the worker.
         &[
             "core",
             "script/runner",
@@ -98,7 +97,7 @@ const NODE: Layers = Layers {
             "script/eval_interpreter",
             "script/function_interpreter",
         ],
-        // Functions that use them on a worker.
+        // Functions that use these states on a worker.
         &["persistence"],
         &[
             "monitor/lines",
@@ -111,7 +110,8 @@ const NODE: Layers = Layers {
             "tracking/invalidate",
             "tracking/session",
         ],
-        // From bytes to commands. Scripts and transactions run commands, some of which begin them.
+        // From bytes to commands. Scripts and transactions run commands, and some commands start scripts and
+        // transactions.
         &[
             "run",
             "script/calls",
@@ -121,16 +121,17 @@ const NODE: Layers = Layers {
             "script/source",
             "transactions/execute",
         ],
-        // Commands of a file are executed.
+        // Loading executes the commands in a file.
         &[
             "persistence/loading/aof",
             "persistence/loading/discard",
             "persistence/loading/replay",
             "persistence/loading/steps",
         ],
-        // A primary that hands over becomes a replica, and the way to the new primary may make it one again.
+        // A primary that hands over becomes a replica, and may become a primary again while it connects to the new
+        // primary.
         &["replication/handover", "replication/role", "replication/upstream"],
-        // Connects as an upstream does.
+        // Connects in the same way as an upstream.
         &["cluster/peers"],
         &["lib"],
     ],
@@ -153,7 +154,7 @@ const SERVER: Layers = Layers {
 
 const CLI: Layers = Layers {
     sources: "crates/cli/src",
-    // SYNC typed as a command begins a mode; a script under the debugger begins a session at the prompt.
+    // SYNC as a command starts a mode, and a script in the debugger starts a session with a prompt.
     order: &[
         &["quote"],
         &["screen", "pause"],
@@ -381,7 +382,7 @@ const COORDINATE: Layers = Layers {
     sources: "crates/coordinate/src",
     order: &[
         &["clock", "stop"],
-        // An error names nodes, and a change's outcome carries an error.
+        // An error contains nodes, and the outcome of a change contains an error.
         &["error", "values"],
         &["coordinator"],
         &["setting"],
@@ -391,7 +392,7 @@ const COORDINATE: Layers = Layers {
         &["local/watch"],
         &["etcd/base64", "etcd/http"],
         &["etcd/messages", "etcd/version"],
-        // The module's head holds the options, the keys and the coordinator, which its parts use.
+        // The module file contains the options, the keys and the coordinator, which its submodules use.
         &["etcd"],
         &["fixed", "local", "model"],
         &["open"],
@@ -433,12 +434,12 @@ const ACL: Layers = Layers {
 
 const CONFIG: Layers = Layers {
     sources: "crates/config/src",
-    // A directive's row says how its value is parsed, shown and written, by functions that read the row.
+    // A directive's row refers to the functions that parse, show and write its value, and these functions read the row.
     order: &[
         &["glob", "words"],
         &["include", "args", "value", "error"],
         &["choice", "config", "directive", "directives", "notify", "special"],
-        // Loading a file makes the store, which keeps the files that were included.
+        // Loading a file creates the store, which contains the included files.
         &["file", "rewrite", "store"],
         &["system", "template"],
         &["fuzzing"],
@@ -506,9 +507,9 @@ const XTASK: Layers = Layers {
     ],
 };
 
-/// The imports of a file that its layer does not allow.
+/// Finds imports of a file that its layer does not allow.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
-    // This file has paths in strings.
+    // This file contains paths in strings.
     if path == "xtask/src/layers.rs" {
         return Vec::new();
     }
@@ -542,7 +543,7 @@ impl Layers {
         findings
     }
 
-    /// The step of the longest place that a path lies in.
+    /// The layer of the longest place that contains a path.
     fn step_of(&self, path: &str) -> Option<usize> {
         let places = self.order.iter().enumerate();
         let places = places.flat_map(|(step, places)| places.iter().map(move |at| (step, *at)));
@@ -557,8 +558,7 @@ fn within<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
 }
 
-/// The paths that a file names, each with its line: `a/b` for `crate::a::b`, and for `super::b` in
-/// the file `a/c`.
+/// The paths that a file imports, each with its line. `crate::a::b` gives `a/b`, as does `super::b` in the file `a/c`.
 fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
     let tests = first_test_line(path, text);
     let code: String = text
@@ -568,7 +568,7 @@ fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
         .collect();
     let mut found = Vec::new();
     for (at, start) in code.match_indices("crate::") {
-        // The crate itself, and neither a macro's `$crate` nor a visibility such as `in crate::x`.
+        // This must be the crate itself, not a macro's `$crate` or a visibility such as `in crate::x`.
         let before = &code[..at];
         let is_path = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
         if is_path && !before.ends_with("pub(in ") {
@@ -579,8 +579,8 @@ fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
     }
     for (at, start) in code.match_indices("super::") {
         let before = &code[..at];
-        // The first of several, and no visibility. An indented import stands in a module within the
-        // file, for which the file is what is above.
+        // This must be the first of several `super`, and not a visibility. An indented import is in a module within the
+        // file, for which `super` is the file.
         let is_path = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
         if is_path && !before.ends_with("pub(in ") && !before.ends_with("    use ") {
             let above = |directory: &str| {
@@ -598,7 +598,7 @@ fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The paths that stand behind `crate::`, one for each name of a list in braces.
+/// The paths after `crate::`, one for each name in a list in braces.
 fn expand(behind: &str) -> Vec<String> {
     let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
     let head = &behind[..behind.find(end).unwrap_or(behind.len())];
@@ -615,7 +615,7 @@ fn expand(behind: &str) -> Vec<String> {
     names_of_list(rest).into_iter().flat_map(expand).map(join).collect()
 }
 
-/// The parts of the list in braces that `text` begins with.
+/// The parts of the list in braces at the beginning of `text`.
 fn names_of_list(text: &str) -> Vec<&str> {
     let (mut depth, mut start, mut names) = (0, 0, Vec::new());
     for (at, byte) in text.bytes().enumerate() {
@@ -722,7 +722,7 @@ mod tests {
         for entry in crates.expect("the crates of the workspace") {
             let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
             let sources = format!("crates/{name}/src");
-            // A crate of one file has no layers.
+            // A crate with a single file has no layers.
             let is_one_file = std::fs::read_dir(crate::steps::workspace_root().join(&sources))
                 .is_ok_and(|files| files.count() == 1);
             assert!(is_one_file || LAYERS.iter().any(|row| row.sources == sources), "{sources}");

@@ -1,7 +1,7 @@
 //! `cargo xtask …`: the project's own commands. `cargo xtask help` lists them.
 //!
-//! This program depends on nothing of the product, so that cargo builds it within seconds. The checks that start
-//! servers are the program `checks`; their tasks are forwarded to it.
+//! This program does not depend on the product's crates, so cargo builds it within seconds. The checks that start
+//! servers are in the program `checks`, to which their tasks are forwarded.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 

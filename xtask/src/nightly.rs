@@ -1,8 +1,8 @@
-//! `cargo xtask nightly`: the checks that take minutes to hours, for a machine that has the night.
+//! `cargo xtask nightly`: the checks that take minutes to hours, to be run overnight.
 //!
-//! loom and the fuzz targets rebuild everything with their own flags, so each has a separate target directory and does
-//! not discard the builds of `ci`. miri and fuzz need the nightly toolchain with the component `miri`, and fuzz the
-//! tool `cargo-fuzz`.
+//! loom and the fuzz targets rebuild everything with their own flags. Each has a separate target directory, so that it
+//! does not discard the builds of `ci`. miri and fuzz need the nightly toolchain with the component `miri`. fuzz also
+//! needs the tool `cargo-fuzz`.
 
 use crate::forward::to_checks;
 use crate::steps::{Outcome, Step, Which, cargo, nightly_cargo, run_all, workspace_root};
@@ -14,11 +14,11 @@ use std::time::Duration;
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: &str = "-max_total_time=600";
 
-/// Processes of the step `load` at once.
+/// Number of concurrent processes of the step `load`.
 const LOAD_JOBS: usize = 24;
-/// How long a test of this task may run.
+/// How long a test of this task may run without output.
 const SILENCE_MAX: Duration = Duration::from_secs(6 * 3600);
-/// Volumes of tests, about a hundred times those of the gate.
+/// Environment variables that set the volumes of tests, about a hundred times those of the gate.
 const VOLUMES: &[(&str, &str)] = &[
     ("BRISK_CHAIN_CUTS", "1000"),
     ("BRISK_CHAIN_WRITES", "300000"),
@@ -28,7 +28,7 @@ const VOLUMES: &[(&str, &str)] = &[
     ("BRISK_FAILOVERS", "200"),
     ("BRISK_KILL_ROUNDS", "1000"),
 ];
-/// The groups that read them.
+/// The test groups that read these variables.
 const VOLUME_GROUPS: &[&str] = &[
     "brisk-tests/chains::",
     "brisk-tests/comparison::",
@@ -110,8 +110,8 @@ pub(crate) fn main(wanted: &[String]) -> Result<bool> {
     run_all("nightly", STEPS, which, false)
 }
 
-/// The models of slot lock, reclamation, quiescence and the client's lanes in every interleaving. The client has a
-/// `cfg` of its own, since tokio has no sockets under `cfg(loom)`.
+/// Checks the models of the slot lock, reclamation, quiescence and the client's lanes in every interleaving. The client
+/// has its own `cfg`, because tokio has no sockets under `cfg(loom)`.
 fn loom() -> Result<Outcome> {
     const MODELS: [(&str, &str, &str); 3] = [
         ("brisk-structures", "model", "--cfg loom"),
@@ -128,23 +128,23 @@ fn loom() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The tests of the unsafe data structures under an interpreter that knows what is undefined.
+/// Runs the tests of the unsafe data structures in Miri, an interpreter that detects undefined behavior.
 fn miri() -> Result<Outcome> {
     let env = [
         ("CARGO_TARGET_DIR", "target/miri"),
-        // Tagged pointers keep their provenance; a cast by way of an integer is a finding.
+        // Tagged pointers keep their provenance. A cast through an integer is reported.
         ("MIRIFLAGS", "-Zmiri-strict-provenance"),
     ];
     nightly_cargo(&["miri", "test", "--package", "brisk-structures", "--lib"], &env)
 }
 
-/// A million runs of the append-only file's work that lose power.
+/// Simulates a million power failures while the append-only file is being used.
 fn power() -> Result<Outcome> {
     let words = ["test", "--release", "--package", "brisk-node", "--lib", "aof::power"];
     cargo(&words, &[("BRISK_POWER_CUTS", "1000000")])
 }
 
-/// A million runs of servers that follow one another.
+/// Simulates a million runs of servers that replicate from one another.
 fn replication() -> Result<Outcome> {
     let words = [
         "test",
@@ -159,12 +159,12 @@ fn replication() -> Result<Outcome> {
     cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
 }
 
-/// All tests, with more processes at once than a machine has time for.
+/// Runs all tests, with more concurrent processes than the machine can handle in time.
 fn load() -> Result<Outcome> {
     tests(runner::Options { jobs: Some(LOAD_JOBS), ..runner::Options::default() })
 }
 
-/// The tests whose volume can be chosen, with a large one.
+/// Runs the tests whose volume is configurable, with a large volume.
 fn volumes() -> Result<Outcome> {
     tests(runner::Options {
         environment: VOLUMES,
@@ -173,7 +173,7 @@ fn volumes() -> Result<Outcome> {
     })
 }
 
-/// The integration tests against a real Redis, which shows that they expect the right things.
+/// Runs the integration tests against a real Redis, which shows that they expect the correct behavior.
 fn redis() -> Result<Outcome> {
     let environment = &[("BRISK_TEST_SUBJECT", "redis")];
     tests(runner::Options { environment, only: &["brisk-tests/"], ..runner::Options::default() })
@@ -197,7 +197,7 @@ fn race() -> Result<Outcome> {
     to_checks("race", &["--operations", "1000000"])
 }
 
-/// 500 failovers on etcd, half of them with each time to live of the leases, and 200 rounds of all kinds of faults.
+/// Runs 500 failovers with etcd, half of them with each lease TTL, and 200 rounds with all kinds of faults.
 fn cluster() -> Result<Outcome> {
     for ttl in ["3", "5"] {
         let words = ["failover", "--rounds", "250", "--ttl", ttl, "--coordinator", "etcd"];
@@ -213,7 +213,7 @@ fn hostile() -> Result<Outcome> {
     to_checks("hostile", &["--minutes", "60"])
 }
 
-/// Every data command next to the build of a recorded commit.
+/// Compares every data command with the build of a recorded commit.
 fn speed() -> Result<Outcome> {
     to_checks("speed", &[])
 }

@@ -1,7 +1,7 @@
-//! Words of comments and test names: phrases that readers stumble over, and the plain ones in their place.
+//! Checks the wording of comments and test names: finds phrases that readers stumble over, and suggests plain ones.
 //!
-//! The rule for comments holds for the paths in [`COMMENTED`]; a path is added when its comments follow the rule. The
-//! rule for names holds for all tests.
+//! The rule for comments applies to the paths in [`COMMENTED`]. A path is added when its comments follow the rule. The
+//! rule for names applies to all tests.
 
 /// The paths whose comments are checked.
 const COMMENTED: &[&str] = &[
@@ -34,7 +34,7 @@ const COMMENTED: &[&str] = &[
     "xtask/",
 ];
 
-/// Phrases anywhere in a comment, in lower case, each with the advice.
+/// Phrases that must not occur in a comment, in lower case, each with advice.
 const PHRASES: &[(&str, &str)] = &[
     ("also if", "write `even if`"),
     ("also when", "write `even when`"),
@@ -72,10 +72,10 @@ const PHRASES: &[(&str, &str)] = &[
     ("whom", "name the actor"),
 ];
 
-/// Words that end no clause of a comment.
+/// Words that must not end a clause in a comment.
 const CLAUSE_ENDS: &[(&str, &str)] = &[("meanwhile", "write `during …` or `in the meantime`")];
 
-/// Words that begin no sentence of a comment.
+/// Words that must not begin a sentence in a comment.
 const OPENINGS: &[(&str, &str)] = &[
     ("Of a ", "begin with the subject"),
     ("Of the ", "begin with the subject"),
@@ -90,10 +90,10 @@ const OPENINGS: &[(&str, &str)] = &[
     ("Whom ", "name the actor"),
 ];
 
-/// Words that are no part of a test name. Those of one word in [`PHRASES`] are not, either.
+/// Words that must not be part of a test name, in addition to the single words in [`PHRASES`].
 const NAME_WORDS: &[&str] = &["meanwhile", "refused", "refuses", "spoken", "who"];
 
-/// Beginnings of test names that are no statements.
+/// Prefixes of test names that are not statements.
 const NAME_OPENINGS: &[&str] = &["of_", "such_", "those_", "what_", "whatever_", "whether_"];
 
 /// The line numbers (from 1) of phrases in the comments and test names of a file, with advice. O(bytes).

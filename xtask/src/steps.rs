@@ -1,5 +1,4 @@
-//! Running named checks one after another, with the time each took and how to repeat the one that
-//! failed.
+//! Runs named checks one after another. Prints the time that each took, and how to repeat a failed one.
 
 use crate::{cpu, verified};
 use anyhow::{Context, Result, bail};
@@ -7,12 +6,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
     Failed,
-    /// This machine lacks what the step needs, which the step has printed.
+    /// This machine lacks something that the step needs. The step has printed what is missing.
     Skipped,
 }
 
@@ -26,28 +25,28 @@ impl From<bool> for Outcome {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) run: fn() -> Result<Outcome>,
-    /// What to do when it fails.
+    /// Advice if the step fails.
     pub(crate) advice: &'static str,
-    /// The git pathspecs of all that its result depends on. If there are any, `verified.tsv` records the contents with
-    /// which the step passed, and [`Which::Changed`] leaves the step out until they change.
+    /// The git pathspecs of all files on which its result depends. If there are any, `verified.tsv` records the
+    /// contents with which the step passed, and [`Which::Changed`] omits the step until they change.
     pub(crate) inputs: &'static [&'static str],
 }
 
 /// The selection of the steps of a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Which<'w> {
-    /// All, without those whose inputs are as they were when the step passed.
+    /// All steps, except those whose inputs have not changed since the step passed.
     Changed,
-    /// Those with these names.
+    /// The steps with these names.
     Named(&'w [String]),
-    /// All. A step that is skipped fails the task.
+    /// All steps. A skipped step fails the task.
     All,
 }
 
-/// Runs steps up to the first that fails; with `record`, those that pass go on record.
+/// Runs steps up to the first that fails. With `record`, records those that pass.
 ///
 /// # Errors
-/// A name is no step, or a step could not be run at all.
+/// If a name is not a step, or a step could not be run at all.
 #[expect(clippy::print_stdout, reason = "the report is the output of the command")]
 pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool) -> Result<bool> {
     let wanted: &[String] = if let Which::Named(names) = which { names } else { &[] };
@@ -106,8 +105,8 @@ pub(crate) fn workspace_root() -> &'static Path {
     crate_dir.parent().unwrap_or(crate_dir)
 }
 
-/// The cargo that runs us, in the workspace's root, as if it were called from a shell: build scripts are run again if
-/// the variables differ that `cargo run` sets for this package.
+/// The cargo that runs this program, in the workspace root, as if it were called from a shell. The variables that
+/// `cargo run` sets for this package are removed, because otherwise build scripts would be run again.
 pub(crate) fn our_cargo(words: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -125,17 +124,17 @@ fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
-/// Runs the cargo that runs this program; returns whether it succeeded.
+/// Runs the cargo that runs this program. Returns whether it succeeded.
 pub(crate) fn cargo(words: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let status = our_cargo(words).envs(env.iter().copied()).status().context("cannot run cargo")?;
     Ok(status.success().into())
 }
 
-/// Runs the cargo of the nightly toolchain; returns whether it succeeded.
+/// Runs the cargo of the nightly toolchain. Returns whether it succeeded.
 pub(crate) fn nightly_cargo(words: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(words).envs(env.iter().copied());
-    // Set by the cargo that runs us, for its own toolchain.
+    // The cargo that runs this program sets these variables for its own toolchain.
     command.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTDOC");
     let status = command.current_dir(workspace_root()).status().context("cannot run rustup")?;
     Ok(status.success().into())

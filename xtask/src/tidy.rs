@@ -1,8 +1,8 @@
-//! `cargo xtask tidy`: the house rules that a program can check.
+//! `cargo xtask tidy`: the coding rules that a program can check.
 //!
-//! Each rule is a row of [`RULES`] or a small function next to it; a finding names file, line, rule and what to do.
-//! Rules that the compiler or clippy already enforce are not repeated here. [`crate::layers`] says which directory of a
-//! crate may import which.
+//! Each rule is a row of [`RULES`] or a small function. A finding shows the file, the line, the rule, and advice. Rules
+//! that the compiler or clippy already enforce are not repeated here. [`crate::layers`] defines which directories of a
+//! crate may import which others.
 
 use crate::steps::workspace_root;
 use crate::{layers, prose};
@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file longer than this is about more than one thing.
+/// Maximum number of lines of a file. A longer file has more than one topic.
 const LINES_MAX: usize = 1_200;
 
-/// Longest line of a comment. `rustfmt` does not wrap comments.
+/// Maximum length of a comment line. `rustfmt` does not wrap comments.
 const COMMENT_COLUMNS_MAX: usize = 120;
 
 /// Directory and file names that do not describe their contents.
@@ -23,14 +23,14 @@ const BANNED_NAMES: &[&str] = &[
     "part2",
 ];
 
-/// Words that must not stand in code of certain places.
+/// Words that must not occur in code at certain paths.
 struct Rule {
-    /// Path prefixes it applies to; empty means everywhere.
+    /// Path prefixes to which the rule applies; empty means everywhere.
     within: &'static [&'static str],
-    /// Path prefixes it does not apply to.
+    /// Path prefixes to which the rule does not apply.
     except: &'static [&'static str],
     words: &'static [&'static str],
-    /// Whether unit tests at the bottom of a file and `tests/` directories are exempt.
+    /// True if unit tests at the end of a file and `tests/` directories are exempt.
     tests_exempt: bool,
     advice: &'static str,
 }
@@ -66,8 +66,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: &[],
-        // DEBUG SLEEP has to sleep; requests gather while the loop sleeps; the allocator does not report that it has
-        // purged, nor the kernel that an awaited thread is off its list.
+        // DEBUG SLEEP must sleep, and requests accumulate while the loop sleeps. The allocator does not report that it
+        // has purged, and the kernel does not report that an ended thread is gone from its list.
         except: &[
             "crates/testkit/src/wait.rs",
             "crates/server/src/commands/server/debug.rs",
@@ -88,7 +88,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: &[],
-        // The client library uses no container of ours.
+        // The client library does not use our containers.
         except: &["crates/structures/src/poison.rs", "crates/client/src/poison.rs"],
         words: &[concat!("PoisonError::", "into_inner")],
         tests_exempt: true,
@@ -124,14 +124,14 @@ const RULES: &[Rule] = &[
     Rule {
         within: &[],
         except: &[],
-        // In two pieces, so that this very line does not break the rule.
+        // Split in two, so that this line does not violate the rule.
         words: &[concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")],
         tests_exempt: false,
         advice: "no path of one machine in the sources",
     },
 ];
 
-/// One breach.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) path: String,
@@ -139,7 +139,7 @@ pub(crate) struct Finding {
     pub(crate) advice: String,
 }
 
-/// Checks all sources; `Ok(false)` after findings.
+/// Checks all sources. Returns `Ok(false)` if there are findings.
 #[expect(clippy::print_stdout, reason = "the findings are the output of the command")]
 pub(crate) fn main() -> Result<bool> {
     let root = workspace_root();
@@ -223,7 +223,7 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// A module with submodules is `name/mod.rs`: all of it is in one directory.
+/// A module with submodules must be `name/mod.rs`, so that all of it is in one directory.
 fn beside_its_parts(path: &str, files: &[PathBuf], file: &Path) -> Option<Finding> {
     let directory = file.with_extension("");
     let has_parts = file.extension().is_some_and(|end| end == "rs")
@@ -234,7 +234,7 @@ fn beside_its_parts(path: &str, files: &[PathBuf], file: &Path) -> Option<Findin
     has_parts.then(|| Finding { path: path.to_owned(), line: 1, advice })
 }
 
-/// Files of integration tests that no executable contains: `cargo test` would pass without running them.
+/// Finds integration test files that no executable contains. `cargo test` would pass without running them.
 fn tests_that_never_run(texts: &BTreeMap<String, String>) -> Vec<Finding> {
     let unused = texts.keys().filter(|path| {
         let Some((package, within)) = path.split_once("/tests/") else { return false };
@@ -246,7 +246,7 @@ fn tests_that_never_run(texts: &BTreeMap<String, String>) -> Vec<Finding> {
     unused.map(|path| Finding { path: path.clone(), line: 1, advice: advice.to_owned() }).collect()
 }
 
-/// Reports whether cargo or another file names a file, by its path within a package's `tests`.
+/// Reports whether cargo or another file includes a file, given by its path within a package's `tests`.
 fn is_compiled(
     within: &str,
     package: &str,
@@ -274,13 +274,13 @@ fn is_compiled(
     })
 }
 
-/// Reports whether nothing but a visibility precedes a declaration.
+/// Reports whether only a visibility precedes a declaration.
 fn is_visibility(before: &str) -> bool {
     matches!(before.trim(), "" | "pub" | "pub(crate)" | "pub(super)")
 }
 
-/// Reports whether a line is a comment of more than 120 columns. Rows of tables and lines with a link
-/// cannot be wrapped.
+/// Reports whether a line is a comment with more than 120 columns. Table rows and lines with a link are exempt, because
+/// they cannot be wrapped.
 fn is_long_comment(line: &str) -> bool {
     let text = line.trim_start();
     text.starts_with("//")
@@ -294,13 +294,14 @@ fn starts(path: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// The rule file quotes what it forbids, so a quoted word is not a use. Paths may stand in strings.
+/// The code of a line without strings and comments: this file quotes the forbidden words, and strings may contain
+/// paths.
 fn code_of(line: &str, rust: bool) -> &str {
     let trimmed = line.trim_start();
     if rust && trimmed.starts_with("words: &[") && !trimmed.contains("concat!") { "" } else { line }
 }
 
-/// Where test code begins (a line number from 0): `#[cfg(test)]` followed by a module, or the whole file below a
+/// The line number (from 0) at which test code begins: `#[cfg(test)]` followed by a module, or the start of a file in a
 /// `tests` directory.
 pub(crate) fn first_test_line(path: &str, text: &str) -> usize {
     let whole = path.contains("/examples/")
@@ -387,7 +388,7 @@ mod tests {
             ("crates/a/tests/tls/site.rs", ""),
             ("crates/a/tests/tls/acl.rs", ""),
             ("crates/a/tests/lost/mod.rs", ""),
-            // As cargo does by itself.
+            // Cargo discovers this file by default.
             ("crates/b/Cargo.toml", "[package]\n"),
             ("crates/b/tests/acl.rs", ""),
             ("crates/b/tests/rdb/main.rs", "mod digest;\n"),

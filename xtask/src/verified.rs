@@ -1,7 +1,8 @@
-//! The steps that passed, each with a hash of the files that its result depends on: `verified.tsv`.
+//! The record of steps that passed, `verified.tsv`, with a hash of the files on which the result of each step depends.
 //!
-//! Steps that need a release build or a clean Debian take minutes. The gate runs one only if its inputs differ from
-//! those on record. The hash covers the contents of the work tree, so it does not matter whether a change is committed.
+//! Steps that need a release build or a clean Debian take minutes. The gate runs such a step only if its inputs differ
+//! from the recorded ones. The hash covers the contents of the work tree, so it does not matter whether a change is
+//! committed.
 
 use crate::steps::{Step, workspace_root};
 use anyhow::{Context, Result, bail};
@@ -12,7 +13,7 @@ use std::process::{Command, Stdio};
 
 const HEAD: &str = "# `cargo xtask ci STEP --record` writes this file: a step, and the hash of its inputs when it passed.\n";
 
-/// Reports whether the inputs of a step are those on record. A step without inputs is never on record.
+/// Reports whether the inputs of a step are the recorded ones. A step without inputs is never recorded.
 pub(crate) fn is_current(step: &Step) -> Result<bool> {
     if step.inputs.is_empty() {
         return Ok(false);
@@ -21,7 +22,7 @@ pub(crate) fn is_current(step: &Step) -> Result<bool> {
     Ok(lookup(&read()?, step.name) == Some(hash.as_str()))
 }
 
-/// Puts the inputs of a step that has passed on record.
+/// Records the inputs of a step that has passed.
 pub(crate) fn record(step: &Step) -> Result<()> {
     if step.inputs.is_empty() {
         return Ok(());
@@ -40,12 +41,12 @@ fn read() -> Result<String> {
     fs::read_to_string(&path).with_context(|| path.display().to_string())
 }
 
-/// The hash on record.
+/// The recorded hash of a step.
 fn lookup<'t>(text: &'t str, step: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(step)?.strip_prefix('\t'))
 }
 
-/// The record with another hash for a step.
+/// The record with a new hash for a step.
 fn with(text: &str, step: &str, hash: &str) -> String {
     let mut lines: Vec<String> = text
         .lines()
@@ -57,13 +58,13 @@ fn with(text: &str, step: &str, hash: &str) -> String {
     lines.iter().fold(HEAD.to_owned(), |text, line| text + line + "\n")
 }
 
-/// A hash of the names and contents of the files that pathspecs match, but for those that git ignores.
+/// A hash of the names and contents of the files that match the pathspecs, except ignored files.
 fn hash_of(root: &Path, inputs: &[&str]) -> Result<String> {
     let mut list = vec!["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"];
     list.extend(inputs);
     let listed = git(root, &list, "")?;
     let mut names: Vec<&str> = listed.split('\0').filter(|name| !name.is_empty()).collect();
-    // Deleted files are in the index until the next commit.
+    // Deleted files stay in the index until the next commit.
     names.retain(|name| root.join(name).is_file());
     names.sort_unstable();
     names.dedup();
@@ -79,7 +80,7 @@ fn hash_of(root: &Path, inputs: &[&str]) -> Result<String> {
     Ok(git(root, &["hash-object", "--stdin"], &all)?.trim().to_owned())
 }
 
-/// What git prints.
+/// Runs git and returns its output.
 fn git(root: &Path, arguments: &[&str], input: &str) -> Result<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(root).args(arguments);
@@ -87,7 +88,7 @@ fn git(root: &Path, arguments: &[&str], input: &str) -> Result<String> {
     let mut child = command.spawn().context("cannot run git")?;
     let mut stdin = child.stdin.take().context("standard input is piped")?;
     let input = input.to_owned();
-    // Both pipes may fill up.
+    // Write in a separate thread, because both pipes may fill up.
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output()?;
     if !matches!(writer.join(), Ok(Ok(()))) || !output.status.success() {
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
     use crate::ci;
 
-    /// An empty repository in a directory of its own.
+    /// An empty repository in its own directory.
     struct Repository(PathBuf);
 
     impl Repository {

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A value of 64 bytes under a key of 16.
+/// A 64-byte value. Keys have 16 bytes.
 const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const KEYS: usize = 1000;
 const BIG_KEY: &str = "key:of-a-big-one";
 const BIG_BYTES: usize = 1 << 20;
-/// One request in this number is for the big value.
+/// One in this number of requests reads the big value.
 const BIG_ONE_IN: usize = 100;
-/// Longer waits count as this.
+/// Longer latencies are recorded as this value.
 const LONGEST_NS: u64 = 60_000_000_000;
-/// The round trip of the server far away.
+/// The round-trip time to the distant server.
 const FAR_S: f64 = 0.012;
-/// Requests of an open loop are sent together if they are due within so much.
+/// Requests of an open loop are sent together if they are due within this time.
 const STEP: Duration = Duration::from_millis(1);
 
 pub(crate) struct Case {
@@ -33,9 +33,9 @@ pub(crate) struct Case {
 pub(crate) enum Load {
     /// This number of callers, each of which waits for the reply to its previous request.
     Callers(usize),
-    /// The same behind a long way.
+    /// This number of callers, over a distant network.
     Far(usize),
-    /// One caller that sends this number of commands at once.
+    /// One caller that sends this number of commands in each batch.
     Batches(usize),
     /// This number of callers, some of whose values are large.
     Mixed(usize),
@@ -62,7 +62,7 @@ pub(crate) const CASES: [Case; 10] = [
     Case { name: "idle", load: Load::Idle(200), extra: Some("KiB each") },
 ];
 
-/// The results of one turn.
+/// The results of one measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) per_s: f64,
@@ -127,7 +127,7 @@ impl Meter {
         })
     }
 
-    /// The results for `done` operations, of which those in the histogram were timed.
+    /// The results for `done` operations. Only those in the histogram were timed.
     fn figures(&self, done: u64) -> Result<Figures> {
         let took = self.begun.elapsed();
         let us = |quantile: f64| self.times.value_at_quantile(quantile) as f64 / 1000.0;
@@ -147,7 +147,7 @@ fn new_histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_max(LONGEST_NS, 2)?)
 }
 
-/// Each of the callers sends one request after another until the time is over.
+/// Each caller sends one request after another until the time is over.
 async fn fan<S: Subject>(
     client: &S,
     keys: &Arc<Vec<String>>,
@@ -163,7 +163,7 @@ async fn fan<S: Subject>(
             let (mut at, mut done) = (caller, 0);
             while !stop.load(Ordering::Relaxed) {
                 done += 1;
-                // Callers have their turns at different times.
+                // Callers read the big value at different times.
                 if has_big && (done + caller) % BIG_ONE_IN == 0 {
                     let value = client.get_large(BIG_KEY).await?;
                     ensure!(value.len() == BIG_BYTES, "a wrong value");
@@ -191,7 +191,7 @@ async fn fan<S: Subject>(
     meter.figures(all)
 }
 
-/// One caller writes a whole batch at once; a latency is that of a batch.
+/// One caller sends a whole batch at a time. Latencies are those of batches.
 async fn batches<S: Subject>(
     client: &S,
     keys: &Arc<Vec<String>>,
@@ -219,7 +219,7 @@ async fn batches<S: Subject>(
     meter.figures(done)
 }
 
-/// This number per second, each in a separate task; latencies count from the time at which a
+/// Sends this number of requests per second, each in a separate task. Latencies are measured from the time at which a
 /// request was due.
 async fn open<S: Subject>(
     client: &S,
@@ -268,7 +268,7 @@ pub(crate) async fn idle<S: Subject>(options: &Options) -> Result<f64> {
         .iter()
         .find_map(|case| if let Load::Idle(count) = case.load { Some(count) } else { None })
         .context("no case of idle clients")?;
-    // The memory that only the first client needs belongs to all of them.
+    // Connect a first client, because the memory for one-time setup is shared by all clients.
     let first = S::connect(&options.server).await?;
     first.set("key:idle", VALUE).await?;
     let before = resident_bytes()?;
@@ -278,7 +278,7 @@ pub(crate) async fn idle<S: Subject>(options: &Options) -> Result<f64> {
         ensure!(client.get("key:idle").await?.len() == VALUE.len(), "a wrong value");
         clients.push(client);
     }
-    // Until buffers that are given back after a while were given back.
+    // Wait until buffers that are freed with a delay have been freed.
     tokio::time::sleep(options.time).await;
     let grown = resident_bytes()?.saturating_sub(before);
     drop(clients);

@@ -1,25 +1,25 @@
-//! Compares the client library with the others for Rust: rates, latencies and CPU time, in paired rounds.
+//! Compares Brisk's client library with other Rust libraries: rates, latencies and CPU time, in paired rounds.
 //!
 //! ```text
 //! cargo run --release -- [--server ADDRESS] [--pid PID] [--far ADDRESS] [--rounds 9] [--seconds 1]
 //!                        [--only CASE] [--client NAME] [--threads 1] [--markdown]
 //! ```
 //!
-//! All clients read the same keys of the same server from the same runtime, over one connection each. In each round
-//! every client has one turn, in rotating order. The output shows the median of the rounds' ratios. Pin the server and
-//! this program to different CPUs. `--pid` is the process ID of the server, to count its CPU time.
+//! All clients read the same keys of the same server from the same runtime, over one connection each. In each round,
+//! every client is measured once, in rotating order. The output shows the medians of the ratios per round. Pin the
+//! server and this program to different CPUs. `--pid` is the process ID of the server, to count its CPU time.
 //!
-//! | case | what it is |
+//! | case | description |
 //! |---|---|
 //! | `rt_single` | one caller, one GET after the other |
 //! | `fan_8` to `fan_1024` | this number of callers of GET, without explicit pipelining |
-//! | `batch_100` | one caller, SETs in explicit pipelines of 100; a rate of SETs |
-//! | `rtt12_200` | 200 callers of GET behind a round trip of 12 ms: the part of the bound, 16,667/s, that is reached |
-//! | `mixed_big` | 64 callers of GET, of which one in a hundred is for 1 MiB: latency of the small ones, and their p99 when all are small |
+//! | `batch_100` | one caller, SETs in explicit pipelines of 100; the rate is that of SETs |
+//! | `rtt12_200` | 200 callers of GET with a round trip of 12 ms: the fraction of the limit (16,667/s) reached |
+//! | `mixed_big` | 64 callers of GET, with one in a hundred requests for 1 MiB: latency of the small ones, and their p99 if all are small |
 //! | `open_20k` | 20,000 GETs per second, even if earlier ones have no reply yet: latency from the scheduled time, and CPU time |
-//! | `idle` | 200 clients that have sent one request: resident memory for each |
+//! | `idle` | 200 clients that have sent one request: resident memory per client |
 //!
-//! `rtt12_200` wants the same server once more, farther away, as `--far`:
+//! `rtt12_200` needs `--far`, the address of the same server through a delay proxy:
 //!
 //! ```text
 //! brisk-benchmark delay-proxy --listen 127.0.0.1:7012 --to 127.0.0.1:6379 --delay 6
@@ -49,9 +49,9 @@ pub(crate) struct Options {
     markdown: bool,
 }
 
-/// Ours is last: it is compared with the ones before it.
+/// Ours is last, and is compared with the preceding ones.
 pub(crate) const NAMES: [&str; 4] = ["rustis", "fred", "redis-rs", "brisk"];
-/// Says that this is a child that only measures memory, of the client of this name.
+/// Environment variable that makes this process a child that only measures the memory of the client with this name.
 const IDLE_CHILD: &str = "PEERS_IDLE_CHILD";
 
 fn main() -> Result<()> {
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
                     continue;
                 }
                 let figures = match case.load {
-                    // A process of its own: what an earlier client gave back would be used again.
+                    // Measure in a separate process, because memory that an earlier client has freed would be reused.
                     Load::Idle(_) => idle_in_child(name)?,
                     _ => runtime.block_on(turn(name, case, &options))?,
                 };

@@ -1,4 +1,4 @@
-//! Tables of what was found: medians over the rounds, and of the rounds' ratios to each of the others.
+//! Tables of the results: medians over the rounds, and medians of the ratios to each of the other clients.
 
 use crate::NAMES;
 use crate::cases::{Case, Figures};
@@ -17,7 +17,7 @@ fn of(rounds: &[Figures], figure: impl Fn(&Figures) -> f64) -> f64 {
     median(rounds.iter().map(figure).collect())
 }
 
-/// The median of the rounds' ratios, ours over another's.
+/// The median over the rounds of the ratio of our result to another client's.
 fn ratio(ours: &[Figures], theirs: &[Figures], figure: impl Fn(&Figures) -> f64) -> f64 {
     median(ours.iter().zip(theirs).map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
 }
@@ -63,7 +63,7 @@ pub(crate) fn table(case: &Case, found: &Found) -> String {
     text
 }
 
-/// All cases, as a table for a document. The number in brackets is the ratio of ours to theirs.
+/// All cases, as a table for a document. The number in parentheses is the ratio of our result to theirs.
 pub(crate) fn markdown(results: &Results) -> String {
     let mut text = String::from(
         "| case | client | per s | p50 µs | p99 µs | CPU µs | server CPU µs | besides |\n\

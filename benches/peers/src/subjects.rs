@@ -1,4 +1,4 @@
-//! The clients: one connection each, everything else as it comes.
+//! The clients, with one connection each and otherwise default settings.
 
 use anyhow::{Context, Result};
 use fred::prelude::{ClientLike, KeysInterface};
@@ -7,18 +7,18 @@ use rustis::commands::StringCommands;
 use std::future::Future;
 use std::time::Duration;
 
-/// That of a command, where a client has one of its own that is short.
+/// The command timeout, for clients whose default is short.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A client that many tasks share.
 pub(crate) trait Subject: Clone + Send + Sync + Sized + 'static {
     fn connect(server: &str) -> impl Future<Output = Result<Self>>;
     fn set(&self, key: &str, value: &str) -> impl Future<Output = Result<()>> + Send;
-    /// All of them in one explicit pipeline.
+    /// Sets all pairs in one explicit pipeline.
     fn set_many(&self, pairs: &[(&str, &str)]) -> impl Future<Output = Result<()>> + Send;
     fn get(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> + Send;
 
-    /// A large value, in the way that a client has for these, if it has one.
+    /// Reads a large value, with the client's special method for large values if it has one.
     fn get_large(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> + Send {
         self.get(key)
     }
@@ -59,7 +59,7 @@ pub(crate) struct Redis(redis::aio::MultiplexedConnection);
 impl Subject for Redis {
     async fn connect(server: &str) -> Result<Redis> {
         let client = redis::Client::open(format!("redis://{server}"))?;
-        // Half a second by default, which a busy machine may take.
+        // The default is half a second, which may be too short on a busy machine.
         let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
         Ok(Redis(client.get_multiplexed_async_connection_with_config(&config).await?))
     }

@@ -17,8 +17,8 @@ const FEW: usize = 1_000;
 const MANY: usize = 10_000;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Delivers every item once and in order, or the case fails. Items per second compared with the peer; our server has
-/// two workers.
+/// Measures the items per second, compared with the peer. Our server has two workers. The case fails unless every item
+/// is delivered once and in order.
 pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let items = setup.scaled(1_000_000) as usize;
     for way in [Way::BlPop, Way::BlMove, Way::XReadGroup] {
@@ -62,7 +62,7 @@ fn vanish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// CPU time per client in µs, and growth of memory since before they connected, in MiB.
+/// CPU time per client in µs, and the growth of memory since before the clients connected, in MiB.
 fn cost_of_vanishing(server: &Server, count: usize) -> Result<(f64, f64)> {
     let mut control = server.connect();
     let before = server.rss();

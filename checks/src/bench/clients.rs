@@ -36,8 +36,8 @@ impl Seen {
     }
 }
 
-/// Alternating GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop; the medians
-/// of the rounds.
+/// GETs of fifty clients while ten thousand others are idle, alternately without and with CLIENT LIST in a loop.
+/// Reports the medians of the rounds.
 pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let requests = setup.scaled(200_000) as usize / WORKING;
@@ -82,10 +82,10 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Fifty clients with one thread each that send one GET after the other, and one that calls CLIENT LIST.
+/// Runs fifty clients with one thread each, which send one GET after the other, and a client that calls CLIENT LIST.
 fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     let done = &AtomicBool::new(false);
-    // No thread starts until all have moved to their CPU.
+    // No thread starts working until all have moved to their CPUs.
     let ready = &Barrier::new(WORKING + usize::from(with_lists));
     let (mut times, lists_per_second) = std::thread::scope(|scope| -> Result<_> {
         let listing = scope.spawn(move || -> Result<f64> {

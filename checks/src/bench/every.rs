@@ -21,8 +21,8 @@ struct Case {
     before: Option<&'static str>,
 }
 
-/// The elements removed by testing whether a command is known, and by redis-benchmark, which may send one pipeline more
-/// than requested.
+/// Number of spare elements: testing whether a command is known removes some, and redis-benchmark may send one more
+/// pipeline than requested.
 const SPARE: u64 = 200;
 
 const QUICK: u64 = 40_000;
@@ -266,7 +266,7 @@ fn missing() -> Vec<String> {
     names.filter(|name| !known(name)).collect()
 }
 
-/// Whether the server knows the command. Other errors are errors of the case.
+/// Reports whether the server knows the command. Other errors are errors of the case.
 fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     let mut peer = Peer::connect(&server.address())?;
     let words: Vec<String> =

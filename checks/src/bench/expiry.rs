@@ -23,7 +23,7 @@ const GONE_MS_MAX: f64 = 1000.0;
 const WAIT_MS_MAX: f64 = 1.0;
 /// Other clients are measured from this time before the expiry time.
 const BEFORE: Duration = Duration::from_millis(300);
-/// Before that, they are measured for this time while no key expires.
+/// Before that, other clients are measured for this time while no key expires.
 const CALM: Duration = Duration::from_millis(1000);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -55,10 +55,10 @@ struct Found {
     gone: f64,
     /// The longest GET of another client in this time.
     wait: f64,
-    /// The same while no key expires: the noise of the machine.
+    /// The longest GET while no key expires, which shows the noise of the machine.
     calm: f64,
-    /// The longest round of the event loop while keys expire, if the server reports it: the longest time that other
-    /// clients may have waited for it.
+    /// The longest iteration of the event loop while keys expire, if the server reports it. Other clients may have
+    /// waited for this time.
     round: f64,
 }
 
@@ -106,8 +106,8 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     })
 }
 
-/// A million keys with one expiry time. The machine disturbs single runs, so the minimum of several is reported: the
-/// cost of expiry itself occurs in each of them.
+/// A million keys with the same expiry time. The machine disturbs some runs, so the minimum of several runs is
+/// reported. The cost of expiry itself occurs in each run.
 pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(KEYS);
     let sides = Sides::start(setup)?;

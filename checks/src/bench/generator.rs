@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::process::Command;
 
-/// A generator that costs more would hide the server.
+/// The largest accepted ratio. A generator that costs more would hide the server's cost.
 const LIMIT: Limit = Limit::Ratio(0.5);
 const CLIENTS: &str = "50";
 const KEYS: &str = "100000";
@@ -78,7 +78,7 @@ fn run(program: &str, port: u16, test: &str, pipeline: u32, operations: u64) -> 
     }
 }
 
-/// CPU time of all terminated children that were waited for, in µs. The kernel's resolution is 10 ms.
+/// CPU time of all terminated children that have been waited for, in µs. The kernel's resolution is 10 ms.
 fn children_cpu_us() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name in parentheses may contain any characters, so count the fields after it.

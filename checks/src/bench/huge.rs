@@ -1,7 +1,7 @@
-//! Huge values: how long other clients wait while one is deleted, read slowly, or created from others.
+//! Huge values: how long other clients wait while a huge value is deleted, read slowly, or created from others.
 //!
 //! Every result is the longest round trip of a GET on a separate connection, from before the command until some time
-//! after its reply, since memory is freed after the reply.
+//! after its reply, because memory is freed after the reply.
 
 use super::Setup;
 use super::load::percentile_ms;
@@ -27,7 +27,8 @@ const WAIT_MS_MAX: f64 = 5.0;
 /// The bytes of `$5`, `value`, and their line ends.
 const GET_REPLY_BYTES: usize = 11;
 const MIB: f64 = 1024.0 * 1024.0;
-/// A slow reader reads this many bytes at a time; the next constants are how often and the pause.
+/// A slow reader reads this number of bytes at a time. The next constants are the number of reads and the pause between
+/// them.
 const SIP_BYTES: usize = 32 * 1024;
 const SIPS: u32 = 300;
 const BETWEEN_SIPS: Duration = Duration::from_millis(10);
@@ -83,13 +84,13 @@ fn build(server: &Server, kind: &Kind, key: &str, range: std::ops::Range<u64>) -
     Ok(())
 }
 
-/// Round trips of GET on one connection while `act` runs and a while before and after.
+/// Round trips of GET on one connection while `act` runs, and for some time before and after.
 pub(super) fn watch<R: Send>(
     server: &Server,
     act: impl FnOnce() -> Result<R> + Send,
 ) -> Result<(Vec<Duration>, R)> {
     Peer::connect(&server.address())?.ask(&["SET", "small", "value"])?;
-    // Without a timeout: a server may stall for many seconds, which is measured.
+    // There is no timeout, because a server may stall for many seconds, which must be measured.
     let mut socket = TcpStream::connect(server.address())?;
     let request = encode(&["GET", "small"]);
     let done = AtomicBool::new(false);
@@ -133,7 +134,7 @@ fn ask(server: &Server, words: &[&str]) -> Result<()> {
     let mut socket = TcpStream::connect(server.address())?;
     socket.write_all(&encode(words))?;
     let mut byte = [0];
-    // No time limit; the rest of the reply is dropped with the connection.
+    // There is no time limit. The rest of the reply is dropped with the connection.
     socket.read_exact(&mut byte)?;
     ensure!(byte[0] != b'-', "{} failed", words.join(" "));
     Ok(())

@@ -99,7 +99,7 @@ fn fixtures(server: &Server) -> Result<()> {
         &|i| format!("PFADD hll:b {}", other(i)),
         &|i| format!("RPUSH shuffled {}", i * 7919 % ELEMENTS),
         &|i| format!("SET weight:{i} {}", i * 104_729 % ELEMENTS),
-        // Every sixteenth byte.
+        // Sets every sixteenth byte.
         &|i| format!("SETRANGE bits {} x", i * 16),
         &|i| format!("SETRANGE bits {} y", i * 16 + 1),
     ];

@@ -1,4 +1,4 @@
-//! Load: redis-benchmark where it is sufficient, otherwise our own connections.
+//! Load generation: with redis-benchmark where it is sufficient, otherwise with our own connections.
 
 use super::Setup;
 use super::report::median;
@@ -46,15 +46,16 @@ pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
         command.args(["-r", &run.keys.to_string()]);
     }
     let output = command.args(run.command).output().context("redis-benchmark")?;
-    // A thread that ended in the meantime no longer has CPU time.
+    // Saturating, because the CPU time of a thread that has ended is no longer counted.
     let cpu_us = cpu_ns(pid).saturating_sub(before) as f64 / 1000.0 / run.operations as f64;
     let text = String::from_utf8_lossy(&output.stdout);
-    // Header and one row: name, requests per second, then latencies: avg min p50 p95 p99 max.
+    // The output is a header and one row: the name, requests per second, and the latencies avg, min, p50, p95, p99 and
+    // max.
     let row = text.lines().rfind(|line| line.starts_with('"') && !line.starts_with("\"test\""));
     let Some(row) = row.filter(|_| output.status.success()) else {
         bail!("redis-benchmark: {text} {}", String::from_utf8_lossy(&output.stderr));
     };
-    // The name may contain commas, numbers do not, so count from the end.
+    // The name may contain commas, but numbers do not, so count from the end.
     let fields: Vec<&str> = row.rsplit(',').map(|field| field.trim_matches('"')).collect();
     let number = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(f64::NAN);
     Ok(Rate { per_second: number(6), cpu_us, p99_ms: number(1) })
@@ -175,7 +176,7 @@ pub(crate) fn round_trips(server: &Server, stop: impl FnMut() -> bool) -> Result
     round_trips_on(&mut Peer::connect(&server.address())?, stop)
 }
 
-/// The same on an existing connection.
+/// Like [`round_trips`], on an existing connection.
 pub(crate) fn round_trips_on(
     peer: &mut Peer,
     mut stop: impl FnMut() -> bool,

@@ -1,8 +1,8 @@
 //! BGSAVE while fifty clients write: the waits of clients, the duration, and the same without a snapshot.
 //!
-//! Server, child process and writer thread share one CPU, so a snapshot takes time from the writers of either server.
-//! If a snapshot uses more CPU time than is idle, the write rate must drop. A separate prober sends a GET or a SET
-//! every two ms.
+//! The server, its child process and its writer thread share one CPU, so in both servers a snapshot takes CPU time from
+//! the write load. If a snapshot uses more CPU time than is idle, the write rate must drop. A separate prober sends a
+//! GET or a SET every two ms.
 
 use super::Setup;
 use super::huge::pass;
@@ -58,7 +58,7 @@ impl Writers {
 
 impl Drop for Writers {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to stop.
+        // If the process has already ended, there is nothing to stop.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -86,7 +86,7 @@ impl Seen {
     }
 }
 
-/// Probes until `ends` returns true, which is checked from time to time.
+/// Probes until `ends` returns true, which is checked periodically.
 fn watch(
     server: &Server,
     conn: &mut Conn,
@@ -128,7 +128,7 @@ fn commands(conn: &mut Conn) -> f64 {
 
 /// CPU seconds of the server and its children.
 fn cpu_s(conn: &mut Conn) -> Result<f64> {
-    // Our server samples it ten times a second.
+    // Our server updates this value ten times per second.
     pass(SAMPLED_WITHIN)?;
     let parts =
         ["used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"]
@@ -171,7 +171,7 @@ fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
     let cpu = cpu_s(&mut conn)? - cpu;
 
     let _writers = Writers::start(server, command, keys)?;
-    // They connect, and their first writes find cold caches.
+    // Let the writers connect and warm up the caches first.
     let warm = Instant::now();
     watch(server, &mut conn, |_| warm.elapsed() > WITHOUT / 5)?;
     let begun = Instant::now();

@@ -73,8 +73,8 @@ impl Audience {
 /// One of the two results of a round: CPU time or elapsed time per message, in µs.
 type Figure = fn(&(f64, f64)) -> f64;
 
-/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. The bare fan-out shows the cost of
-/// the writes alone, the minimum for a server that writes to each subscriber.
+/// Messages to 1,000 subscribers: small ones, both alone and pipelined, and larger ones. The bare fan-out shows the
+/// cost of the writes alone, which is the minimum for a server that writes to each subscriber.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     let sides = Sides::start_each_backend(setup)?;

@@ -1,8 +1,8 @@
 //! Compares every data command of this tree with the build of a recorded commit.
 //!
 //! Instruction counts do not show everything: a store that must leave the CPU's store buffer before it can be read, or
-//! a branch that became a dependency, costs time without costing instructions. So the recorded build and the current
-//! one run in alternating rounds on the same CPU, and each command's CPU time is compared.
+//! a branch that became a data dependency, costs time but no instructions. So the recorded build and the current one
+//! run in alternating rounds on the same CPU, and each command's CPU time is compared.
 //!
 //! `benches/recorded-commit` names the commit. A change that makes a command slower for a good reason
 //! updates that file, and the commit message gives the reason.
@@ -24,8 +24,8 @@ const RATIO_MAX: f64 = 1.15;
 const ROUNDS: usize = 5;
 const ROUNDS_AGAIN: usize = 11;
 
-/// Compares the builds. A command fails if it exceeds [`RATIO_MAX`] twice, the second time over more
-/// rounds: on a shared machine about one of two hundred commands exceeds it by chance.
+/// Compares the builds. A command fails if it exceeds [`RATIO_MAX`] twice, the second time over more rounds. On a
+/// shared machine, about one of two hundred commands exceeds it by chance.
 #[expect(clippy::print_stdout, reason = "the table is the output of the command")]
 pub(crate) fn compare_with_recorded() -> Result<bool> {
     let _widened = Sides::check_machine()?;
@@ -62,7 +62,7 @@ fn recorded_commit(root: &Path) -> Result<String> {
     Ok(commit.to_owned())
 }
 
-/// The server of that commit, built for release in its own work tree and kept for later runs.
+/// The release build of the server at that commit. It is built in its own work tree and kept for later runs.
 fn build_of(root: &Path, commit: &str) -> Result<PathBuf> {
     let tree = root.join("target/recorded").join(commit);
     let server = tree.join("target/release/brisk-server");

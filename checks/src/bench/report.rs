@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-/// One result of ours, with that of the peer.
+/// One result of our server, with that of the peer.
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) unit: &'static str,
@@ -17,11 +17,11 @@ pub(crate) struct Row {
 pub(crate) enum Limit {
     /// None; shown for information.
     None,
-    /// The largest ratio of ours to the peer's.
+    /// The largest ratio of our result to the peer's.
     Ratio(f64),
-    /// The smallest ratio of ours to the peer's.
+    /// The smallest ratio of our result to the peer's.
     RatioAtLeast(f64),
-    /// The largest value of ours, in the row's unit.
+    /// The largest value of our result, in the row's unit.
     Most(f64),
 }
 

@@ -41,15 +41,16 @@ fn add_rows(
     Ok(())
 }
 
-/// The longest round of the event loop since CONFIG RESETSTAT, in ms, if the server reports it.
+/// The longest iteration of the event loop since CONFIG RESETSTAT, in ms, if the server reports it.
 pub(super) fn longest_round_ms(server: &Server) -> Option<f64> {
     let debug = server.connect().cmd("INFO debug").text();
     let us = debug.split("eventloop_duration_max:").nth(1)?.lines().next()?;
     Some(us.parse::<f64>().ok()? / 1000.0)
 }
 
-/// The pause that the server itself causes while keys are inserted, in ms: the longest round of the worst part of the
-/// keys, where each part counts with the best of several insertions.
+/// The pause that the server itself causes while keys are inserted, in ms. For each part of the keys, the longest
+/// iteration of the event loop is measured, and the best of several insertions counts. The result is that of the worst
+/// part.
 ///
 /// A pause that the server causes at some number of keys occurs each time. Other pauses do not hit the same part each
 /// time: other programs, other virtual machines, and a host that provides memory on first use (2 MiB took 5 to 20 ms
@@ -70,7 +71,7 @@ fn own_pause_ms(server: &Server, count: u64, insertions: usize) -> Result<f64> {
     Ok(best.into_iter().fold(0.0, f64::max))
 }
 
-/// Many small keys: the memory of each, and how long other clients wait while they are inserted.
+/// Many small keys: the memory per key, and how long other clients wait while the keys are inserted.
 pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(10_000_000);
     let sides = Sides::start(setup)?;
@@ -130,7 +131,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
                 }
                 Ok(())
             });
-            // Long enough for a server without back-pressure to accept everything.
+            // Wait long enough for a server without back-pressure to accept everything.
             let begun = Instant::now();
             let times = round_trips(server, || {
                 begun.elapsed() > Duration::from_secs(8) || sending.is_finished()
@@ -149,7 +150,8 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
     })
 }
 
-/// Ten thousand clients that send requests and never read. Only our server: the peer would use all memory.
+/// Ten thousand clients that send requests and never read. Only our server is measured, because the peer would use all
+/// memory.
 pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let clients = setup.scaled(10_000) as usize;
     let sides = Sides::start(setup)?;
@@ -157,7 +159,8 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     fill(server, 0, 1, 1024)?;
     let before = server.rss();
     let batch = encode(&["GET", "key:000000000000"]).repeat(2_000); // 2 MB of replies each
-    // Connected before them, like clients that must not wait: new connections queue after the ten thousand others.
+    // This client connects first, because a new connection would have to wait for the ten thousand others to be
+    // accepted.
     let mut working = Peer::connect(&server.address())?;
     let begun = Instant::now();
     let mut deaf = Vec::with_capacity(clients);

@@ -1,5 +1,5 @@
-//! What cluster mode costs per command: one node that serves every slot, next to the same server without cluster
-//! mode. Here "peer" is the latter.
+//! The cost of cluster mode per command: one node that serves every slot, compared with the same server without cluster
+//! mode. Here "peer" is the server without cluster mode.
 
 use super::Setup;
 use super::load::{Run, fill};

@@ -70,7 +70,7 @@ impl Sides {
         let before = fs::read_to_string(PORT_RANGE)?;
         let bounds: Vec<u32> = before.split_whitespace().filter_map(|n| n.parse().ok()).collect();
         if bounds.len() == 2 && bounds[1] - bounds[0] < 34_000 {
-            // Above the ports of the servers themselves.
+            // The range is above the ports of the servers themselves.
             match fs::write(PORT_RANGE, "31000 65535") {
                 Ok(()) => {
                     eprintln!(
@@ -93,13 +93,13 @@ pub(crate) fn load_from_here() -> Result<()> {
     change_thread("taskset", &["-c", "-p", &cpu])
 }
 
-/// Lowers the priority of the calling thread: the other threads of the load should not wait while it processes its
+/// Lowers the priority of the calling thread, so that the other threads of the load do not wait while it processes its
 /// replies.
 pub(crate) fn stand_back() -> Result<()> {
     change_thread("renice", &["-n", "19", "-p"])
 }
 
-/// Raises the priority of the calling thread above all others of its CPU, so that it measures the server and not the
+/// Raises the priority of the calling thread above all others on its CPU, so that it measures the server and not the
 /// scheduling delay of this machine.
 pub(crate) fn step_forward() -> Result<()> {
     change_thread("chrt", &["-f", "-p", "1"])
@@ -115,7 +115,7 @@ fn change_thread(program: &str, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The port range of outgoing connections. Each short connection uses a port, also for a while after it is closed.
+/// The port range of outgoing connections. Each short connection uses a port, even for a while after it is closed.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
 /// The original port range, which is restored on drop.
@@ -234,7 +234,7 @@ impl Bare {
         Ok(bare)
     }
 
-    /// `taskset` executes the program in its own process, so its id is that of the loop.
+    /// `taskset` executes the program in its own process, so its process ID is that of the program.
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -242,7 +242,7 @@ impl Bare {
 
 impl Drop for Bare {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to stop.
+        // If the process has already ended, there is nothing to stop.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! The duration of a start with files: both servers load the same files in alternating rounds, on all CPUs.
+//! The duration of startup with files. Both servers load the same files in alternating rounds, on all CPUs.
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
@@ -19,8 +19,8 @@ const STRINGS_AT_ONCE: u64 = 200_000;
 const HASHES: u64 = 100_000;
 const FIELDS: u64 = 100;
 const BATCH: u64 = 100;
-/// One of this many keys in the base of an append-only file is set again after it. By default the file is rewritten
-/// when its size has doubled; this is about half of that.
+/// One of this number of keys in the base of an append-only file is set again after the base. By default the file is
+/// rewritten when its size has doubled; this is about half of that.
 const KEYS_PER_CHANGE: u64 = 4;
 /// The largest ratio of our time to the peer's, for the strings in all forms. The next constant is that for the hashes.
 const STRINGS_RATIO_MAX: f64 = 0.4;
@@ -104,13 +104,13 @@ fn saved(setup: &Setup<'_>, home: &Home, fill: impl FnOnce(&mut Peer) -> Result<
     let mut peer = Peer::connect(&writer.address())?;
     fill(&mut peer)?;
     drop(peer);
-    // A connection with a longer timeout.
+    // Use a connection with a longer timeout.
     ensure!(writer.connect().cmd("SAVE").text() == "OK", "SAVE failed");
     writer.kill();
     Ok(())
 }
 
-/// A snapshot as the base, and some of its keys set again.
+/// Writes an append-only file with a snapshot as the base and commands that set some of its keys again.
 fn base_and_changes(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
     snapshot_of_strings(setup, home, count)?;
     let [base, changes] = home.append_only("rdb")?;
@@ -122,7 +122,7 @@ fn base_and_changes(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
     write_sets(changes, keys)
 }
 
-/// Commands only, as without `aof-use-rdb-preamble`.
+/// Writes an append-only file of commands only, as without `aof-use-rdb-preamble`.
 fn commands(_: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
     let [base, changes] = home.append_only("aof")?;
     File::create(changes)?;
@@ -155,7 +155,7 @@ fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
     let served = || peer.ask(&["PING"]).is_ok_and(|reply| reply == b"+PONG\r\n");
     ensure!(holds_within(START_MAX, served), "not loaded within {START_MAX:?}");
     let seconds = began.elapsed().as_secs_f64();
-    // Includes threads that have ended.
+    // This includes threads that have ended.
     let cpu = server.cpu_ticks() as f64 / 100.0;
     let size = peer.ask(&["DBSIZE"]).map_err(anyhow::Error::msg)?;
     ensure!(size == format!(":{}\r\n", kind.keys).as_bytes(), "not all keys were loaded");
@@ -164,8 +164,8 @@ fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
     Ok([seconds, cpu])
 }
 
-/// Starts with ten million small strings in a snapshot and in an append-only file, and with a hundred thousand hashes;
-/// `--only` selects by text.
+/// Measures startup with ten million small strings in a snapshot and in an append-only file, and with a hundred
+/// thousand hashes. `--only` selects cases by text.
 pub(crate) fn start_with_a_file(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let (strings, hashes) = (setup.scaled(STRINGS), setup.scaled(HASHES));
     let aof =

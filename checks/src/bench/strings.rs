@@ -63,7 +63,7 @@ fn ask(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
 struct Cost {
     /// CPU time of the server, from the request until it is idle again.
     cpu_ms: Vec<f64>,
-    /// From the request to the end of its reply.
+    /// The time from the request to the end of its reply.
     took_ms: Vec<f64>,
     /// The longest GET of another client.
     wait_ms: Vec<f64>,
@@ -72,7 +72,7 @@ struct Cost {
 /// One of the three costs of a call, for each round.
 type Figure = fn(&Cost) -> &Vec<f64>;
 
-/// Creates the strings with written bytes, not only with a length.
+/// Creates the strings with all bytes written, not only extended.
 fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
     let last = (length - 1).to_string();
     for (key, from) in [("a", "zeros"), ("b", "a")] {
@@ -82,7 +82,7 @@ fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
     ask(server, &["DEL", "zeros"], buffer)
 }
 
-/// Each call in alternating rounds on the servers; medians.
+/// Runs each call in alternating rounds on the servers, and reports the medians.
 pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let length = setup.scaled(LENGTH);
     let only = setup.options.text("only").map(str::to_ascii_uppercase);

@@ -14,7 +14,7 @@ const KEY: &str = "key:__rand_int__";
 /// Selects one result of a rate.
 type Figure = fn(&Rate) -> f64;
 
-/// Runs `run` on every server in turn, `setup.rounds` times; adds the medians to the report.
+/// Runs `run` on every server in turn, `setup.rounds` times. Adds the medians to the report.
 pub(super) fn compare(
     setup: &Setup<'_>,
     sides: &Sides,
@@ -85,7 +85,7 @@ pub(crate) fn matrix(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 &sides,
                 &format!("{name} P{pipeline}"),
                 &run,
-                // PING reads no data: it is compared with the bare loop.
+                // PING reads no data, so it is compared with the bare loop instead.
                 if name == "PING" { Limit::None } else { Limit::Ratio(limit) },
                 report,
             )?;
@@ -189,8 +189,8 @@ pub(crate) fn reconnect(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// INFO in a loop, by 50 clients as in the other cases, and by one client, where most of the cost is waking up an idle
-/// server. Idle connections must not make it more expensive.
+/// INFO in a loop, with 50 clients as in the other cases, and with one client, for which most of the cost is waking up
+/// an idle server. Idle connections must not make it more expensive.
 pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     const IDLE: usize = 9_999;
     let sides = Sides::start(setup)?;
@@ -206,7 +206,8 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         for _ in 0..setup.rounds {
             for (server, rounds) in servers.iter().zip(&mut rounds) {
                 rounds[0].push(rate(server, clients)?);
-                // For one server at a time: together they would exceed the process's limit of descriptors.
+                // Idle clients connect to one server at a time, because together they would exceed the process's limit
+                // on descriptors.
                 let idle: Vec<Conn> = (0..IDLE).map(|_| server.connect()).collect();
                 rounds[1].push(rate(server, clients)?);
                 drop(idle);
@@ -234,11 +235,11 @@ const COALESCING: &str = "wake-coalescing-us";
 
 /// Our server with two workers compared with one.
 ///
-/// Two workers and the load share two CPUs here. A worker that wakes up preempts the generator that feeds it, and finds
-/// one request instead of ten. The second pair of rows shows the result without this preemption ([`GIVING_WAY`]), which
-/// is closer to clients on another machine. In the third pair, workers do not wait for further requests before they
-/// sleep. One worker gains more from that wait than each of two, which serves half of the clients, so this is not a
-/// cost of sharing.
+/// Two workers and the load share two CPUs here. A worker that wakes up preempts the generator that sends its requests,
+/// and finds one request instead of ten. The second pair of rows shows the result without this preemption
+/// ([`GIVING_WAY`]), which is closer to clients on another machine. In the third pair, workers do not wait for further
+/// requests before they sleep. A single worker gains more from that wait than each of two workers, which serves only
+/// half of the clients. So this difference is not a cost of sharing.
 pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let lcs: &[&str] = &["LCS", "{__rand_int__}a", "{__rand_int__}a"];
     let start = |launch: Launch| -> Result<Server> {

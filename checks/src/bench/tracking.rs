@@ -14,7 +14,7 @@ const VALUE_LEN: usize = 16;
 /// The number of keys that only the other connection has read, in the cases where others track.
 const OTHERS: u64 = 10_000;
 
-/// How a connection tracks, and the command that it sends.
+/// A tracking mode of the connection, and the command that it sends.
 struct TrackingCase {
     what: &'static str,
     /// The options of the working connection.
@@ -83,8 +83,8 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One connection and its server, with all requests and replies in memory. The load's own cost only makes the case
-/// longer.
+/// One connection and its server, with all requests and replies in memory. The load's own cost only increases the
+/// duration.
 struct Load<'s> {
     server: &'s Server,
     peer: Peer,
@@ -126,7 +126,7 @@ impl<'s> Load<'s> {
             _ => b"+OK\r\n".to_vec(),
         }))?;
         let mut load = Load { server, peer, requests, replies, _other: other };
-        // Tracks all keys first, which is not measured.
+        // Read all keys first, so that they are tracked. This is not measured.
         load.run(way, 100, KEYS)?;
         Ok(load)
     }

@@ -12,7 +12,7 @@ use brisk_testkit::words::encode_into;
 const KEYS: usize = 100_000;
 const SETS: usize = 10;
 const CLIENTS: usize = 50;
-/// The number of encoded transactions; together they set all keys once.
+/// The number of encoded transactions. Together they set all keys once.
 const AT_HAND: usize = KEYS / SETS;
 
 /// Fifty clients of one server.
@@ -57,14 +57,14 @@ impl<'s> Load<'s> {
     }
 }
 
-/// MULTI, ten SETs and EXEC, one transaction and four at a time.
+/// MULTI, ten SETs and EXEC, with one transaction and with four at a time.
 pub(crate) fn transactions(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     let requests = Lines::collect((0..AT_HAND).map(|at| {
         let mut bytes = Vec::new();
         encode_into(&mut bytes, &["MULTI"]);
         for set in at * SETS..(at + 1) * SETS {
-            // Spread over the keys.
+            // The order is spread over the keys.
             let key = format!("key:{:012}", set * 7_919 % KEYS);
             encode_into(&mut bytes, &["SET", &key, "xxx"]);
         }

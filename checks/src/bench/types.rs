@@ -20,7 +20,7 @@ struct Measured {
 const PIPELINE: u32 = 100;
 const NUMBERS: u64 = 1_000_000;
 
-/// One key of 100 elements that the reading commands read.
+/// Creates a key of each type with 100 elements, for read commands.
 fn hundred(server: &Server) -> Result<()> {
     let members = || (0..100).map(|i| format!("member:{i:04}"));
     tell(server, members().map(|m| vec!["RPUSH".into(), "list".into(), m]))?;
@@ -134,7 +134,7 @@ pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let servers = sides.all();
     let only = setup.options.text("only").map(str::to_ascii_lowercase);
     for measured in COMMANDS {
-        // Also for commands that are not selected: later ones may need their keys.
+        // Prepare even commands that are not selected, because later ones may need their keys.
         servers.iter().try_for_each(|server| (measured.prepare)(server))?;
         if only.as_ref().is_some_and(|only| !measured.name.to_ascii_lowercase().contains(only)) {
             continue;
@@ -167,7 +167,7 @@ pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Elements of one kind: many keys with this many elements each.
+/// Elements of one kind: many keys with this number of elements each.
 struct Kept {
     name: &'static str,
     keys: u64,
@@ -185,7 +185,7 @@ const ELEMENTS: &[Kept] = &[
         words: |k, i| vec!["HSET".into(), format!("h:{k}"), format!("field:{i}"), format!("v{i}")],
         limit: Limit::Ratio(1.0),
     },
-    // Ten times as many keys: the cost of the first key of each of the 16,384 slots is spread over them.
+    // There are ten times as many keys, over which the cost of the first key in each of the 16,384 slots is spread.
     Kept {
         name: "100,000 hashes of 100 fields",
         keys: 100_000,
@@ -240,8 +240,8 @@ const ELEMENTS: &[Kept] = &[
     },
 ];
 
-/// Elements of a collection that exists before memory is measured: memory that a server maps and allocates for its
-/// first commands does not belong to the elements.
+/// Number of elements of a collection that is created before memory is measured, because memory that a server maps and
+/// allocates for its first commands does not belong to the elements.
 const WARM_UP_ELEMENTS: u64 = 1_000;
 
 /// RSS per element of many collections.

@@ -1,11 +1,12 @@
-//! Links between the pages of a directory: whether each file and each anchor exists.
+//! Checks that the target files and anchors of links between the pages of a directory exist.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Pages that mdBook makes of all others. Their links are those of the others, or relative to the site's root.
+/// Pages that mdBook derives from the other pages. Their links are those of the other pages, or relative to the site's
+/// root.
 const DERIVED: &[&str] = &["print.html", "404.html", "toc.html"];
 
 /// The links and anchors of a page.
@@ -58,7 +59,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Returns what is wrong with a link of the page at `path`.
+/// Returns the problem with a link on the page at `path`, if there is one.
 fn fault(
     path: &Path,
     link: &str,
@@ -85,7 +86,7 @@ fn fault(
     }
 }
 
-/// Returns the path of a link's target; nothing if it leaves the directory.
+/// Returns the path of a link's target, or `None` if the target is outside of the directory.
 fn resolved(page: &Path, target: &str) -> Option<PathBuf> {
     let mut path = page.parent()?.to_owned();
     for component in Path::new(target).components() {

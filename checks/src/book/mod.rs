@@ -1,9 +1,9 @@
-//! `cargo xtask ci book`: the pages in `docs` as a book, and whether all of its links lead somewhere.
+//! `cargo xtask ci book`: builds the pages in `docs` as a book, and checks that the targets of all of its links exist.
 //!
 //! mdBook builds it from `book.toml` and `docs/SUMMARY.md` into the directory `book` of the target directory. A pinned
 //! version of mdBook is installed next to it, once.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
 //! | `links` | the links of the built pages |
 
@@ -15,7 +15,8 @@ use brisk_testkit::server::workspace_root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version of mdBook. A newer one may build other anchors, which `references::text::anchor` also has to know.
+/// The version of mdBook. A newer version may generate different anchors, which `references::text::anchor` must then
+/// generate too.
 const VERSION: &str = "0.4.52";
 
 /// Builds the book and checks its links.
@@ -43,14 +44,14 @@ pub(crate) fn main() -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-/// The target directory, in which this program is.
+/// The target directory, which contains this program.
 fn target_directory() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let directory = program.ancestors().nth(2);
     Ok(directory.context("this program is in no target directory")?.to_owned())
 }
 
-/// Returns the path of mdBook, and installs it first if this version is not there.
+/// Returns the path of mdBook. Installs this version first if it is missing.
 fn installed(tools: &Path) -> Result<PathBuf> {
     let program = tools.join("bin/mdbook");
     let version = Command::new(&program).arg("--version").output();

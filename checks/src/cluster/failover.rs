@@ -1,9 +1,10 @@
-//! `cargo xtask cluster failover`: a client writes to each of three shards, and the primary of one of them is killed,
-//! round after round.
+//! `cargo xtask cluster failover`: a client writes to each of three shards, and in each round the primary of one shard
+//! is killed.
 //!
 //! A round ends when the killed node is a replica in sync. Then the writers pause, and primaries and replicas are
-//! compared. With `--peer redis` a cluster of redis-server takes turns, so that both meet the same machine. A failover
-//! that takes longer than two timeouts prints the logs of the nodes, and the elections of etcd.
+//! compared. With `--peer redis`, rounds alternate with a cluster of redis-server, so that both run under the same
+//! conditions. If a failover takes longer than two timeouts, the logs of the nodes and the elections of etcd are
+//! printed.
 
 use super::nodes::{Nodes, SETTLED_WITHIN, Store};
 use super::quantiles;
@@ -16,14 +17,14 @@ use brisk_testkit::random::Random;
 use brisk_testkit::wait::holds_within;
 use std::time::{Duration, Instant};
 
-/// A key of the first, the second and the last third of the slots.
+/// Keys in the first, the second and the last third of the slots.
 const KEYS: [&str; 3] = ["b", "c", "a"];
-/// Keys of each shard that are not written to afterwards, so that a full copy has something to copy.
+/// Number of keys per shard that are written only once, so that a full copy has data to copy.
 const FILLING_KEYS: usize = 1000;
-/// Writing before a kill: a random span of this range, so that kills meet leases of every age.
+/// Clients write for a random time in this range before a kill, so that leases have every age at the kill.
 const WRITING_MS: std::ops::Range<usize> = 500..2500;
 
-/// A cluster with its clients, and what its rounds showed.
+/// A cluster with its clients, and the results of its rounds.
 struct Side {
     nodes: Nodes,
     writers: Vec<Writer>,
@@ -33,13 +34,13 @@ struct Side {
 }
 
 struct FailoverRound {
-    /// From the kill to the first write that the new primary acknowledged.
+    /// The time from the kill to the first write that the new primary acknowledged.
     took: Duration,
-    /// Acknowledged writes that were lost, of all shards.
+    /// Number of acknowledged writes that were lost, in all shards.
     lost: u64,
-    /// Writes of the shard per second before the kill.
+    /// Writes per second to the shard before the kill.
     rate: f64,
-    /// Shards whose replica differs.
+    /// Number of shards whose replica differs.
     different: usize,
 }
 
@@ -94,7 +95,7 @@ impl Side {
         Ok(Side { nodes, writers, failovers: Vec::new(), logs: String::new() })
     }
 
-    /// A failover of a shard, from healthy nodes to healthy nodes.
+    /// Runs one failover of a shard. All nodes are healthy before and after it.
     fn round(&mut self, shard: usize, writing: Duration) -> Result<()> {
         let primary = self.nodes.owner(KEYS[shard])?;
         self.nodes.replica_of(primary)?;
@@ -104,7 +105,7 @@ impl Side {
         pass(writing);
         let rate = (self.writers[shard].acknowledged() - before) as f64;
         let rate = rate / begun.elapsed().as_secs_f64();
-        // The first round's writers have just found their primaries.
+        // Discard earlier losses. In the first round, writers have just found their primaries.
         let mut lost = self.take_lost();
         let killed = Instant::now();
         self.nodes.kill(primary);
@@ -137,7 +138,7 @@ impl Side {
         Ok(())
     }
 
-    /// The lost writes that the clients have noticed since the last call.
+    /// The number of lost writes that the clients have noticed since the last call.
     fn take_lost(&self) -> u64 {
         self.writers.iter().flat_map(Writer::take_switches).map(|switch| switch.lost).sum()
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask cluster formation`: the time until nodes form a cluster, and until all of them see a change.
+//! `cargo xtask cluster formation`: measures the time until nodes form a cluster, and until all of them see a change.
 
 use super::nodes::{SETTLED_WITHIN, Store, borrowed};
 use super::quantiles;
@@ -9,7 +9,7 @@ use brisk_testkit::wait::holds_within;
 use brisk_testkit::{BriskCluster, Conn};
 use std::time::{Duration, Instant};
 
-/// Shards, and replicas of each.
+/// Numbers of shards, and of replicas per shard.
 const SIZES: [(usize, usize); 2] = [(3, 0), (3, 1)];
 const SLOTS: usize = 16_384;
 
@@ -26,7 +26,7 @@ pub(super) fn main(options: &Options) -> Result<Outcome> {
         let (mut all_ok, mut all_linked) = (Vec::new(), Vec::new());
         let mut last = None;
         for round in 0..rounds {
-            // The last cluster's nodes end first.
+            // Stop the nodes of the previous cluster first.
             drop(last.take());
             let name = format!("of{nodes}-{round}");
             let mut directives = store.directives(&name, ttl);
@@ -64,10 +64,10 @@ fn wait_until_ok(cluster: &BriskCluster) -> Result<()> {
     Ok(())
 }
 
-/// Takes a slot from its owner and gives it back, in turn. Returns the times until the reply, and until every node
+/// Alternately removes a slot from its owner and adds it again. Returns the times until the reply, and until every node
 /// shows the change.
 fn change_slots(cluster: &BriskCluster, changes: usize) -> Result<(Vec<Duration>, Vec<Duration>)> {
-    // A slot without keys, whose owner the node has to be.
+    // The slot has no keys, and this node must be its owner.
     let mut owner = cluster.connect(cluster.owner("b"));
     let mut all: Vec<Conn> = cluster.running().map(|at| cluster.connect(at)).collect();
     let (mut committed, mut seen) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! Clients that write at every node of a shard, and the rules that their acknowledged writes follow.
+//! Clients that write to every node of a shard, and the rules that their acknowledged writes must follow.
 //!
-//! A client of each node increments a key in a transaction that also reads the shard's term. So each acknowledged
-//! increment has the term in which it was executed. No client follows redirects: a former primary that still serves
-//! would be noticed.
+//! A client on each node increments a key in a transaction that also reads the shard's term. So each acknowledged
+//! increment has the term in which it was executed. Clients do not follow redirects, so a former primary that still
+//! serves would be noticed.
 
 use super::writer::pass;
 use brisk_structures::poison::EvenPoisoned as _;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The pause of a client between two requests.
 const PAUSE: Duration = Duration::from_millis(3);
-/// The longest wait for a reply: a stopped node replies to nothing.
+/// The longest wait for a reply, because a stopped node sends no replies.
 const REPLY_MAX: Duration = Duration::from_secs(1);
 
 /// An acknowledged increment.
@@ -31,16 +31,16 @@ struct Acknowledged {
 /// The acknowledged increments of a shard.
 #[derive(Debug, Default)]
 struct ShardHistory {
-    /// The last one of the highest term.
+    /// The last acknowledged increment in the highest term.
     last: Option<Acknowledged>,
     writes: u64,
-    /// Acknowledged increments that the next term did not have.
+    /// Number of acknowledged increments that the next term did not have.
     lost: u64,
     violations: Vec<String>,
 }
 
 impl ShardHistory {
-    /// Notes an acknowledged increment; `before` is the last one that was known when it was sent.
+    /// Records an acknowledged increment. `before` is the last one that was known when the request was sent.
     fn note(&mut self, before: Option<Acknowledged>, new: Acknowledged) {
         self.writes += 1;
         let follows = before.is_none_or(|before| {
@@ -84,7 +84,7 @@ impl Clients {
         Clients { shards, ends, threads }
     }
 
-    /// The acknowledged increments of all shards, and those that later terms did not have.
+    /// The numbers of acknowledged increments in all shards, and of those that later terms did not have.
     pub(super) fn counts(&self) -> (u64, u64) {
         let counts = self.shards.iter().map(|shard| {
             let history = shard.lock().even_poisoned();
@@ -93,22 +93,22 @@ impl Clients {
         counts.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
-    /// Waits until every shard has acknowledged an increment that was not under way before. Returns false if that
-    /// takes longer than `limit`.
+    /// Waits until every shard has acknowledged an increment that was sent after this call. Returns false if that takes
+    /// longer than `limit`.
     pub(super) fn all_progress(&self, limit: Duration) -> bool {
         let writes = || -> Vec<u64> {
             let lock = |shard: &Arc<Mutex<ShardHistory>>| shard.lock().even_poisoned().writes;
             self.shards.iter().map(lock).collect()
         };
         let before = writes();
-        // Each client has at most one request under way.
+        // Each client has at most one pending request.
         let enough = self.threads.len() as u64 + 1;
         holds_within(limit, || {
             writes().iter().zip(&before).all(|(now, then)| *now >= then + enough)
         })
     }
 
-    /// What must not happen and did, since the last call.
+    /// The violations of the rules since the last call.
     pub(super) fn take_violations(&self) -> Vec<String> {
         let take = |shard: &Arc<Mutex<ShardHistory>>| {
             std::mem::take(&mut shard.lock().even_poisoned().violations)
@@ -116,7 +116,7 @@ impl Clients {
         self.shards.iter().flat_map(take).collect()
     }
 
-    /// Ends the clients.
+    /// Stops the clients.
     pub(super) fn stop(&mut self) {
         self.ends.store(true, Ordering::SeqCst);
         for thread in self.threads.drain(..) {
@@ -145,7 +145,7 @@ fn write(history: &Mutex<ShardHistory>, ends: &AtomicBool, key: &str, node: usiz
     }
 }
 
-/// One transaction. `None` if the node does not serve the key.
+/// Runs one transaction. Returns `None` if the node does not serve the key.
 fn increment(conn: &mut Option<Conn>, address: &str, key: &str) -> io::Result<Option<(i64, u64)>> {
     if conn.is_none() {
         let mut new = Conn::try_tcp(address)?;
@@ -179,7 +179,7 @@ mod tests {
         Acknowledged { term, node, value }
     }
 
-    /// Notes increments one after the other.
+    /// Records increments one after the other.
     fn noted(all: &[Acknowledged]) -> ShardHistory {
         let mut history = ShardHistory::default();
         for new in all {

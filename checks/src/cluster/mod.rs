@@ -1,8 +1,8 @@
-//! `cargo xtask cluster`: real nodes on this machine, and how they take failures and changes.
+//! `cargo xtask cluster`: tests how real nodes on this machine handle failures and changes.
 //!
 //! [`failover`] kills primaries under load, [`nemesis`] causes all kinds of faults, and [`formation`] starts clusters
-//! and changes their topology. A slow machine fails none of them: times are printed, and only wrong states are
-//! failures. The cost of cluster mode per command is `bench routing`.
+//! and changes their topology. None of them fails because of a slow machine: times are only printed, and only incorrect
+//! states are failures. The cost of cluster mode per command is `bench routing`.
 
 mod failover;
 mod formation;
@@ -17,7 +17,7 @@ use crate::outcome::Outcome;
 use anyhow::{Result, bail};
 use std::time::Duration;
 
-/// Runs the named one.
+/// Runs the named check.
 pub(crate) fn main(options: &Options) -> Result<Outcome> {
     match options.words.first().map(String::as_str) {
         Some("failover") => failover::main(options),

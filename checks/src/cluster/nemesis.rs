@@ -1,10 +1,11 @@
-//! `cargo xtask cluster nemesis`: clients write at all nodes of three shards on etcd, while nodes and members of etcd
-//! are killed, stopped and cut off, round after round.
+//! `cargo xtask cluster nemesis`: clients write to all nodes of three shards with etcd as the coordinator, while in
+//! each round nodes and etcd members are killed, stopped and cut off.
 //!
-//! Each node reaches each member of etcd by a proxy, and the other nodes reach it by one. A round has one or two
-//! faults for some time. At its end all faults are over, and the cluster must recover: each shard is served, has a
-//! replica in sync with the same digest, and no term has fallen. The rules for acknowledged writes are in
-//! [`super::history`]. A crash may lose the last writes, since replication is asynchronous; they are counted.
+//! Each node reaches each etcd member through a proxy, and other nodes reach the node through a proxy. In a round, one
+//! or two faults last for some time. At the end of the round, all faults are over and the cluster must recover: each
+//! shard is served and has a replica in sync with the same digest, and no term has decreased. The rules for
+//! acknowledged writes are in [`super::history`]. A crash may lose the last writes, because replication is
+//! asynchronous. Lost writes are counted.
 
 use super::history::Clients;
 use super::nodes::{Nodes, SETTLED_WITHIN};
@@ -18,25 +19,25 @@ use brisk_testkit::proxy::{Cut, Direction, Proxy};
 use brisk_testkit::random::Random;
 use std::time::Duration;
 
-/// A key of the first, the second and the last third of the slots.
+/// Keys in the first, the second and the last third of the slots.
 const KEYS: [&str; 3] = ["b", "c", "a"];
 const MEMBERS: usize = 3;
 
 /// A fault that lasts for some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fault {
-    /// SIGKILL; the node starts again later.
+    /// SIGKILL. The node is restarted later.
     Kill(usize),
     /// SIGSTOP.
     Stop(usize),
-    /// Nothing passes between these nodes and etcd, in one direction or both.
+    /// No data passes between these nodes and etcd, in one or both directions.
     CutFromEtcd(Vec<usize>, Option<Direction>),
-    /// No other node reaches this one: its replication and its reports stop.
+    /// Other nodes cannot reach this node, so its replication and its reports stop.
     CutFromNodes(usize, Option<Direction>),
-    /// SIGSTOP of a member of etcd.
+    /// SIGSTOP of an etcd member.
     StopMember(usize),
     KillMember(usize),
-    /// SIGSTOP of all members of etcd.
+    /// SIGSTOP of all etcd members.
     StopEtcd,
 }
 
@@ -56,7 +57,7 @@ impl Fault {
         }
     }
 
-    /// True if both cannot be in force at once.
+    /// True if both faults cannot be active at the same time.
     fn excludes(&self, other: &Fault) -> bool {
         let process = |fault: &Fault| match fault {
             Fault::Kill(node) | Fault::Stop(node) => Some((true, *node)),
@@ -72,9 +73,9 @@ impl Fault {
 struct Nemesis {
     nodes: Nodes,
     etcd: Etcd,
-    /// From each node to each member of etcd.
+    /// Proxies from each node to each etcd member.
     to_etcd: Vec<Vec<Proxy>>,
-    /// To each node, for the other nodes.
+    /// Proxies to each node, for the other nodes.
     to_node: Vec<Proxy>,
 }
 
@@ -137,7 +138,7 @@ impl Nemesis {
         nemesis
     }
 
-    /// Has the other nodes reach a node by its proxy.
+    /// Makes the other nodes reach a node through its proxy.
     fn announce(&self, at: usize) {
         let set = format!("CONFIG SET cluster-announce-port {}", self.to_node[at].port());
         self.nodes.node(at).connect().cmd(&set);
@@ -212,7 +213,7 @@ fn some(random: &mut Random, nodes: usize) -> Vec<usize> {
     (0..count).map(|_| rest.swap_remove(random.below(rest.len()))).collect()
 }
 
-/// Bytes vanish, and no connection ends.
+/// Blocks all data without closing connections.
 fn cut(proxy: &Proxy, direction: Option<Direction>) {
     match direction {
         Some(direction) => proxy.swallow(direction, true),

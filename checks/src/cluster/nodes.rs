@@ -1,4 +1,4 @@
-//! The nodes of a cluster, ours or Redis's, behind one interface.
+//! The nodes of a cluster, Brisk or Redis, with a common interface.
 
 use crate::options::Options;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-/// A condition that every healthy cluster meets is met within this, on a busy machine too.
+/// The time within which every healthy cluster meets a condition, even on a busy machine.
 pub(super) const SETTLED_WITHIN: Duration = Duration::from_secs(120);
-/// Lines of a node's log that a failure prints.
+/// Number of lines of a node's log that are printed on a failure.
 const LOG_LINES: usize = 40;
 
-/// Where the nodes of ours keep their topology.
+/// The coordinator of Brisk nodes.
 pub(super) enum Store {
     Directory,
     Etcd(Etcd),
 }
 
 impl Store {
-    /// The one that `--coordinator` names, running. `None` if this machine has no etcd.
+    /// Starts the coordinator that `--coordinator` names. `None` if this machine has no etcd.
     pub(super) fn start(options: &Options) -> Result<Option<Store>> {
         match options.text("coordinator").unwrap_or("local") {
             "local" => Ok(Some(Store::Directory)),
@@ -33,7 +33,7 @@ impl Store {
         }
     }
 
-    /// The directives of nodes that form the cluster of this name.
+    /// The directives of nodes that form the cluster with this name.
     pub(super) fn directives(&self, name: &str, ttl_s: u64) -> Vec<(&'static str, String)> {
         let mut directives = vec![
             ("cluster-name", name.to_owned()),
@@ -45,7 +45,7 @@ impl Store {
         directives
     }
 
-    /// The changes of etcd's leader, each of which extends all leases.
+    /// The leader elections of etcd, each of which extends all leases.
     pub(super) fn elections(&self) -> String {
         match self {
             Store::Directory => String::new(),
@@ -53,7 +53,7 @@ impl Store {
         }
     }
 
-    /// For the table.
+    /// The description for the table.
     pub(super) fn describe(&self) -> String {
         match self {
             Store::Directory => "local".to_owned(),
@@ -62,7 +62,7 @@ impl Store {
     }
 }
 
-/// Directives as the test kit takes them.
+/// Converts directives for the test kit.
 pub(super) fn borrowed<'d>(directives: &'d [(&'static str, String)]) -> Vec<(&'d str, &'d str)> {
     directives.iter().map(|(name, value)| (*name, &**value)).collect()
 }
@@ -75,26 +75,26 @@ pub(super) enum Nodes {
     Brisk {
         cluster: BriskCluster,
         terms: Terms,
-        /// The ports at which other nodes reach each node, where these are not its own.
+        /// The ports at which other nodes reach each node, if they differ from its own port.
         announced: Vec<u16>,
     },
     Redis(Cluster),
 }
 
 impl Nodes {
-    /// Nodes of ours that form a cluster of these shards, each with one replica.
+    /// Starts Brisk nodes that form a cluster with this number of shards, each with one replica.
     pub(super) fn brisk(store: &Store, shards: usize, ttl_s: u64) -> Nodes {
         let directives = store.directives("failover", ttl_s);
         let cluster = BriskCluster::start_with(shards, 1, &borrowed(&directives));
         Nodes::of_brisk(cluster, Vec::new())
     }
 
-    /// Running nodes of ours, and the ports at which other nodes reach each of them.
+    /// Wraps running Brisk nodes, with the ports at which other nodes reach each of them.
     pub(super) fn of_brisk(cluster: BriskCluster, announced: Vec<u16>) -> Nodes {
         Nodes::Brisk { cluster, terms: Terms::new(), announced }
     }
 
-    /// The same of redis-server.
+    /// Like [`Nodes::brisk`], with redis-server.
     pub(super) fn redis(shards: usize, ttl_s: u64) -> Nodes {
         let timeout = (ttl_s * 1000).to_string();
         Nodes::Redis(Cluster::start_with(shards, 1, &[("cluster-node-timeout", &timeout)]))
@@ -126,7 +126,7 @@ impl Nodes {
         self.running().into_iter().map(|at| self.node(at).address()).collect()
     }
 
-    /// Ends a node as a crash would.
+    /// Kills a node, as a crash would.
     pub(super) fn kill(&mut self, at: usize) {
         match self {
             Nodes::Brisk { cluster, .. } => cluster.kill(at),
@@ -134,7 +134,7 @@ impl Nodes {
         }
     }
 
-    /// Starts a killed node on its port.
+    /// Restarts a killed node on its port.
     pub(super) fn restart(&mut self, at: usize) {
         match self {
             Nodes::Brisk { cluster, .. } => cluster.restart(at),
@@ -142,7 +142,7 @@ impl Nodes {
         }
     }
 
-    /// The reply of a node. `None` if the connection ends, as it does when the node's lease ends.
+    /// The reply of a node. `None` if the connection is closed, for example because the node's lease has expired.
     fn reply(&self, at: usize, line: &str) -> Option<Reply> {
         Conn::try_tcp(&self.node(at).address()).ok()?.try_cmd(line).ok()
     }
@@ -192,8 +192,8 @@ impl Nodes {
         self.running().into_iter().find(follows)
     }
 
-    /// Reports whether a primary and its replica have the same digest, now or soon. No client may write during the
-    /// call.
+    /// Reports whether a primary and its replica have the same digest, or get the same digest soon. No client may write
+    /// during the call.
     pub(super) fn has_equal_replica(&self, primary: usize) -> Result<bool> {
         let replica = self.replica_of(primary)?;
         let mut conns = [primary, replica].map(|at| self.node(at).connect());
@@ -203,8 +203,8 @@ impl Nodes {
         }))
     }
 
-    /// Checks that there are as many primaries as shards. For nodes of ours it also checks that no shard's term has
-    /// fallen since the last call, and that no shard has another primary in the same term.
+    /// Checks that there are as many primaries as shards. For Brisk nodes, it also checks that no shard's term has
+    /// decreased since the last call, and that no shard has a different primary in the same term.
     pub(super) fn check_roles(&mut self, shards: usize) -> Result<()> {
         let one_each = holds_within(SETTLED_WITHIN, || self.primaries() == shards);
         ensure!(one_each, "{} primaries of {shards} shards\n{}", self.primaries(), self.logs());
@@ -230,7 +230,7 @@ impl Nodes {
         self.running().iter().filter(|at| is_primary(at)).count()
     }
 
-    /// The terms of the topology that all nodes of ours have; none for Redis.
+    /// The terms in the topology that all Brisk nodes have. Empty for Redis.
     fn read_terms(&self) -> Result<Terms> {
         let Nodes::Brisk { cluster, .. } = self else { return Ok(Terms::new()) };
         let mut terms = Err(anyhow::anyhow!("no topology"));
@@ -256,7 +256,7 @@ impl Nodes {
     }
 }
 
-/// The first value that is found within [`SETTLED_WITHIN`].
+/// The first value that `find` returns within [`SETTLED_WITHIN`].
 fn soon<T>(find: impl Fn() -> Option<T>) -> Option<T> {
     let mut found = None;
     holds_within(SETTLED_WITHIN, || {
@@ -266,7 +266,7 @@ fn soon<T>(find: impl Fn() -> Option<T>) -> Option<T> {
     found
 }
 
-/// The terms of the topology that a node has on disk.
+/// The terms in the topology that a node has on disk.
 fn terms_of(server: &Server) -> Result<Terms> {
     let path = server.dir().join("topology.json");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

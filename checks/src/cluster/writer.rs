@@ -1,7 +1,7 @@
-//! A client that writes to one shard without pause, follows redirects, and notices lost writes.
+//! A client that continuously writes to one shard, follows redirects, and detects lost writes.
 //!
-//! It writes increasing numbers to one key by SET with GET. The old value shows which acknowledged writes the shard
-//! still has: a lower number than the last acknowledged one is a loss.
+//! It writes increasing numbers to one key with SET … GET. The old value shows which acknowledged writes the shard
+//! still has: if it is lower than the last acknowledged number, writes were lost.
 
 use brisk_testkit::Conn;
 use brisk_testkit::reply::Reply;
@@ -14,39 +14,39 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two tries while no node takes the write. Longer pauses would show in the result.
+/// The pause between two attempts while no node accepts the write. A longer pause would affect the result.
 const RETRY: Duration = Duration::from_millis(2);
-/// Redirects that one try follows.
+/// Maximum number of redirects that one attempt follows.
 const REDIRECTS_MAX: usize = 3;
 
-/// A node has acknowledged its first write after another node, or has lost writes.
+/// Reported when a different node acknowledges a write for the first time, or when a node has lost writes.
 #[derive(Debug, Clone)]
 pub(super) struct PrimarySwitch {
     pub(super) at: Instant,
     pub(super) address: String,
-    /// Acknowledged writes that this node does not have.
+    /// Number of acknowledged writes that this node does not have.
     pub(super) lost: u64,
 }
 
 #[derive(Default)]
 struct Shared {
     is_paused: AtomicBool,
-    /// No write is under way.
+    /// True while no write is in progress.
     is_idle: AtomicBool,
     is_ending: AtomicBool,
     acknowledged: AtomicU64,
 }
 
-/// A running client. It ends with this value.
+/// A running client. Dropping this value stops it.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    /// One per failover, or per lost write.
+    /// One message per failover, or per lost write.
     switches: Receiver<PrimarySwitch>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    /// Starts a client of the shard that has this key. It is paused.
+    /// Starts a client of the shard that has this key. Initially it is paused.
     pub(super) fn start(addresses: Vec<String>, key: &'static str) -> Writer {
         let shared = Arc::new(Shared { is_paused: AtomicBool::new(true), ..Shared::default() });
         let of_thread = Arc::clone(&shared);
@@ -73,7 +73,7 @@ impl Writer {
         self.shared.acknowledged.load(Ordering::SeqCst)
     }
 
-    /// Takes the switches to other primaries since the last call.
+    /// Returns the switches to other primaries since the last call.
     pub(super) fn take_switches(&self) -> Vec<PrimarySwitch> {
         self.switches.try_iter().collect()
     }
@@ -93,7 +93,7 @@ impl Shared {
         let mut history = WriteHistory::default();
         let mut primary = String::new();
         while !self.is_ending.load(Ordering::SeqCst) {
-            // Before it reads `is_paused`: so `pause` sees either this write or an idle client.
+            // Set this before reading `is_paused`, so that `pause` sees either this write or an idle client.
             self.is_idle.store(false, Ordering::SeqCst);
             if self.is_paused.load(Ordering::SeqCst) {
                 self.is_idle.store(true, Ordering::SeqCst);
@@ -109,14 +109,14 @@ impl Shared {
             self.acknowledged.fetch_add(1, Ordering::SeqCst);
             if lost > 0 || client.target != primary {
                 primary.clone_from(&client.target);
-                // The receiver ends after this thread.
+                // The receiver outlives this thread.
                 let _ = switches.send(PrimarySwitch { at, address: primary.clone(), lost });
             }
         }
     }
 }
 
-/// Lets time pass.
+/// Waits for this time.
 pub(super) fn pass(span: Duration) {
     holds_within(span, || false);
 }
@@ -134,8 +134,8 @@ impl WriteHistory {
         self.sent
     }
 
-    /// The last number is acknowledged and has replaced `previous`. Returns how many acknowledged writes the shard
-    /// has lost.
+    /// Records that the last number was acknowledged and has replaced `previous`. Returns how many acknowledged writes
+    /// the shard has lost.
     const fn acknowledge(&mut self, previous: u64) -> u64 {
         let lost = self.acknowledged.saturating_sub(previous);
         self.acknowledged = self.sent;
@@ -147,7 +147,7 @@ impl WriteHistory {
 struct Client {
     addresses: Vec<String>,
     conns: BTreeMap<String, Conn>,
-    /// The node of the next try.
+    /// The address of the node for the next attempt.
     target: String,
     next: usize,
 }
@@ -158,7 +158,7 @@ impl Client {
         Client { addresses, conns: BTreeMap::new(), target, next: 0 }
     }
 
-    /// One try to write. Returns the number that was there before, or `None` if no node has acknowledged the write.
+    /// Tries to write once. Returns the previous number, or `None` if no node has acknowledged the write.
     fn set(&mut self, key: &str, number: u64) -> Option<u64> {
         let line = format!("SET {key} {number} GET");
         for _ in 0..=REDIRECTS_MAX {
@@ -205,7 +205,7 @@ mod tests {
             history.next();
             assert_eq!(history.acknowledge(previous), lost);
         }
-        // A write whose reply was lost, but which the shard has, is no loss.
+        // A write that the shard has, but whose reply was lost, is not a loss.
         history.next();
         history.next();
         assert_eq!(history.acknowledge(6), 0);

@@ -6,14 +6,14 @@ use brisk_testkit::random::Random;
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
 
-/// Commands that stop the server or lock its operator out are excluded.
+/// Reports whether clients may run the command. Commands that stop the server or lock its operator out are excluded.
 pub(super) fn may_run(name: &str) -> bool {
     let kept_back =
         ["shutdown", "acl|", "config|", "debug", "client|pause", "module|", "replicaof", "slaveof"];
     !kept_back.iter().any(|start| name.starts_with(start))
 }
 
-/// A request as clients write it.
+/// Encodes a request.
 pub(super) fn encoded<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

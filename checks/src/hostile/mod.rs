@@ -37,7 +37,7 @@ struct Round<'t> {
     table: &'t Table,
     address: String,
     over: AtomicBool,
-    /// Numbers of connections of the hostile primary and of hostile replicas, and of client commands.
+    /// The numbers of connections of the hostile primary and of hostile replicas, and of client commands.
     links: AtomicU64,
     attached: AtomicU64,
     commands: AtomicU64,
@@ -61,8 +61,7 @@ fn limit(stream: &TcpStream) -> bool {
     stream.set_read_timeout(end).is_ok() && stream.set_write_timeout(end).is_ok()
 }
 
-/// Runs rounds until the time is over; `Ok(false)` if the server exited, stopped replying or did not
-/// restart.
+/// Runs rounds until the time is over. Returns `Ok(false)` if the server exited, stopped replying or did not restart.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let mut seed: u64 = options.number("seed", 1)?;
     let minutes: f64 = options.number("minutes", 1.0)?;
@@ -140,7 +139,7 @@ fn round(seed: u64, backend: &str, table: &Table) -> Result<[u64; 3]> {
         }
         let outcome = operate(round, &mut server, &mut random, port);
         round.over.store(true, Ordering::Relaxed);
-        // The primary's thread waits for connections.
+        // Connect to the primary's thread, which is waiting for connections.
         drop(TcpStream::connect(("127.0.0.1", port)));
         outcome
     });
@@ -186,8 +185,7 @@ fn operate(round: &Round<'_>, server: &mut Server, random: &mut Random, port: u1
     Ok(())
 }
 
-/// Sends an operator command. Its reply, to a comparison for example, may take longer than this
-/// function waits.
+/// Sends an operator command. The reply, for example to a comparison, may take longer than this function waits.
 fn send(round: &Round<'_>, act: &str) {
     let Some(mut stream) = round.connect() else { return };
     let mut reply = [0; 4096];
@@ -217,7 +215,7 @@ fn restart(launch: &Launch, mut server: Server) -> Result<()> {
     Ok(())
 }
 
-/// The last part of the log, from a panic on if there was one.
+/// The last part of the log. If there was a panic, the part from the panic on.
 fn tail(server: &Server) -> String {
     const LINES: usize = 60;
     let log = server.log();

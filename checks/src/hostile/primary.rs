@@ -1,5 +1,5 @@
-//! A primary that sends anything: damaged snapshots, offsets at the limits of their type, commands that
-//! no primary sends, and a close after any byte.
+//! A primary that can send anything: damaged snapshots, offsets at the limits of their type, and commands that no real
+//! primary sends. It may close the connection after any byte.
 
 use super::clients::encoded;
 use super::{Round, limit};
@@ -13,7 +13,7 @@ use std::{fs, thread};
 
 /// A dataset without keys; its checksum is not verified.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
-/// The longest fixture that is sent.
+/// Maximum size of a fixture that is sent.
 const SNAPSHOT_BYTES_MAX: u64 = 100_000;
 const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -79,7 +79,7 @@ fn snapshots() -> Vec<Vec<u8>> {
     [EMPTY.to_vec()].into_iter().chain(files).collect()
 }
 
-/// One connection: the handshake, perhaps a snapshot, a stream.
+/// Serves one connection: the handshake, possibly a snapshot, and a stream.
 fn serve(
     round: &Round<'_>,
     stream: &TcpStream,
@@ -155,7 +155,7 @@ fn request(reader: &mut impl BufRead) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// A snapshot with its header; some are damaged, truncated or of another length than announced.
+/// A snapshot with its header. Some are damaged, truncated, or have a different length than announced.
 fn snapshot(random: &mut Random, snapshots: &[Vec<u8>]) -> Vec<u8> {
     let mut data = random.pick(snapshots).clone();
     match random.below(8) {

@@ -1,5 +1,5 @@
-//! A replica that sends requests that no replica sends: offsets it cannot have, reports about databases
-//! that do not exist, requests in the middle of a synchronization.
+//! A replica that sends requests that no real replica sends: impossible offsets, reports about databases that do not
+//! exist, and requests in the middle of a synchronization.
 
 use super::Round;
 use super::clients::encoded;

@@ -1,9 +1,10 @@
-//! A clean Debian in a directory, which has everything that a stranger's machine has, and nothing of this one.
+//! A clean Debian in a directory. It has everything that a freshly installed machine has, and nothing from this
+//! machine.
 //!
 //! `debootstrap` creates it once, from the release that this machine runs and the mirror that its apt uses. It is kept
-//! as an archive in the target directory and unpacked for each use. Programs in it have separate processes, mounts and
-//! a separate network without a way out, and end with it. So they cannot meet a server of this machine on a port, nor
-//! leave one running. Packages that documents install from Debian are in apt's cache there.
+//! as an archive in the target directory and unpacked for each use. Programs in it have separate process and mount
+//! namespaces and an isolated network, and end with it. So they cannot connect to a server on this machine, and cannot
+//! leave one running. Packages that documents install from Debian are in its apt cache.
 
 use super::{output, run};
 use anyhow::{Context, Result, bail};
@@ -15,20 +16,20 @@ use std::process::Command;
 
 /// The packages that documents install from Debian, in addition to our own.
 const FETCHED: &[&str] = &["redis-server", "curl", "logrotate", "procps"];
-/// Programs of this machine that are needed.
+/// Programs that this machine needs.
 const NEEDED: &[&str] = &["debootstrap", "unshare", "chroot", "ip", "tar"];
 /// The path of this program in the chroot.
 const OURSELVES: &str = "run/checks";
-/// The path of programs in there.
+/// The `PATH` of programs in the chroot.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A clean Debian with our packages in its directory `/root`, not installed.
+/// A clean Debian that contains our packages in its directory `/root`, but not installed.
 #[derive(Debug)]
 pub(crate) struct Clean {
     root: PathBuf,
 }
 
-/// Why there cannot be one on this machine, if so.
+/// The reason why this machine cannot create a clean Debian, if there is one.
 pub(crate) fn skip_reason() -> Option<String> {
     if !output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0") {
         return Some("only the superuser may make one".to_owned());
@@ -50,7 +51,7 @@ pub(crate) fn skip_reason() -> Option<String> {
 }
 
 impl Clean {
-    /// A new one in the directory `name` next to the release, with the packages of the release in it.
+    /// Creates a clean Debian in the directory `name` next to the release. It contains the packages of the release.
     pub(crate) fn make(release: &Path, name: &str) -> Result<Clean> {
         let folder = release.parent().context("a release lies in a folder")?.join("chroot");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -71,15 +72,15 @@ impl Clean {
         Ok(clean)
     }
 
-    /// A file in it.
+    /// The path of a file in the clean Debian.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    /// Runs a task of this program with the clean Debian's processes, mounts and network.
+    /// Runs a task of this program in the clean Debian's process, mount and network namespaces.
     pub(crate) fn run(&self, task: &str, words: &[&str]) -> Result<bool> {
-        // A copy, of what runs and not of what its path names: cargo may have built it again since it
-        // was started, and the file it was started from is gone then.
+        // Copy the running program, not the file at its path: cargo may have rebuilt it since, and then the original
+        // file is gone.
         let ourselves = self.root.join(OURSELVES);
         fs::copy("/proc/self/exe", &ourselves).context("cannot copy this program")?;
         let mut command = Command::new("unshare");
@@ -98,13 +99,13 @@ impl Drop for Clean {
 
 fn remove(root: &Path) -> Result<()> {
     if root.exists() {
-        // One file system only: nothing that is mounted there by mistake is emptied.
+        // Stay on one file system, so that nothing that is mounted there by mistake is deleted.
         run(Command::new("rm").args(["-rf", "--one-file-system"]).arg(root))?;
     }
     Ok(())
 }
 
-/// The archive of a clean Debian, made if there is none.
+/// The archive of a clean Debian. It is created if it does not exist.
 fn base(folder: &Path) -> Result<PathBuf> {
     let (suite, mirror) = mirror()?;
     let archive = folder.join(format!("{suite}-{}.tar", FETCHED.join("-")));
@@ -134,7 +135,7 @@ fn base(folder: &Path) -> Result<PathBuf> {
         run(command.args(words).stdout(std::process::Stdio::null()))
     };
     apt(&["update"])?;
-    // Kept when something is installed from it.
+    // Packages stay in the cache when they are installed.
     fs::write(root.join("etc/apt/apt.conf.d/keep"), "APT::Keep-Downloaded-Packages \"true\";\n")?;
     let mut words = vec!["install", "--yes", "--download-only"];
     words.extend(FETCHED);
@@ -168,7 +169,7 @@ fn mirror() -> Result<(String, String)> {
     Ok((suite, found.context("apt's sources name no mirror of this release")?))
 }
 
-/// The mirror in a file of sources: one line for each, or paragraphs.
+/// The mirror in an apt sources file, in the one-line format or as stanzas.
 fn mirror_in(text: &str, suite: &str) -> Option<String> {
     let in_lines = text.lines().find_map(|line| {
         let line = line.trim().strip_prefix("deb ")?;
@@ -203,7 +204,7 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
         .arg(terminals))?;
     // Packages check for this directory to detect a service manager.
     fs::create_dir_all(root.join("run/systemd/system"))?;
-    // This directory is in the PATH of apt, too.
+    // This directory is also in apt's `PATH`.
     let systemctl = root.join("usr/bin/systemctl");
     fs::write(&systemctl, format!("#!/bin/sh\nexec /{OURSELVES} systemctl \"$@\"\n"))?;
     fs::set_permissions(&systemctl, fs::Permissions::from_mode(0o755))?;
@@ -214,19 +215,19 @@ pub(crate) fn inside(words: &[String]) -> Result<bool> {
     }
 }
 
-/// The clean Debian, seen from its first process.
+/// The clean Debian from the viewpoint of its first process.
 #[derive(Debug)]
 pub(crate) struct Inside {
     root: PathBuf,
 }
 
 impl Inside {
-    /// A file in there.
+    /// The path of a file in the clean Debian.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// A command in it, with a plain environment, in root's directory.
+    /// A command in the clean Debian, with a minimal environment, in root's home directory.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("chroot");
         command.arg(&self.root).args(["env", "--ignore-environment", "--chdir=/root"]);
@@ -235,7 +236,7 @@ impl Inside {
         command
     }
 
-    /// Runs a line of shell in there; it has to succeed.
+    /// Runs a shell command in the clean Debian. It must succeed.
     pub(crate) fn shell(&self, line: &str) -> Result<String> {
         output(&mut self.command(&["bash", "-euc", line])).with_context(|| line.to_owned())
     }

@@ -1,12 +1,12 @@
-//! Checks of `packaging/Containerfile` that need no engine: it is parsed as intended, copies only existing files, and
-//! does not start as root.
+//! Checks of `packaging/Containerfile` that need no container engine: it is parsed as intended, copies only existing
+//! files, and does not start as root.
 
 use super::programs::PROGRAMS;
 use brisk_testkit::server::workspace_root;
 use serde_json::Value;
 use std::fs;
 
-/// Instructions that there are, of those that this file may use.
+/// The instructions that this file may use.
 const KNOWN: &[&str] = &[
     "FROM",
     "RUN",
@@ -21,7 +21,7 @@ const KNOWN: &[&str] = &[
     "CMD",
 ];
 
-/// The instructions, each with its words; lines that end with a backslash go on.
+/// The instructions, each with its arguments. Lines that end with a backslash continue on the next line.
 fn instructions(text: &str) -> Vec<(String, String)> {
     let lines: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
@@ -38,12 +38,12 @@ fn container() -> Vec<(String, String)> {
     instructions(&fs::read_to_string(path).expect("the file is part of the project"))
 }
 
-/// The words of all instructions of one name.
+/// The arguments of all instructions with one name.
 fn of<'a>(all: &'a [(String, String)], name: &str) -> Vec<&'a str> {
     all.iter().filter(|(known, _)| known == name).map(|(_, words)| words.as_str()).collect()
 }
 
-/// A command as a list of words, without a shell.
+/// A command as a list of arguments, without a shell.
 fn words(text: &str) -> Vec<String> {
     let list: Value = serde_json::from_str(text).expect("a list of words in JSON");
     let list = list.as_array().expect("a list");

@@ -1,4 +1,4 @@
-//! A package's life in a clean Debian: installed, running, restarted, upgraded, removed, purged.
+//! The life cycle of a package in a clean Debian: it is installed, run, restarted, upgraded, removed and purged.
 
 use super::chroot::{Clean, Inside, skip_reason};
 use super::release::Release;
@@ -12,7 +12,7 @@ use std::process::Command;
 const ADDRESS: &str = "127.0.0.1:6379";
 const SETTINGS: &str = "/etc/brisk/brisk.conf";
 
-/// Installs the packages of a release in a clean Debian and looks at each step.
+/// Installs the packages of a release in a clean Debian, and checks each step.
 #[expect(clippy::print_stdout, reason = "why nothing is checked is the output of the command")]
 pub(super) fn check(release: &Release) -> Result<Outcome> {
     if let Some(why) = skip_reason() {
@@ -25,7 +25,7 @@ pub(super) fn check(release: &Release) -> Result<Outcome> {
     clean.run("lifetime", &[]).map(Outcome::from)
 }
 
-/// The steps, as the first process in there.
+/// Runs the steps, as the first process in the clean Debian.
 #[expect(clippy::print_stdout, reason = "each step that holds is the output of the command")]
 pub(super) fn inside(debian: &Inside) -> Result<bool> {
     for (what, step) in STEPS {
@@ -72,11 +72,10 @@ fn installed(debian: &Inside) -> Result<()> {
         let name = program.name;
         debian.shell(&format!("test -x /usr/bin/{name}"))?;
         debian.shell(&format!("bash -n /usr/share/bash-completion/completions/{name}"))?;
-        // Debian without manual pages leaves them out.
+        // A minimal Debian omits manual pages at installation, so check that the packages list them.
         debian.shell(&format!("dpkg --listfiles brisk-server brisk-tools | grep -q /{name}.1"))?;
     }
-    // Scripts would need memory that is writable and executable; also checks that settings can be
-    // saved.
+    // Check that scripts work although memory cannot be writable and executable, and that settings can be saved.
     let mut conn = Conn::try_tcp(ADDRESS)?;
     must_be(
         "(integer) 55",
@@ -91,7 +90,7 @@ fn restarted(debian: &Inside) -> Result<()> {
     set("one")?;
     debian.shell("systemctl restart brisk-server")?;
     holds("one")?;
-    // And without a warning to the server, once it has said that it saved.
+    // Then without notifying the server, after it has reported that it saved.
     set("two")?;
     let mut conn = Conn::try_tcp(ADDRESS)?;
     must_be("OK", &conn.try_cmd("SAVE")?.to_string())?;
@@ -111,7 +110,7 @@ fn rotated(debian: &Inside) -> Result<()> {
     Ok(())
 }
 
-/// A later version with other settings, made of this one.
+/// Builds a later version with different settings from this one.
 fn upgraded(debian: &Inside) -> Result<()> {
     let (package, folder) = (debian.path("root/server.deb"), debian.path("root/later"));
     run(Command::new("dpkg-deb").arg("--raw-extract").arg(&package).arg(&folder))?;

@@ -1,15 +1,15 @@
-//! Manual pages and completions, made of what the programs print for `--help`, where they do not print
-//! them themselves: what is said there is said nowhere else.
+//! Generates manual pages and completions from the `--help` output of programs that do not print these themselves, so
+//! that options are described in only one place.
 //!
-//! A help text begins with `Usage:` and the lines below it that are indented as far as what follows
-//! the word. Then come headings (lines at the margin with indented lines below), paragraphs (lines
-//! at the margin without), and options: indented lines that begin with a dash, the explanation two
-//! or more spaces behind, going on in lines that are indented further.
+//! A help text begins with `Usage:`, followed by lines with the same indentation as the text after this word. Then come
+//! headings (unindented lines with indented lines below), paragraphs (unindented lines without indented lines below),
+//! and options. An option is an indented line that begins with a dash. Its explanation follows after two or more
+//! spaces, and continues in lines that are indented further.
 
 use super::programs::Program;
 use std::fmt::Write;
 
-/// An option as a completion needs it.
+/// An option for a completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) word: String,
@@ -18,7 +18,7 @@ pub(super) struct Word {
     pub(super) about: String,
 }
 
-/// A line of a help text with an option, and its explanation.
+/// An option in a help text, with its explanation.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     head: String,
@@ -31,11 +31,11 @@ enum Piece {
     Heading(String),
     Paragraph(Vec<String>),
     Option(Entry),
-    /// Lines that are shown as they are.
+    /// Lines that are shown unchanged.
     Verbatim(Vec<String>),
 }
 
-/// The usage lines, and the pieces below them.
+/// Parses the usage lines, and the pieces below them.
 fn read(help: &str) -> (Vec<String>, Vec<Piece>) {
     let mut lines = help.lines().peekable();
     let mut usage = Vec::new();
@@ -47,7 +47,7 @@ fn read(help: &str) -> (Vec<String>, Vec<Piece>) {
         let text = line.trim();
         let margin = line.len() - line.trim_start().len();
         if text.is_empty() {
-            // An empty line ends whatever was there.
+            // An empty line ends the current piece.
             pieces.push(Piece::Paragraph(Vec::new()));
         } else if margin == 0 {
             let heads = lines.peek().is_some_and(|next| next.starts_with(' '));
@@ -75,7 +75,7 @@ fn read(help: &str) -> (Vec<String>, Vec<Piece>) {
     (usage, pieces)
 }
 
-/// Indented as what stands behind `Usage:`.
+/// Reports whether a line is indented as far as the text after `Usage:`.
 fn is_deep(line: &str) -> bool {
     line.starts_with("       ")
 }
@@ -112,7 +112,7 @@ pub(super) fn page(program: &Program, help: &str, see_also: &str) -> String {
     page
 }
 
-/// How a page begins.
+/// The header of a page.
 pub(super) fn head(name: &str, section: u8, summary: &str) -> String {
     let version = Program::version();
     format!(
@@ -123,7 +123,7 @@ pub(super) fn head(name: &str, section: u8, summary: &str) -> String {
     )
 }
 
-/// Lines of text; none begins with what would be a request.
+/// Formats text as lines, none of which begins with a roff request.
 pub(super) fn paragraph(text: &str) -> String {
     let lines: Vec<String> = text
         .lines()
@@ -139,13 +139,13 @@ pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// The options of a help text, each name for itself.
+/// The options of a help text, with a separate entry for each name.
 pub(super) fn words(help: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     for piece in read(help).1 {
         let Piece::Option(Entry { head, about }) = piece else { continue };
         let about = about.first().map_or(String::new(), |line| first_clause(line));
-        // `-a, --pass <word>`: the value belongs to both, `--cert <file>, --key <file>` have their own.
+        // In `-a, --pass <word>`, the value belongs to both names. In `--cert <file>, --key <file>`, each has its own.
         let mut of_line: Vec<Word> = Vec::new();
         for part in head.split(", ") {
             let mut parts = part.split_whitespace();

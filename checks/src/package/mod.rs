@@ -1,16 +1,16 @@
-//! `cargo xtask package`: what a release consists of, built into `target/package`.
+//! `cargo xtask package`: builds all parts of a release in `target/package`.
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
-//! | `programs` | the programs, and what each says of itself |
+//! | `programs` | the programs, and their descriptions |
 //! | `manual` | manual pages and completions, from the programs' own `--help` |
 //! | `settings` | brisk.conf and its manual page, from `brisk-server --print-config` |
 //! | `sbom` | the bill of materials, from Cargo.lock |
 //! | `release` | building, the packages, the archive, checksums |
-//! | `container` | what can be said of the Containerfile without an engine |
-//! | `chroot` | a clean Debian that packages are installed into |
-//! | `unit` | a stand-in for `systemctl` in there, which reads the unit as systemd does |
-//! | `lifetime` | installed, running, restarted, upgraded, removed, purged |
+//! | `container` | checks of the Containerfile that need no container engine |
+//! | `chroot` | a clean Debian in which packages are installed |
+//! | `unit` | a replacement for `systemctl` in the clean Debian, which reads units as systemd does |
+//! | `lifetime` | the life cycle of the packages in a clean Debian |
 
 mod chroot;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use crate::outcome::Outcome;
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// Builds the release; with `--check` installs it in a clean Debian as well.
+/// Builds the release. With `--check`, also installs it in a clean Debian.
 pub(crate) fn main(options: &Options) -> Result<Outcome> {
     let release = release::build()?;
     if options.has("check") { lifetime::check(&release) } else { Ok(Outcome::Passed) }
@@ -41,7 +41,7 @@ pub(crate) fn built() -> Result<std::path::PathBuf> {
     Ok(release::build()?.folder)
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program, which must succeed.
 fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
     if !status.success() {
@@ -50,7 +50,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The standard output of a program that has to succeed.
+/// Runs a program, which must succeed, and returns its standard output.
 fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {

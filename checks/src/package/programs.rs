@@ -1,4 +1,4 @@
-//! The programs of a release, and what each says of itself.
+//! The programs of a release, and their descriptions.
 
 use super::output;
 use anyhow::{Context, Result};
@@ -11,23 +11,23 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     /// The crate that builds it.
     pub(super) package: &'static str,
-    /// The line after its name in the manual.
+    /// The summary after its name in the manual page.
     pub(super) summary: &'static str,
     pub(super) tells: Tells,
-    /// Text of the manual in addition to the help.
+    /// Text of the manual page in addition to the help.
     pub(super) more: &'static str,
 }
 
 /// The source of a program's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tells {
-    /// `--help`.
+    /// The program only prints `--help`.
     Help,
-    /// Its manual page and its completions, too: `--man`, `--completions SHELL`.
+    /// The program also prints its manual page and its completions, with `--man` and `--completions SHELL`.
     Everything,
 }
 
-/// All of them.
+/// All programs.
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "brisk-server",
@@ -72,8 +72,8 @@ pub(super) const PROGRAMS: &[Program] = &[
 ];
 
 impl Program {
-    /// Its help: the text that begins with `Usage:`. Redis's programs write it to standard error
-    /// and end with 1, and so does the server.
+    /// The program's help: the text that begins with `Usage:`. Like Redis's programs, the server writes it to standard
+    /// error and exits with 1.
     pub(super) fn help(&self, folder: &Path) -> Result<String> {
         let mut command = Command::new(folder.join(self.name));
         command.arg("--help");
@@ -94,7 +94,7 @@ impl Program {
         output(Command::new(folder.join(self.name)).args(words)).map(Some)
     }
 
-    /// The version, as the workspace has it.
+    /// The version of the workspace.
     pub(super) fn version() -> &'static str {
         env!("CARGO_PKG_VERSION")
     }

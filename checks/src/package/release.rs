@@ -1,7 +1,7 @@
-//! Building: programs, what is derived from them, packages, archive, checksums.
+//! Builds the programs, the files derived from them, the packages, the archive, and the checksums.
 //!
-//! Everything of a release is in `target/package`. Files of the Debian packages other than programs are in `package`
-//! next to the programs, where their metadata expect them.
+//! Everything of a release is in `target/package`. The files of the Debian packages other than programs are in
+//! `package` next to the programs, where the packages' metadata expects them.
 
 use super::programs::{self, PROGRAMS, Program};
 use super::{manual, output, run, sbom, settings};
@@ -12,9 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version of cargo-deb that is fetched if there is none.
+/// The version of cargo-deb to install if it is missing.
 const CARGO_DEB: &str = "3.8.0";
-/// What else of the project goes into the archive.
+/// Other files of the project that the archive contains.
 const PAPERS: &[&str] = &[
     "LICENSE-APACHE",
     "LICENSE-MIT",
@@ -59,9 +59,9 @@ pub(crate) struct Release {
 
 /// The directories of a build.
 struct Places {
-    /// Where the programs lie.
+    /// The directory of the programs.
     programs: PathBuf,
-    /// Files derived from them.
+    /// The directory of the files that are derived from them.
     derived: PathBuf,
     release: PathBuf,
     tools: PathBuf,
@@ -104,8 +104,8 @@ pub(super) fn build() -> Result<Release> {
     Ok(Release { folder: places.release, server, tools })
 }
 
-/// Builds the server alone, as the README's command does, and then the tools. Features of shared crates that only the
-/// tools need do not get into the server, and users with a built server do not build it again.
+/// Builds the server alone, as the README's command does, and then the tools. So the server does not get features of
+/// shared crates that only the tools need, and users who have already built the server do not build it again.
 fn build_programs() -> Result<()> {
     let (server, tools): (Vec<_>, Vec<_>) =
         PROGRAMS.iter().map(|program| program.package).partition(|&name| name == "brisk-server");
@@ -119,14 +119,14 @@ fn build_programs() -> Result<()> {
     Ok(())
 }
 
-/// The kind of machine that programs are built for, as the compiler names it.
+/// The target triple for which programs are built.
 fn machine() -> Result<String> {
     let text = output(Command::new("rustc").arg("-vV").current_dir(workspace_root()))?;
     let line = text.lines().find_map(|line| line.strip_prefix("host: "));
     line.map(str::to_owned).context("rustc does not name the host")
 }
 
-/// Settings, manual pages and completions.
+/// Generates the configuration file, the manual pages and the completions.
 fn derive(places: &Places) -> Result<()> {
     let defaults = programs::default_settings(&places.programs)?;
     let changes = workspace_root().join("packaging/packaged.conf");
@@ -175,7 +175,7 @@ fn derive(places: &Places) -> Result<()> {
     Ok(())
 }
 
-/// The program that makes Debian packages: the one of this machine, or one fetched into `tools`.
+/// The program that builds Debian packages: the installed one, or one that is installed in `tools`.
 fn cargo_deb(tools: &Path) -> Result<PathBuf> {
     let fetched = tools.join("bin/cargo-deb");
     for path in [Path::new("cargo-deb"), &fetched] {
@@ -191,7 +191,7 @@ fn cargo_deb(tools: &Path) -> Result<PathBuf> {
     Ok(fetched)
 }
 
-/// Makes the package that a crate's metadata describe; its path.
+/// Builds the package that a crate's metadata describes. Returns its path.
 fn debian(deb: &Path, package: &str, places: &Places) -> Result<PathBuf> {
     let mut command = Command::new(deb);
     command.arg("deb").current_dir(workspace_root());
@@ -203,7 +203,7 @@ fn debian(deb: &Path, package: &str, places: &Places) -> Result<PathBuf> {
     Ok(PathBuf::from(path.trim()))
 }
 
-/// The archive for systems without Debian's packages. The same sources give the same bytes.
+/// Builds the archive for systems without Debian packages. The same sources give the same bytes.
 fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
     let name = format!("brisk-{}-{machine}", Program::version());
     let folder = places.derived.join(&name);
@@ -229,7 +229,7 @@ fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
     run(tar.arg("-C").arg(&places.derived).arg(name))
 }
 
-/// SHA256SUMS of all files of the release, as `sha256sum --check` reads it.
+/// Writes SHA256SUMS for all files of the release, in the format of `sha256sum --check`.
 fn checksums(folder: &Path) -> Result<()> {
     let mut names: Vec<_> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;

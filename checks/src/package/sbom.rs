@@ -1,5 +1,5 @@
-//! The bill of materials: every crate that is compiled into a program, with version, licence, and
-//! the checksum that Cargo.lock holds it to. CycloneDX 1.5, as JSON.
+//! The software bill of materials: every crate that is compiled into a program, with its version, its license, and its
+//! checksum from Cargo.lock. The format is CycloneDX 1.5 as JSON.
 
 use super::output;
 use super::programs::{PROGRAMS, Program};
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::process::Command;
 
-/// Crates in a bill at most: a graph that is longer is not ours.
+/// Maximum number of crates in a bill. A longer graph would be an error.
 const CRATES_MAX: usize = 10_000;
 
-/// What cargo knows of the workspace and of all it depends on, for one kind of machine.
+/// Cargo's metadata about the workspace and its dependencies, for one target.
 pub(super) fn metadata(target: &str) -> Result<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -74,7 +74,7 @@ pub(super) fn bill(metadata: &Value, built: &str) -> Result<Value> {
     }))
 }
 
-/// Which package needs which, leaving out what only tests need.
+/// The dependencies of each package, without those that only tests need.
 fn edges(metadata: &Value) -> Result<HashMap<&str, Vec<&str>>> {
     let mut edges: HashMap<&str, Vec<&str>> = HashMap::new();
     for node in list(metadata, "/resolve/nodes")? {
@@ -101,7 +101,7 @@ fn component(package: &Value, checksums: &HashMap<(String, String), String>) -> 
         "purl": purl(package),
     });
     if let Some(licence) = text(package, "license") {
-        // Older crates separate licences with a slash.
+        // Older crates separate licenses with a slash.
         component["licenses"] = json!([{"expression": licence.replace('/', " OR ")}]);
     }
     let key = (name.unwrap_or_default().to_owned(), version.unwrap_or_default().to_owned());
@@ -111,7 +111,7 @@ fn component(package: &Value, checksums: &HashMap<(String, String), String>) -> 
     component
 }
 
-/// The name by which a crate is known everywhere.
+/// The package URL of a crate.
 fn purl(package: &Value) -> String {
     let part = |key| text(package, key).unwrap_or_default();
     format!("pkg:cargo/{}@{}", part("name"), part("version"))

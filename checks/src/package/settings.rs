@@ -1,13 +1,13 @@
-//! brisk.conf as the package has it, and its manual page.
+//! The package's brisk.conf, and its manual page.
 //!
-//! `brisk-server --print-config` writes every setting with its default and what it does. What the
-//! package sets otherwise stands in `packaging/packaged.conf`, with reasons.
+//! `brisk-server --print-config` prints every directive with its default and its description. `packaging/packaged.conf`
+//! contains the settings of the package that differ from the defaults, with reasons.
 
 use super::manual;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 
-/// The defaults with the package's lines in the places of theirs.
+/// The defaults, with the lines of the package's settings replaced.
 pub(super) fn packaged(defaults: &str, changes: &str) -> Result<String> {
     let mut lines: Vec<String> = defaults.lines().map(str::to_owned).collect();
     let mut reason: Vec<&str> = Vec::new();
@@ -35,14 +35,13 @@ pub(super) fn packaged(defaults: &str, changes: &str) -> Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Reports whether a line gives `name` a value; a setting without a default stands in a comment,
-/// alone.
+/// Reports whether a line sets `name`. A directive without a default is alone in a comment.
 fn sets(line: &str, name: &str) -> bool {
     let given = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' '));
     given || line.strip_prefix("# ") == Some(name)
 }
 
-/// The names of all settings, as options of the server.
+/// The names of all directives, as options of the server.
 pub(super) fn names(defaults: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in defaults.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase())) {
@@ -54,7 +53,7 @@ pub(super) fn names(defaults: &str) -> Vec<String> {
     names
 }
 
-/// The manual page: the comments above each setting, and its default.
+/// The manual page: the comments above each directive, and its default.
 pub(super) fn page(defaults: &str) -> String {
     let mut page = manual::head("brisk.conf", 5, "settings of brisk-server");
     page.push_str(".SH DESCRIPTION\n");
@@ -76,7 +75,7 @@ pub(super) fn page(defaults: &str) -> String {
     page
 }
 
-/// Writes the lines of a comment: one line alone below a rule is the heading of a theme.
+/// Writes the lines of a comment. A single line below a horizontal rule is the heading of a section.
 fn flush(page: &mut String, comment: &mut Vec<&str>, may_head: bool) {
     match comment.as_slice() {
         [] => {}

@@ -1,9 +1,9 @@
-//! A stand-in for `systemctl` where no systemd runs: it starts what a unit says as the unit says.
+//! A replacement for `systemctl` where systemd is not running: it starts services as their units specify.
 //!
-//! It reads the unit's file and the files in its `.d` directory, creates the directories that it names, and runs
-//! ExecStart as User and Group, with the limit of open files and without capabilities. With `ProtectSystem=strict`, the
-//! file system is read-only except for the paths that the unit names. A service of type `notify` runs when it says so
-//! on NOTIFY_SOCKET. Filters of system calls are not applied: that needs systemd.
+//! It reads the unit file and the files in its `.d` directory, creates the directories that the unit names, and runs
+//! ExecStart as User and Group, with the limit on open files and without capabilities. With `ProtectSystem=strict`, the
+//! file system is read-only except for the paths that the unit names. A service of type `notify` counts as running when
+//! it reports this on NOTIFY_SOCKET. System call filters are not applied, because they need systemd.
 
 use anyhow::{Context, Result, bail};
 use brisk_testkit::server::signal;
@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The directories of units; a file in an earlier one hides the same file in a later one.
+/// The directories of units. A file in an earlier directory overrides the file with the same name in a later one.
 const FOLDERS: &[&str] = &["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
-/// Ids of running services, and what they write to standard output.
+/// The directory with the process IDs of running services and their standard output.
 const STATE: &str = "/run/units";
-/// The time within which a service must start or end.
+/// The time within which a service must start or stop.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// `systemctl [OPTION …] VERB [UNIT …]`, as far as packages and documents use it.
+/// Runs `systemctl [OPTION …] VERB [UNIT …]`, as far as packages and documents use it.
 pub(crate) fn systemctl(words: &[String]) -> Result<bool> {
     let quiet = words.iter().any(|word| word == "--quiet" || word == "-q");
     let now = words.iter().any(|word| word == "--now");
@@ -123,12 +123,12 @@ impl Unit {
         Unit { lines }
     }
 
-    /// The last value.
+    /// The last value of a setting.
     fn get(&self, key: &str) -> Option<&str> {
         self.lines.iter().rev().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// The words of all lines; an empty line takes back those before it.
+    /// The values of all lines of a setting. An empty line removes the previous values.
     fn list(&self, key: &str) -> Vec<&str> {
         let mut words = Vec::new();
         for (_, value) in self.lines.iter().filter(|(k, _)| k == key) {
@@ -140,7 +140,7 @@ impl Unit {
         words
     }
 
-    /// The directories that are created for it, with their modes.
+    /// The directories that are created for the service, with their modes.
     fn folders(&self) -> Vec<(PathBuf, String)> {
         let mut folders = Vec::new();
         for (key, above) in [
@@ -157,13 +157,13 @@ impl Unit {
     }
 }
 
-/// The process of a service that runs.
+/// The process ID of a running service.
 fn running(name: &str) -> Option<u32> {
     let pid = fs::read_to_string(format!("{STATE}/{name}.pid")).ok()?.trim().parse().ok()?;
     is_alive(pid).then_some(pid)
 }
 
-/// Neither gone, nor ended and only not waited for.
+/// Reports whether a process exists and is not a zombie.
 fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
@@ -210,7 +210,7 @@ fn start(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs ExecStart. Each program on the way there becomes the next, so that the id is the server's.
+/// Runs ExecStart. Each program in the chain executes the next one in its place, so the process ID is the server's.
 fn spawn(name: &str, unit: &Unit, user: &str, group: &str, notify: &str) -> Result<Child> {
     let line = unit.get("ExecStart").with_context(|| format!("{name} has no ExecStart"))?;
     if line.contains(['%', '"', '\'', '$']) {
@@ -230,7 +230,7 @@ fn spawn(name: &str, unit: &Unit, user: &str, group: &str, notify: &str) -> Resu
         }
         script.push_str("mount -t tmpfs -o mode=1777 tmpfs /tmp\n");
     }
-    // As many as the machine's own limit allows, where that is lower.
+    // If the machine's own limit is lower, it applies.
     let files = unit.get("LimitNOFILE").unwrap_or("1024");
     let mut change = format!("setpriv --reuid={user} --regid={group} --init-groups");
     if matches!(unit.get("NoNewPrivileges"), Some("yes" | "true")) {

@@ -54,12 +54,12 @@ fn page(row: &Row) -> String {
     out
 }
 
-/// A container without a function of its own has nothing but its summary and its subcommands.
+/// Reports whether a row is a container without its own function, which has only a summary and subcommands.
 fn is_only_container(row: &Row) -> bool {
     row.is_container() && row.spec.complexity.starts_with("Depends on subcommand")
 }
 
-/// Writes all about one command. Headings have the level `level`.
+/// Writes the description of a command. Headings have the level `level`.
 fn describe(out: &mut String, row: &Row, level: usize) {
     let spec = row.spec;
     _ = write!(out, "\n{}\n", wrapped(&escaped(spec.summary), ""));

@@ -6,7 +6,7 @@ use brisk_config::directive::{Directive, Kind, Standing};
 use brisk_config::directives::{self, THEMES, Theme};
 use std::fmt::Write as _;
 
-/// Names of directives that are also words of a sentence.
+/// Names of directives that are also ordinary words.
 const WORDS: &[&str] = &[
     "bind",
     "databases",

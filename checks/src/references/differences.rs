@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 pub(super) struct Difference {
     /// The full names of the commands on whose pages it is shown.
     pub(super) commands: &'static [&'static str],
-    /// In Markdown, with links relative to `docs`.
+    /// The text in Markdown, with links relative to `docs`.
     pub(super) text: &'static str,
 }
 
@@ -391,7 +391,7 @@ const CLUSTER: &[Difference] = &[
     },
 ];
 
-/// What `dialect valkey` changes, by area.
+/// The changes by `dialect valkey`, by area.
 const WITH_VALKEY: &[(&str, Difference)] = &[
     (
         "scripts",

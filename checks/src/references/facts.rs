@@ -1,4 +1,4 @@
-//! Facts of a command's row in words: versions, flags, categories, keys, tips.
+//! Facts from a command's row as text: versions, flags, categories, keys, tips.
 
 use super::text::code_list;
 use brisk_engine::command::{

@@ -1,4 +1,4 @@
-//! `cargo xtask references`: the references for users, from the tables of the code.
+//! `cargo xtask references`: generates the references for users from the tables in the code.
 //!
 //! | page | from |
 //! |---|---|
@@ -8,11 +8,11 @@
 //! | the differences in `docs/compatibility.md` and `docs/cluster.md` | `differences` |
 //! | the commands in `docs/SUMMARY.md` | the command table |
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
 //! | `commands` | the pages of commands |
 //! | `syntax` | the syntax of a command, from its argument tree |
-//! | `facts` | flags, keys and categories in words |
+//! | `facts` | flags, keys and categories as text |
 //! | `replies` | the reply of each command |
 //! | `differences` | intended differences from Redis and Valkey |
 //! | `index` | the list of all commands, and the list for the book's table of contents |
@@ -60,7 +60,7 @@ pub(crate) fn main() -> Result<bool> {
     Ok(true)
 }
 
-/// Returns all pages as the tables have them.
+/// Generates all pages from the tables.
 fn pages(root: &Path) -> Result<Pages> {
     let table = brisk_server::commands::table(&[]).map(|(table, _)| table);
     let table = table.map_err(|fault| anyhow::anyhow!(fault))?;

@@ -5,8 +5,8 @@ use brisk_engine::command::{Arg, ArgKind, Spec};
 /// Maximum width of a line of a syntax block.
 const WIDTH: usize = 80;
 
-/// Returns the syntax of a command or subcommand: `words` are its names. A long one continues in
-/// indented lines, one group of arguments or more in each.
+/// Returns the syntax of a command or subcommand. `words` are its names. A long syntax continues in indented lines,
+/// each with one or more groups of arguments.
 pub(super) fn syntax(words: &str, spec: &Spec) -> String {
     let mut text = words.to_uppercase();
     let mut column = text.len();

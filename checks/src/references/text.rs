@@ -1,4 +1,4 @@
-//! Markdown: what the pages share.
+//! Markdown functions that the pages share.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ const WIDTH: usize = 120;
 /// Pages by their path in the repository.
 pub(super) type Pages = BTreeMap<String, String>;
 
-/// Returns text between the two marker comments of a name replaced.
+/// Replaces the text between the two marker comments of a name.
 ///
 /// # Errors
-/// The text lacks the markers.
+/// If the text lacks the markers.
 pub(super) fn between_markers(text: &str, name: &str, content: &str) -> Result<String> {
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let missing = || format!("the markers `{}` and `{close}` are missing", open.trim_end());
@@ -46,7 +46,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns text in lines of at most [`WIDTH`] columns. All lines but the first begin with `indent`.
+/// Returns text in lines of at most [`WIDTH`] columns. All lines except the first begin with `indent`.
 pub(super) fn wrapped(text: &str, indent: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut column = 0;

@@ -1,6 +1,6 @@
-//! How fast a snapshot is analysed, and in how much memory: `rdb_rate FILE [MEBIBYTES]` makes the file
-//! if there is none (512 MiB), with keys of all types whose names and texts differ, then analyses it
-//! and prints the rate and the most memory that the process had.
+//! Measures the speed and the memory use of analyzing a snapshot. `rdb_rate FILE [MEBIBYTES]` creates the file if it
+//! does not exist (512 MiB by default), with keys of all types whose names and texts differ. Then it analyzes the file,
+//! and prints the rate and the peak memory of the process.
 
 use brisk_analyze::Analysis;
 use brisk_analyze::measure::Limits;

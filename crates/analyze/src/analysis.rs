@@ -9,11 +9,13 @@ use crate::pattern::{Mark, Pattern, Token, tokens};
 use crate::record::{Encoding, Kind, Record};
 use std::collections::BTreeMap;
 
-/// The number of databases that are distinguished; the keys of all others count as those of [`OTHER_DATABASES`].
+/// The maximum number of databases that are distinguished. Keys of all other databases are counted under
+/// [`OTHER_DATABASES`].
 const DATABASES_MAX: usize = 256;
-/// See [`DATABASES_MAX`].
+/// The number under which the keys of further databases are counted.
 pub const OTHER_DATABASES: u64 = u64::MAX;
-/// The values that are read from a server: the first `VALUES_FIRST` of each group, then one in `VALUES_EACH`.
+/// Values are read from a server for the first `VALUES_FIRST` keys of each group, and then for one key in
+/// `VALUES_EACH`.
 const VALUES_FIRST: u64 = 200;
 const VALUES_EACH: u64 = 16;
 
@@ -22,29 +24,29 @@ const VALUES_EACH: u64 = 16;
 pub struct Facts {
     /// The source, as text for readers.
     pub source: String,
-    /// Notes on the origin of the numbers.
+    /// Notes on how the numbers were obtained.
     pub notes: Vec<String>,
-    /// What went wrong before the end.
+    /// The error that ended the analysis early.
     pub fault: Option<String>,
-    /// Bytes of the files, if it is files.
+    /// The size of the files, if the source is files.
     pub file_bytes: Option<u64>,
-    /// The server's own figure of all its memory, and of what it takes without keys.
+    /// The memory that the server reports: in total, and without keys.
     pub used_memory: Option<u64>,
     pub startup_memory: Option<u64>,
-    /// Keys that could not be looked at, as they were gone by then or are of an unknown kind.
+    /// Keys that could not be examined, because they were gone or are of an unknown type.
     pub passed_over: u64,
-    /// What part of all keys was looked at, if it was not all.
+    /// The fraction of keys that was examined, if not all of them.
     pub looked_at: Option<f64>,
 }
 
-/// Keys of a database.
+/// The counts of keys in a database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Database {
     pub keys: u64,
     pub expiring: u64,
 }
 
-/// See the head of this file.
+/// Collects the totals by pattern; see the module documentation.
 #[derive(Debug)]
 pub struct Analysis {
     models: Models,
@@ -81,30 +83,30 @@ impl Analysis {
         }
     }
 
-    /// Counts times to live from another moment, as that at which a file was written.
+    /// Computes TTLs relative to this time, for example the time at which a file was written.
     pub fn set_now(&mut self, now_ms: i64) {
         self.now_ms = now_ms;
     }
 
-    /// Sets what is known of the server only when it answers.
+    /// Sets facts about the server that are known only after it has replied.
     pub fn set_server(&mut self, classes: Classes, limits: Limits) {
         (self.models, self.limits) = (Models::new(classes), limits);
     }
 
-    /// How many keys came.
+    /// The number of keys so far.
     #[must_use]
     pub fn keys(&self) -> u64 {
         self.databases.values().map(|database| database.keys).sum()
     }
 
-    /// Groups and nodes of the tree, for who checks that they are bounded.
+    /// The numbers of groups and of tree nodes, for tests that they are bounded.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
         let (nodes, groups) = self.tree.count();
         (groups, nodes)
     }
 
-    /// Reports whether the value of this key would add to the known facts.
+    /// Reports whether the value of this key should be read.
     #[must_use]
     pub fn wants_value(&self, db: u64, key: &[u8], kind: Kind, encoding: Encoding) -> bool {
         let mut found = Vec::new();
@@ -115,7 +117,7 @@ impl Analysis {
         }
     }
 
-    /// Takes a record in. O(key and elements of its value).
+    /// Adds a record. O(key and elements of its value).
     pub fn add(&mut self, record: &Record<'_>) {
         let is_known = self.databases.contains_key(&record.db);
         let room = self.databases.len() < DATABASES_MAX;
@@ -157,7 +159,7 @@ impl Analysis {
         times(group, record, now.unwrap_or(Bytes { redis: size as f64, brisk: 0.0 }), self.now_ms);
     }
 
-    /// Ends it.
+    /// Completes the analysis.
     #[must_use]
     pub fn finish(self) -> Findings {
         Findings {
@@ -182,7 +184,7 @@ fn cost(models: &Models, record: &Record<'_>, shape: &Shape) -> Bytes {
     )
 }
 
-/// Adds what is known of a value.
+/// Adds the properties of a value.
 fn detail(group: &mut Group, models: &Models, record: &Record<'_>, shape: &Shape, now: Bytes) {
     group.detailed += 1;
     group.said_detailed += record.said_bytes.unwrap_or(0);
@@ -195,7 +197,7 @@ fn detail(group: &mut Group, models: &Models, record: &Record<'_>, shape: &Shape
     group.entry_lengths.add(models.brisk.entry_bytes(len, expires, inline));
 }
 
-/// Adds what is known of when a key was used, and will be gone.
+/// Adds the idle time and the TTL of a key.
 fn times(group: &mut Group, record: &Record<'_>, bytes: Bytes, now_ms: i64) {
     if let Some(deadline) = record.deadline_ms {
         group.expiring += 1;
@@ -231,7 +233,7 @@ impl Findings {
         all
     }
 
-    /// What all keys take by the models, tables included.
+    /// The memory of all keys by the models, including tables.
     #[must_use]
     pub fn total(&self) -> Bytes {
         let mut all = self.tables();
@@ -239,7 +241,7 @@ impl Findings {
         all
     }
 
-    /// All keys.
+    /// The number of keys.
     #[must_use]
     pub fn keys(&self) -> u64 {
         self.databases.values().map(|database| database.keys).sum()

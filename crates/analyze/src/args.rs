@@ -1,16 +1,16 @@
-//! The words behind `analyze` on the command line.
+//! The arguments after `analyze` on the command line.
 
 use crate::model::Classes;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Patterns and pieces of advice that are shown without a word.
+/// Default number of patterns and pieces of advice to show.
 const TOP_DEFAULT: usize = 20;
-/// Share of the server's time that a walk may take without a word.
+/// Default share of the server's time that the analysis may take.
 const SHARE_DEFAULT: f64 = 0.05;
 
-/// What `analyze --help` says.
+/// The text of `analyze --help`.
 pub const HELP: &str = "\
 Usage: brisk-cli [OPTIONS] analyze [FILE | DIRECTORY] [OPTIONS OF ANALYZE]
 
@@ -38,7 +38,7 @@ pub struct OptionHelp {
     pub name: &'static str,
     /// The value that it takes, for example `FILE` or `8|16`; empty if none.
     pub value: &'static str,
-    /// In one line.
+    /// The description, in one line.
     pub text: String,
 }
 
@@ -61,7 +61,7 @@ pub fn options() -> Vec<OptionHelp> {
 /// The parsed arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Args {
-    /// `None` for the server.
+    /// The path of a file; `None` to analyze the server.
     pub path: Option<PathBuf>,
     pub top: usize,
     pub json: bool,
@@ -89,7 +89,7 @@ impl Default for Args {
     }
 }
 
-/// Why the words cannot be followed.
+/// The reason why the arguments do not start an analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The help was requested.
@@ -97,10 +97,10 @@ pub enum Refusal {
     Because(String),
 }
 
-/// Reads the words behind `analyze`.
+/// Parses the arguments after `analyze`.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The reason why they are invalid, or a request for help.
 pub fn parse(words: &[Vec<u8>]) -> Result<Args, Refusal> {
     let mut args = Args::default();
     let mut words = words.iter();
@@ -148,7 +148,7 @@ fn number<T: std::str::FromStr>(option: &str, word: &[u8]) -> Result<T, Refusal>
     text.parse().map_err(|_| Refusal::Because(format!("{option} must be a number, not '{text}'")))
 }
 
-/// A part of the time: `5%` or `0.05`.
+/// Parses a share of the time: `5%` or `0.05`.
 fn share(word: &[u8]) -> Result<f64, Refusal> {
     let text = String::from_utf8_lossy(word);
     let (digits, unit) = text.strip_suffix('%').map_or((&text[..], 1.0), |digits| (digits, 100.0));

@@ -1,19 +1,19 @@
-//! The totals of the keys of one pattern, type, encoding and database. Groups can be merged, and none grows with the
-//! number of its keys.
+//! The totals of the keys with one pattern, type, encoding and database. Groups can be merged. The size of a group does
+//! not depend on the number of its keys.
 
 use crate::lengths::Lengths;
 use crate::measure::Measures;
 use crate::model::Bytes;
 use crate::record::{Encoding, Kind};
 
-/// The largest keys of a group that are named.
+/// Number of largest keys that a group lists.
 pub const BIGGEST_MAX: usize = 5;
-/// Bytes of such a key's name that are kept.
+/// Maximum number of bytes of a listed key's name.
 const NAME_BYTES_MAX: usize = 256;
-/// Powers of two that sizes are counted by.
+/// Number of powers of two by which sizes are counted.
 pub const SIZES: usize = 48;
 
-/// Upper bounds of times in seconds, with what they are called; what is longer counts behind the last.
+/// Upper bounds of time spans in seconds, with their names. Longer times are counted in an additional span.
 pub const SPANS: [(u64, &str); 7] = [
     (60, "1 min"),
     (3600, "1 h"),
@@ -32,11 +32,11 @@ pub struct GroupKey {
     pub encoding: Encoding,
 }
 
-/// Keys and bytes by a span of time.
+/// Keys and bytes by time span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spans {
     pub keys: [u64; SPANS.len() + 1],
-    /// By both models.
+    /// The bytes according to both models.
     pub bytes: [Bytes; SPANS.len() + 1],
 }
 
@@ -54,14 +54,14 @@ impl Spans {
         }
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.keys.iter().sum()
     }
 }
 
-/// The largest keys.
+/// The largest keys of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Biggest(Vec<(u64, Vec<u8>)>);
 
@@ -79,44 +79,44 @@ impl Biggest {
         other.0.into_iter().for_each(|(bytes, key)| self.add(bytes, &key));
     }
 
-    /// Bytes and names, the largest first. Names may be cut.
+    /// Sizes and names, the largest first. Names may be truncated.
     #[must_use]
     pub fn keys(&self) -> &[(u64, Vec<u8>)] {
         &self.0
     }
 }
 
-/// See the head of this file.
+/// The totals of a group; see the module documentation.
 #[derive(Debug, Clone)]
 pub struct Group {
     pub keys: u64,
-    /// Keys whose value was looked at; what is said of values and costs is of these.
+    /// Keys whose value was examined. The totals of values and costs cover only these keys.
     pub detailed: u64,
     /// The bytes that the server reported for all keys, and for those that were examined.
     pub said: u64,
     pub said_detailed: u64,
-    /// By the models.
+    /// The bytes according to the models.
     pub bytes: Bytes,
     pub elements: u64,
     pub elements_max: u64,
     pub key_bytes: u64,
     pub value_bytes: u64,
-    /// Keys with a deadline, and how long they have still to live.
+    /// Keys with a TTL, keys that have expired, and the remaining TTLs.
     pub expiring: u64,
     pub expired: u64,
     pub ttl: Spans,
     /// Keys with a known idle time: all of them, and those without a TTL.
     pub idle: Spans,
     pub idle_forever: Spans,
-    /// Sum and number of the counters of LFU.
+    /// Sum and number of the LFU counters.
     pub frequency: (u64, u64),
     pub biggest: Biggest,
-    /// Keys by the logarithm of their bytes.
+    /// Number of keys by the logarithm of their size.
     pub sizes: [u64; SIZES],
-    /// Lengths of keys, and of whole entries of Brisk.
+    /// Lengths of keys, and of complete entries in Brisk.
     pub key_lengths: Lengths,
     pub entry_lengths: Lengths,
-    /// Bytes of keys that are long ids: UUIDs and the like.
+    /// Bytes of long IDs in key names, such as UUIDs.
     pub id_bytes: u64,
     pub measures: Measures,
 }
@@ -150,7 +150,7 @@ impl Default for Group {
 }
 
 impl Group {
-    /// Takes over all of another group.
+    /// Adds another group to this one.
     pub fn merge(&mut self, other: Group) {
         self.keys += other.keys;
         self.detailed += other.detailed;
@@ -178,8 +178,8 @@ impl Group {
         self.measures.merge(&other.measures);
     }
 
-    /// What sums over the keys that were looked at are to be multiplied with, to stand for all: by bytes, where the
-    /// server has said those.
+    /// The factor by which to extrapolate sums over examined keys to all keys. It is a ratio of bytes if the server has
+    /// reported sizes, otherwise a ratio of keys.
     #[must_use]
     pub fn scale(&self) -> f64 {
         let part = |all: u64, some: u64| all as f64 / some as f64;
@@ -190,13 +190,13 @@ impl Group {
         }
     }
 
-    /// What all keys take by the models.
+    /// The memory of all keys according to the models.
     #[must_use]
     pub fn total(&self) -> Bytes {
         self.bytes.times(self.scale())
     }
 
-    /// The size of all keys: as reported by the server, or by the model of Redis.
+    /// The size of all keys: as reported by the server, or according to the model of Redis.
     #[must_use]
     pub fn known_bytes(&self) -> f64 {
         if self.said > 0 { self.said as f64 } else { self.total().redis }

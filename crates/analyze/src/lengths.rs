@@ -1,12 +1,12 @@
-//! How often each length occurs, in bounded memory: exact while there are few, in steps that double when there
-//! are more than [`LENGTHS_MAX`].
+//! Counts how often each length occurs, in bounded memory. Counts are exact while there are few distinct lengths. When
+//! there are more than [`LENGTHS_MAX`], lengths are grouped in steps that double.
 
 use std::collections::BTreeMap;
 
-/// The number of lengths that are distinguished.
+/// The maximum number of lengths that are distinguished.
 pub const LENGTHS_MAX: usize = 256;
 
-/// See the head of this file.
+/// The counts; see the module documentation.
 #[derive(Debug, Clone, Default)]
 pub struct Lengths {
     /// Counts by length divided by `1 << shift`.
@@ -15,13 +15,13 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// O(log of the bound), and O(bound) when it is met.
+    /// Counts a length. O(log [`LENGTHS_MAX`]), and O([`LENGTHS_MAX`]) when the steps double.
     pub fn add(&mut self, length: u64) {
         *self.counts.entry(length >> self.shift).or_default() += 1;
         self.bound();
     }
 
-    /// Takes over those of another.
+    /// Adds the counts of another one.
     pub fn merge(&mut self, other: &Lengths) {
         while self.shift < other.shift {
             self.coarsen();
@@ -47,13 +47,13 @@ impl Lengths {
         self.counts = coarse;
     }
 
-    /// Each length with its count; in steps, the middle of each.
+    /// Each length with its count. If lengths are grouped, the middle of each step.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let middle = (1u64 << self.shift) / 2;
         self.counts.iter().map(move |(step, count)| ((step << self.shift) + middle, *count))
     }
 
-    /// What `cost` falls by if all lengths are shorter by `by`.
+    /// The reduction of `cost` if all lengths are shorter by `by`.
     pub fn saved_by(&self, by: f64, cost: impl Fn(u64) -> u64) -> f64 {
         let saved = |(length, count): (u64, u64)| {
             let shorter = (length as f64 - by).max(0.0).round() as u64;

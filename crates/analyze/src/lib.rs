@@ -1,19 +1,19 @@
-//! Analyzes the memory of the keys of a server or file by pattern, and how much each change would save. This crate is
-//! the implementation of `brisk-cli analyze`. M8, M4.
+//! Analyzes the memory of a server's or a file's keys by pattern, and computes how much each change would save. This
+//! crate implements `brisk-cli analyze` (requirements M4 and M8).
 //!
 //! ```text
 //!  source ── records ── analysis ── groups by pattern ── advice ── report
 //!                          │
-//!                        model: what a key costs in Redis and in Brisk
+//!                        model: the memory of a key in Redis and in Brisk
 //! ```
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
 //! | [`args`] | the command line arguments |
 //! | [`source`] | reads files and servers into records |
 //! | [`record`] | the properties of one key |
 //! | [`model`] | the memory of a key, in its current form and in others |
-//! | [`pattern`] | finds keys that belong together |
+//! | [`pattern`] | groups keys by pattern |
 //! | [`group`], [`lengths`], [`measure`] | totals of a group of keys |
 //! | [`analysis`] | sorts records into groups |
 //! | [`advice`] | possible changes, and how much each would save |

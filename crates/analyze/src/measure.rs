@@ -1,5 +1,5 @@
-//! The memory of other forms of the values, summed up key by key while the values are available. [`crate::advice`]
-//! derives savings from it.
+//! The memory that values would take in other forms, summed over the keys while their values are available.
+//! [`crate::advice`] derives savings from these sums.
 
 use crate::model::brisk::{Brisk, Inline};
 use crate::model::shape::{LISTPACK_BYTES, Shape, packed_entry, packed_text_entry};
@@ -10,37 +10,37 @@ use brisk_persist::rdb::value::{ListNode, StringValue};
 use brisk_structures::listpack::Item;
 use brisk_structures::lzf;
 
-/// Limits of entries and of bytes of a text that may be advised. "Redis in Action" advises up to 1,024 or 2,000
-/// entries. M3.
+/// Limits that may be advised for the number of entries and for the bytes of a text. "Redis in Action" advises up to
+/// 1,024 or 2,000 entries (requirement M3).
 pub const ENTRIES_STEPS: [u64; 4] = [128, 512, 1000, 2000];
 pub const TEXT_STEPS: [u64; 5] = [64, 128, 256, 512, 1024];
-/// A listpack of more bytes costs more time than its memory is worth: nothing like it is advised.
+/// Larger listpacks are not advised, because they cost more time than the saved memory is worth.
 pub const PACKED_BYTES_MAX: u64 = 64 << 10;
-/// The values that are compressed for a measurement: the first `SAMPLED_FIRST` of each group, then one in
+/// Values are compressed for measurement for the first `SAMPLED_FIRST` keys of each group, and then for one key in
 /// `SAMPLED_EACH`.
 const SAMPLED_FIRST: u64 = 200;
 const SAMPLED_EACH: u64 = 32;
-/// Bytes of a value that are compressed for it; the rest is taken to be alike.
+/// Maximum bytes of a value that are compressed for measurement. The rest is assumed to compress equally.
 const SAMPLE_BYTES_MAX: usize = 256 << 10;
-/// A shorter value is not worth compressing.
+/// Shorter values are not worth compressing.
 pub const COMPRESSED_MIN: u64 = 64;
-/// Nodes of a list that are compressed for a measurement.
+/// Nodes of a list that are compressed for measurement.
 const NODES_SAMPLED: usize = 4;
-/// Nodes at each end of a list that `list-compress-depth 1` leaves as they are.
+/// Nodes at each end of a list that `list-compress-depth 1` leaves uncompressed.
 const NODES_LEFT: usize = 1;
-/// Members that are shorter than this on average would gain little as integers.
+/// If members are shorter than this on average, integers would save little.
 const MEMBER_BYTES_MIN: u64 = 8;
-/// Digits of the integers that could stand for members, and their width in an intset.
+/// Digits of the integers that could replace members, and their width in an intset.
 const INTEGER_DIGITS: u64 = 7;
 const INTEGER_WIDTH: u64 = 4;
 /// The compression level: zstd's default.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Something that could be done with some keys.
+/// A possible change of some keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Change {
     pub keys: u64,
-    /// What these keys take now, and what they would save.
+    /// The current memory of these keys, and the savings.
     pub now: Bytes,
     pub saved: Bytes,
 }
@@ -64,9 +64,9 @@ impl Change {
 pub struct Packing {
     pub keys: u64,
     pub now: Bytes,
-    /// Entries that fields and values would be in listpacks.
+    /// Bytes of the entries that fields and values would be in listpacks.
     pub entries: u64,
-    /// Whether all fields are numbers, and their range.
+    /// True if all fields are numbers, and the range of the numbers.
     pub is_numeric: bool,
     pub least: u64,
     pub most: u64,
@@ -85,13 +85,13 @@ impl Default for Packing {
     }
 }
 
-/// Compression of values, measured on some.
+/// Compression of values, measured on samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Compression {
-    /// Keys that could be compressed, and what they take now.
+    /// Keys that could be compressed, and their current memory.
     pub keys: u64,
     pub now: Bytes,
-    /// Those that were.
+    /// Keys whose values were compressed for measurement.
     pub sampled: u64,
     pub sampled_now: Bytes,
     pub raw: u64,
@@ -101,7 +101,7 @@ pub struct Compression {
     pub saved_zstd: Bytes,
 }
 
-/// Up to where the server packs collections: the settings that begin with the names of the types.
+/// The limits up to which the server packs collections: the directives that begin with the type names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub hash_entries: u64,
@@ -112,7 +112,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Those of Redis 7.
+    /// The defaults of Redis 7.
     fn default() -> Limits {
         Limits {
             hash_entries: 512,
@@ -124,21 +124,21 @@ impl Default for Limits {
     }
 }
 
-/// The sums; see the head of this file.
+/// The sums; see the module documentation.
 #[derive(Debug, Clone, Default)]
 pub struct Measures {
     pub packing: Packing,
-    /// Tables that would be listpacks or intsets under limits of at least these.
+    /// Tables that would be listpacks or intsets with limits of at least these values.
     pub limits: [[Change; TEXT_STEPS.len()]; ENTRIES_STEPS.len()],
     /// Sets whose members could be integers.
     pub integers: Change,
     /// Lists that could be compressed.
     pub lists: Compression,
-    /// Strings that could be.
+    /// Strings that could be compressed.
     pub values: Compression,
 }
 
-/// Measures what a key could be.
+/// A key whose possible changes are measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure<'a> {
     pub record: &'a Record<'a>,
@@ -173,7 +173,7 @@ impl Measures {
         let (record, shape) = (measure.record, measure.shape);
         let Some(field) = measure.field else { return };
         let text_max = measure.limits.hash_text;
-        // A field has no time to live of its own.
+        // A field has no TTL.
         let fits = shape.elements <= text_max && field.len() as u64 <= text_max;
         if record.deadline_ms.is_some() || !fits {
             return;
@@ -201,7 +201,7 @@ impl Measures {
         if !matches!(record.encoding, Encoding::HashTable | Encoding::SkipList) {
             return;
         }
-        // Sets of Redis 7.0 are packed only if they are integers.
+        // Redis 7.0 packs sets only if all members are integers.
         let (then, longest) = match (record.kind, shape.int_width) {
             (Kind::Set, Some(width)) => {
                 let then =
@@ -313,7 +313,7 @@ impl Measures {
 }
 
 impl Measure<'_> {
-    /// The key with another value.
+    /// The memory of the key with a different value.
     fn with_value(&self, redis: u64, inline: Inline, outside: u64) -> Bytes {
         let (len, expires) = (self.record.key.len() as u64, self.record.deadline_ms.is_some());
         Bytes::new(
@@ -324,7 +324,7 @@ impl Measure<'_> {
 }
 
 impl Compression {
-    /// Counts a key, and says whether it is to be measured.
+    /// Counts a key, and returns whether to measure it.
     fn takes(&mut self, now: Bytes) -> bool {
         let takes = self.keys < SAMPLED_FIRST || self.keys.is_multiple_of(SAMPLED_EACH);
         self.keys += 1;
@@ -336,7 +336,7 @@ impl Compression {
         takes
     }
 
-    /// What all would save of which these are samples.
+    /// The savings of all keys, extrapolated from the samples.
     #[must_use]
     pub fn scaled(&self, saved: Bytes) -> Bytes {
         if self.sampled_now.redis <= 0.0 {
@@ -358,13 +358,13 @@ impl Compression {
     }
 }
 
-/// Compresses bytes to see what they come to.
+/// Compresses bytes to determine their compressed size.
 pub struct Compressor {
     zstd: Option<zstd::bulk::Compressor<'static>>,
     room: Vec<u8>,
 }
 
-/// Bytes after compression.
+/// Sizes in bytes after compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     pub lzf: u64,
@@ -373,7 +373,7 @@ pub struct Sizes {
 
 impl Default for Compressor {
     fn default() -> Compressor {
-        // It fails only without memory; then nothing is measured with zstd.
+        // Creating the compressor fails only if memory is exhausted. In this case nothing is measured with zstd.
         Compressor { zstd: zstd::bulk::Compressor::new(ZSTD_LEVEL).ok(), room: Vec::new() }
     }
 }
@@ -385,7 +385,7 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// The size of a value with both methods; its length or more if compression saves nothing.
+    /// The compressed size of a value with both methods. If compression saves nothing, the size is its length or more.
     pub fn sizes(&mut self, value: &[u8]) -> Sizes {
         let part = &value[..value.len().min(SAMPLE_BYTES_MAX)];
         let whole = |bytes: u64| {
@@ -396,7 +396,7 @@ impl Compressor {
         Sizes { lzf: whole(self.lzf(part)), zstd: whole(zstd) }
     }
 
-    /// The same of LZF alone.
+    /// Like [`Compressor::sizes`], with LZF only.
     pub fn lzf(&mut self, bytes: &[u8]) -> u64 {
         self.room.clear();
         let max = bytes.len().saturating_sub(1);

@@ -1,22 +1,22 @@
-//! How far the work has come, as a line on standard error that is written over. In pipes nothing is said.
+//! The progress of the work, as a line on standard error that is overwritten. In pipes, nothing is printed.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 /// The minimum interval between two updates of the line.
 const REDRAW: Duration = Duration::from_millis(100);
-/// The clock is read once in this number of steps.
+/// Number of steps between two readings of the clock.
 const STEPS_PER_LOOK: u32 = 64;
 const BAR_CHARS: u64 = 30;
 
-/// What steps are counted in.
+/// The unit of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Bytes,
     Keys,
 }
 
-/// A bar on a terminal, or nothing.
+/// A progress bar on a terminal, or nothing.
 #[derive(Debug)]
 pub struct Progress {
     is_shown: bool,
@@ -26,19 +26,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For standard error, whatever that is.
+    /// A progress bar if standard error is a terminal.
     #[must_use]
     pub fn new() -> Progress {
         Progress { is_shown: stderr().is_terminal(), ..Progress::hidden() }
     }
 
-    /// One that says nothing.
+    /// A progress bar that is never shown.
     #[must_use]
     pub fn hidden() -> Progress {
         Progress { is_shown: false, begun: Instant::now(), drawn: None, steps: 0 }
     }
 
-    /// Says that so much of the whole is done. O(1).
+    /// Updates the bar: `done` of `whole` is complete. O(1).
     pub fn show(&mut self, done: u64, whole: u64, unit: Unit) {
         self.steps = self.steps.wrapping_add(1);
         if !self.is_shown || self.drawn.is_some() && !self.steps.is_multiple_of(STEPS_PER_LOOK) {
@@ -50,11 +50,11 @@ impl Progress {
         }
         self.drawn = Some(now);
         let line = line(done, whole, unit, now - self.begun);
-        // An error is ignored: standard error has no reader.
+        // Ignore errors: standard error has no reader.
         let _ = stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     pub fn end(&mut self) {
         if self.drawn.take().is_some() {
             let _ = stderr().write_all(b"\r\x1b[K");
@@ -68,7 +68,7 @@ impl Default for Progress {
     }
 }
 
-/// The line: a bar, the part, how much, how fast, how long it may still take.
+/// The line: a bar, the percentage, the amount, the rate, and the estimated remaining time.
 fn line(done: u64, whole: u64, unit: Unit, elapsed: Duration) -> String {
     let part = if whole == 0 { 1.0 } else { (done as f64 / whole as f64).min(1.0) };
     let full = (part * BAR_CHARS as f64) as usize;
@@ -100,7 +100,7 @@ mod tests {
         let found = line(5 << 20, 20 << 20, Unit::Bytes, Duration::from_secs(2));
         let bar = format!("[{}{}]", "=".repeat(7), " ".repeat(23));
         assert_eq!(found, format!("{bar}  25 %  5.0 of 20.0 MiB  2 MiB/s  6 s left"));
-        // Keys that came while others were counted.
+        // Keys may be added during the count.
         let found = line(110, 100, Unit::Keys, Duration::from_secs(11));
         assert!(found.ends_with("100 %  110 of 100 keys  10 keys/s  0 s left"), "{found}");
     }

@@ -12,12 +12,12 @@ pub enum Kind {
     Hash,
     SortedSet,
     Stream,
-    /// A module's value, of which nothing is known.
+    /// A module's value, whose structure is unknown.
     Module,
 }
 
 impl Kind {
-    /// As TYPE says it.
+    /// The name that TYPE returns.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// The type that TYPE calls so.
+    /// The type for a name that TYPE returns.
     #[must_use]
     pub fn of_name(name: &[u8]) -> Kind {
         match name {
@@ -53,7 +53,7 @@ pub enum Encoding {
     EmbStr,
     Raw,
     ListPack,
-    /// A listpack whose fields may have deadlines.
+    /// A listpack whose fields may have TTLs.
     ListPackEx,
     QuickList,
     IntSet,
@@ -78,14 +78,14 @@ impl Encoding {
         (Encoding::Unknown, "unknown"),
     ];
 
-    /// As OBJECT ENCODING says it.
+    /// The name that OBJECT ENCODING returns.
     #[must_use]
     pub fn name(self) -> &'static str {
         let named = Self::NAMED.iter().find(|(encoding, _)| *encoding == self);
         named.map_or("unknown", |(_, name)| name)
     }
 
-    /// The encoding that OBJECT ENCODING calls so. The old name of listpacks is known, too.
+    /// The encoding for a name that OBJECT ENCODING returns. The old name of listpacks is supported too.
     #[must_use]
     pub fn of_name(name: &[u8]) -> Encoding {
         if name == b"ziplist" {
@@ -95,7 +95,7 @@ impl Encoding {
         named.map_or(Encoding::Unknown, |(encoding, _)| *encoding)
     }
 
-    /// Reports whether the value is one packed string of bytes.
+    /// Reports whether the value is packed into a single byte string.
     #[must_use]
     pub fn is_packed(self) -> bool {
         matches!(self, Encoding::ListPack | Encoding::ListPackEx)
@@ -105,15 +105,16 @@ impl Encoding {
 /// The longest string that Redis stores in one allocation with its object.
 pub const EMBEDDED_MAX: usize = 44;
 
-/// The type of a value that was read, and the encoding that a file says it has.
+/// The type of a value that was read from a file, and its encoding.
 ///
-/// Files say it of all but strings, whose encoding follows from the text.
+/// Files specify the encoding of all types except strings, whose encoding follows from the text.
 #[must_use]
 pub fn kind_of(value: &Value) -> (Kind, Encoding) {
     match value {
         Value::String(StringValue::Int(_)) => (Kind::String, Encoding::Int),
         Value::String(StringValue::Bytes(text)) => (Kind::String, encoding_of_text(text)),
-        // A single node is a listpack from Redis 7.2 on; files of earlier servers do not say that.
+        // Since Redis 7.2, a list with a single node is a listpack. Files of earlier servers do not show the
+        // difference.
         Value::List(nodes) => match &nodes[..] {
             [ListNode::Packed(_)] => (Kind::List, Encoding::ListPack),
             _ => (Kind::List, Encoding::QuickList),
@@ -132,7 +133,7 @@ pub fn kind_of(value: &Value) -> (Kind, Encoding) {
     }
 }
 
-/// How a string is stored that was set as a whole.
+/// The encoding of a string that was set as a whole.
 #[must_use]
 pub fn encoding_of_text(text: &[u8]) -> Encoding {
     if matches!(
@@ -156,12 +157,12 @@ pub struct Record<'a> {
     pub encoding: Encoding,
     /// The value, if it was read.
     pub value: Option<&'a Value>,
-    /// How many elements there are, or bytes of a string, if that is known without the value.
+    /// The number of elements, or of bytes of a string, if it is known without the value.
     pub elements: Option<u64>,
-    /// Unix time in ms.
+    /// The expiry time as Unix time in ms.
     pub deadline_ms: Option<i64>,
     pub idle_seconds: Option<u64>,
-    /// The access counter of LFU.
+    /// The LFU access counter.
     pub frequency: Option<u8>,
     /// The size of the key as reported by the server.
     pub said_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! From the words of the command line to the reports.
+//! Runs an analysis: from the command-line arguments to the reports.
 
 use crate::analysis::Analysis;
 use crate::args::{self, Args, HELP, Refusal};
@@ -25,7 +25,7 @@ impl Output {
         Output { out: String::new(), err: format!("{text}\n"), code: 1 }
     }
 
-    /// The same if the caller that connects has already printed the reason.
+    /// The output of a failure whose reason the caller has already printed.
     fn told_already() -> Output {
         Output { out: String::new(), err: String::new(), code: 1 }
     }
@@ -35,14 +35,14 @@ impl Output {
 /// reported.
 pub type Dial<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Server>, String>;
 
-/// Does what the words behind `analyze` say.
+/// Runs the analysis that the arguments after `analyze` describe.
 pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
     let args = match args::parse(words) {
         Ok(args) => args,
         Err(Refusal::Help) => return Output { out: HELP.to_owned(), err: String::new(), code: 0 },
         Err(Refusal::Because(text)) => return Output::failed(text),
     };
-    // An unwritable file is reported now, not after an hour.
+    // Check now whether the file is writable, not after an hour of analysis.
     if let Some(path) = &args.html
         && let Err(error) = OpenOptions::new().write(true).create(true).truncate(false).open(path)
     {

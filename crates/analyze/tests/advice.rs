@@ -1,6 +1,6 @@
-//! Advice is taken: data are filled into a real Redis, the file that it writes is analysed, and then
-//! the advice is done to the same data. What that saves in `used_memory` is within 10 % of what was
-//! said, in Redis and in a Brisk that has the same data, with one exception. M8, M4.
+//! Tests that apply the advice: data is written to a real Redis, its RDB file is analyzed, and the advice is applied to
+//! the same data. The actual savings in `used_memory` are within 10% of the estimates, in Redis and in a Brisk with the
+//! same data, with one exception. (M4, M8)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
@@ -38,7 +38,7 @@ impl Before {
         }
     }
 
-    /// Compares with what a server saves that has the data in the other form.
+    /// Compares the estimate with the savings of a server that has the data in the advised form.
     #[track_caller]
     fn compare(&self, after: &Server, advice: &Advice) {
         self.compare_within(after, advice, PART);
@@ -76,11 +76,11 @@ fn shorter_keys_save_as_much_as_estimated() {
     assert_eq!(advice.how, "rename customer:<n>:display-name to c:<n>:d-n");
     let after = redis();
     fill(&after, requests("c", "d-n"));
-    // The saving in Brisk also depends on how full the tables of the slots are with these names, which no model knows.
+    // The savings in Brisk also depend on how these names fill the slots' tables, which no model can predict.
     before.compare_within(&after, &advice, 0.25);
 }
 
-/// By number, by the rule that the advice gives.
+/// Keys are packed by number, with the rule from the advice.
 #[test]
 fn packing_neighbours_saves_as_much_as_estimated() {
     let value = |n: u64| format!("city {}", n % 977);
@@ -95,7 +95,7 @@ fn packing_neighbours_saves_as_much_as_estimated() {
     before.compare(&after, &advice);
 }
 
-/// By CRC32, with the rule of the client library.
+/// Keys are packed by CRC32, with the rule of the client library.
 #[test]
 fn packing_by_checksum_saves_as_much_as_estimated() {
     let keys = 60_000;
@@ -116,7 +116,7 @@ fn packing_by_checksum_saves_as_much_as_estimated() {
     before.compare(&after, &advice);
 }
 
-/// That of zlib, as `shard_key` has it.
+/// The CRC-32 of zlib, as in `shard_key`.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0xEDB8_8320 & 0_u32.wrapping_sub(crc & 1));
     !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
@@ -160,12 +160,12 @@ fn raised_limits_save_as_much_as_estimated() {
         reload(&before.server);
         let saved = before.bytes - used_by_data(&before.server, &EMPTY_REDIS);
         assert_close(&format!("{settings}, Redis"), saved, advice.saved.redis, PART);
-        // A Brisk with that limit from the start; it packs what it is sent.
+        // A Brisk that has this limit from the start, so that it packs the data that it receives.
         let brisk = measured(Launch::subject()).set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
-        // Tables of Brisk are little larger than listpacks, so this is a small difference of large numbers: it may also
-        // be off by three hundredths of the data.
+        // Tables in Brisk are only slightly larger than listpacks, so the savings are a small difference of large
+        // numbers. An error of 3% of the data is accepted too.
         let part = PART.max(0.03 * before.brisk / saved);
         assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, part);
     }
@@ -250,7 +250,7 @@ fn compressed_values_save_as_much_as_estimated() {
     before.compare(&after, &advice);
 }
 
-/// Redis keeps how long a key was idle through RESTORE and, with an LRU policy, in its file.
+/// Redis preserves the idle time of a key in RESTORE and, with an LRU policy, in its RDB file.
 #[test]
 fn forgotten_keys_take_as_much_as_estimated() {
     let server = Launch::redis()

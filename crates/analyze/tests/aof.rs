@@ -1,5 +1,4 @@
-//! Append-only files of a real Redis and of Brisk: what is found in them is what is found in a snapshot
-//! of the same moment.
+//! Append-only files of a real Redis and of Brisk give the same results as a snapshot of the same data.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::{self, *};
@@ -57,7 +56,7 @@ fn then() -> Vec<Words> {
     all
 }
 
-/// Until all is in the file: while the disk takes its time servers answer before.
+/// Writes the data, and waits until all of it is in the file. With a slow disk, servers may reply earlier.
 fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
     harness::fill(server, requests);
     server.wait_for_info("aof_buffer_length", |bytes| bytes == "0");
@@ -76,10 +75,10 @@ fn read(path: &Path) -> Findings {
     analysis.finish()
 }
 
-/// Database, pattern, type and encoding.
+/// The database, the pattern, the type and the encoding of a group.
 type Name = (u64, String, &'static str, &'static str);
 
-/// Keys, elements and keys with a deadline of all groups, by what they are.
+/// The numbers of keys, elements, and keys with a TTL of all groups.
 fn groups(findings: &Findings) -> BTreeMap<Name, (u64, u64, u64)> {
     let mut all = BTreeMap::new();
     for (pattern, key, group) in &findings.groups {
@@ -89,7 +88,7 @@ fn groups(findings: &Findings) -> BTreeMap<Name, (u64, u64, u64)> {
     all
 }
 
-/// Compares with the snapshot of the same server.
+/// Compares the results with those of a snapshot of the same server.
 #[track_caller]
 fn assert_same(server: &Server, path: &Path) {
     let (snapshot, found) = (read(&saved(server)), read(path));
@@ -103,7 +102,7 @@ fn directory(server: &Server) -> PathBuf {
     server.dir().join("appendonlydir")
 }
 
-/// The file of the directory with the highest number.
+/// The file with the highest number in the directory.
 fn last_increment(server: &Server) -> PathBuf {
     let files = fs::read_dir(directory(server)).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
@@ -121,10 +120,10 @@ fn base(server: &Server) -> PathBuf {
 fn a_base_and_the_commands_since_are_what_a_snapshot_is() {
     for server in servers() {
         fill(&server, first());
-        // Nothing but commands.
+        // The file contains only commands.
         assert_same(&server, &directory(&server));
         rewritten(&server);
-        // Nothing but a base, read by any of its names.
+        // The file has only a base, which is found by each of these paths.
         assert_same(&server, &directory(&server));
         assert_same(&server, &base(&server));
         fill(&server, then());
@@ -136,7 +135,7 @@ fn a_base_and_the_commands_since_are_what_a_snapshot_is() {
     }
 }
 
-/// As servers before version 7 wrote them.
+/// Servers before version 7 wrote such files.
 #[test]
 fn commands_after_a_snapshot_in_one_file_are_executed_too() {
     for server in servers() {
@@ -161,7 +160,7 @@ fn a_truncated_file_is_reported_and_its_complete_part_counted() {
     let found = read(&directory(&server));
     let fault = found.facts.fault.clone().unwrap();
     assert!(fault.contains("the file is complete up to byte"), "{fault}");
-    // All but the last key.
+    // All keys except the last one.
     assert_eq!(found.keys(), 200 * 7 - 1);
 }
 

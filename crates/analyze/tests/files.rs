@@ -1,4 +1,4 @@
-//! Files: those of servers of all times, broken ones, and more keys than memory could hold.
+//! Files: those of servers of many versions, damaged ones, and one with more keys than fit in memory.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
@@ -20,7 +20,7 @@ fn analysis() -> Analysis {
     Analysis::new(Classes::BUNDLED, Limits::default(), 0)
 }
 
-/// The result of the file reader alone: keys, and whether it reached the end.
+/// The result of the file reader alone: the number of keys, and whether it reached the end.
 fn read_plainly(file: File) -> (u64, bool) {
     let len = file.metadata().unwrap().len();
     let Ok(reader) = RdbReader::new(file) else { return (0, false) };
@@ -30,7 +30,7 @@ fn read_plainly(file: File) -> (u64, bool) {
         match reader.next_event() {
             Ok(Some(RdbEvent::Entry(_) | RdbEvent::ModuleValue { .. })) => keys += 1,
             Ok(Some(_)) => {}
-            // Nothing may follow.
+            // No data may follow.
             Ok(None) => return (keys, reader.position() == len),
             Err(_) => return (keys, false),
         }
@@ -54,7 +54,7 @@ fn files_of_servers_of_all_times_are_analysed() {
     assert!(whole > 40 && broken > 0, "{whole} {broken}");
 }
 
-/// A file of a real Redis with keys of every type.
+/// The RDB file of a real Redis with keys of every type.
 fn real_file(home: &TempDir) -> Vec<u8> {
     let server = redis();
     let lines = [
@@ -121,17 +121,17 @@ fn no_changed_byte_does_harm() {
         let outcome =
             rdb::read(&bytes[..], bytes.len() as u64, &mut analysis, &mut Progress::hidden());
         let fault = outcome.fault.expect("the checksum tells, if nothing else does");
-        // A bit of the version may make it another that can be read.
+        // A flipped bit in the version may give another version that can be read.
         assert!(fault.contains("byte") || fault.contains("checksum") || at < 9, "{at}: {fault}");
     }
 }
 
-/// The other end of [`pipe`].
+/// The writing end of [`pipe`].
 struct PipeWriter(SyncSender<Vec<u8>>);
 
 impl Write for PipeWriter {
     fn write(&mut self, bytes: &[u8]) -> IoResult<usize> {
-        // The reader may have given up; it says why.
+        // The reader may have given up. It reports the reason.
         let _ = self.0.send(bytes.to_vec());
         Ok(bytes.len())
     }
@@ -141,7 +141,7 @@ impl Write for PipeWriter {
     }
 }
 
-/// Reads what another thread writes, of which little is held.
+/// Reads what another thread writes, with little buffering.
 struct PipeReader {
     from: Receiver<Vec<u8>>,
     held: Vec<u8>,
@@ -163,7 +163,8 @@ impl Read for PipeReader {
     }
 }
 
-/// More than a million different keys: words in every place, so that there are as many patterns as can be.
+/// There are more than a million different keys with words at every position, so that there are as many patterns as
+/// possible.
 #[test]
 fn memory_does_not_depend_on_the_number_of_keys() {
     const KEYS: u64 = 1_200_000;
@@ -174,7 +175,7 @@ fn memory_does_not_depend_on_the_number_of_keys() {
         let value = Value::String(StringValue::Bytes(b"a value of some bytes".to_vec()));
         for n in 0..KEYS {
             if n.is_multiple_of(10_000) {
-                // Databases are bounded, too.
+                // The number of databases is bounded too.
                 file.select_db(n / 10_000 * 3);
             }
             let mut name = || -> String {

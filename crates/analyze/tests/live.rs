@@ -1,4 +1,4 @@
-//! Live servers: a real Redis and a Brisk.
+//! Analysis of live servers: a real Redis and a Brisk.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
@@ -44,7 +44,7 @@ fn data() -> Vec<Words> {
     all
 }
 
-/// Patterns with type and database, and how many keys each has.
+/// The number of keys for each database, pattern and type.
 fn keys(findings: &Findings) -> BTreeMap<(u64, String, &'static str), u64> {
     let mut all = BTreeMap::new();
     for (pattern, key, group) in &findings.groups {
@@ -75,16 +75,16 @@ fn all_keys_are_found_in_both_servers() {
         let pages = findings.groups.iter().find(|(pattern, ..)| pattern.to_string() == "page:<n>");
         let (_, _, pages) = pages.unwrap();
         assert_eq!((pages.expiring, pages.expired), (3000, 0));
-        // 5,000 seconds are more than an hour and less than a day.
+        // 5,000 seconds is between an hour and a day.
         assert_eq!(pages.ttl.keys[2], 3000);
         assert_eq!(pages.idle.total(), 3000);
-        // Not all, but at least all of one reply of SCAN, which has more keys if the server is slow.
+        // Not all values are read, but at least those of one SCAN step.
         assert!(pages.detailed >= 200 && pages.detailed < 3000, "{}", pages.detailed);
         assert!(findings.facts.used_memory.unwrap() > 0);
     }
 }
 
-/// The numbers of the model for a live server are those of MEMORY USAGE, where both mean the same.
+/// The model's numbers for a live server are those of MEMORY USAGE, as far as both have the same meaning.
 #[test]
 fn memory_usage_agrees_with_the_model() {
     for (server, is_brisk) in servers().into_iter().zip([false, true]) {
@@ -94,8 +94,9 @@ fn memory_usage_agrees_with_the_model() {
             let total = group.total();
             let model = if is_brisk { total.brisk } else { total.redis } / group.keys as f64;
             let said = group.said as f64 / group.keys as f64;
-            // MEMORY USAGE of Redis rounds neither an entry nor an object to its class, and counts no entry
-            // of the table of deadlines; streams are modelled less closely. Brisk's counts eight bytes for the table.
+            // MEMORY USAGE of Redis does not round entries and objects to their size classes, and does not count
+            // entries of the table of expiry times. Streams are modeled less accurately. Brisk's MEMORY USAGE counts
+            // eight bytes for the table.
             let unsaid = if is_brisk { 24.0 } else { 60.0 };
             let part = match (key.kind.name(), key.encoding.name()) {
                 ("stream", _) => 0.3,
@@ -134,7 +135,7 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
     }
 }
 
-/// A server of which each round trip takes a known time, by a clock that counts only that.
+/// A server whose round trips take a known time, measured by a simulated clock.
 struct Slow {
     inner: Lent,
     asked: Duration,
@@ -155,7 +156,7 @@ impl Asked for Slow {
     }
 }
 
-/// Pauses are counted, not waited for.
+/// Pauses are only counted.
 #[test]
 fn the_analysis_pauses_as_long_as_the_share_demands() {
     let [server, _] = servers();
@@ -165,7 +166,7 @@ fn the_analysis_pauses_as_long_as_the_share_demands() {
         walked(&mut slow, &Options { share, ..options() });
         let (asked, paused) = (slow.asked.as_secs_f64(), slow.inner.paused.as_secs_f64());
         assert!(asked / (asked + paused) <= share, "{asked} {paused}");
-        // Five questions for each of 512 keys at most.
+        // At most five commands for each of 512 keys.
         assert!(slow.longest <= 5 * 512, "{}", slow.longest);
     }
 }
@@ -180,7 +181,7 @@ fn a_limit_ends_the_scan_and_is_reported() {
     assert!((part - findings.keys() as f64 / 8000.0).abs() < 1e-9, "{part}");
 }
 
-/// Loses its connection after some requests.
+/// A server whose connection fails after some requests.
 struct Failing {
     inner: Lent,
     left: usize,
@@ -219,10 +220,10 @@ fn an_interrupted_scan_resumes_where_it_was() {
     }
 }
 
-/// The reported share of the server's time counts every pause, and never exceeds the requested share.
+/// The reported share of the server's time takes every pause into account, and never exceeds the requested share.
 #[test]
 fn the_reported_share_does_not_exceed_the_requested_one() {
-    /// Lets time pass in truth.
+    /// A server for which pauses really wait.
     struct Waiting(Lent);
     impl Asked for Waiting {
         fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
@@ -238,7 +239,7 @@ fn the_reported_share_does_not_exceed_the_requested_one() {
     fill(&server, data());
     let home = TempDir::new();
     let options = Options { resume: Some(home.path("walk")), share: 0.5, ..options() };
-    // The second time nothing is left to do.
+    // In the second run, there is nothing left to do.
     for _ in 0..2 {
         let findings = walked(&mut Waiting(Lent::new(&server)), &options);
         let note = findings.facts.notes.iter().find(|note| note.contains("of its time")).unwrap();
@@ -247,7 +248,7 @@ fn the_reported_share_does_not_exceed_the_requested_one() {
     }
 }
 
-/// Advice from a walk, which reads some values only, is that of the file.
+/// A scan reads only some values, but gives the same advice as the RDB file.
 #[test]
 fn a_walk_advises_as_a_file_does() {
     let server = redis();
@@ -266,7 +267,7 @@ fn a_walk_advises_as_a_file_does() {
                 let what = format!("{:?} {}", expected.means, expected.pattern);
                 assert_close(&what, expected.saved.redis, found.saved.redis, 0.05);
             }
-            // Values of lists in one node look alike in files and to a server; nothing else may be missing.
+            // Only lists with a single node may be missing, because files and servers show their encoding differently.
             None => panic!("not said of the walk: {expected:?}"),
         }
     }
@@ -282,7 +283,7 @@ fn an_error_of_the_server_is_reported_unchanged() {
     assert_eq!(error.to_string(), "NOAUTH Authentication required.");
 }
 
-/// A user without permission to read sizes: sizes of 0 bytes would be wrong, and so would silence.
+/// The user has no permission to read sizes. Sizes of 0 bytes would be wrong, and the missing sizes must be reported.
 #[test]
 fn denied_commands_are_reported_and_their_keys_not_counted() {
     for server in servers() {
@@ -297,18 +298,18 @@ fn denied_commands_are_reported_and_their_keys_not_counted() {
         let fault = findings.facts.fault.clone().unwrap();
         assert!(fault.contains("MEMORY USAGE was rejected 8000 times: NOPERM"), "{fault}");
         assert_eq!((findings.keys(), findings.facts.passed_over), (0, 8000));
-        // They are keys that were looked at, as a limit has it.
+        // Denied keys count toward the limit.
         let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
         assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
-        // Without one, the walk does not send a command a million times that was rejected ten thousand times.
+        // Without a limit, the scan stops sending a command that was rejected ten thousand times.
         fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
         let many = walked(&mut guest, &options);
         assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
         fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
-        // Nothing of that is kept: a user with the permission starts from the beginning.
+        // Nothing was stored, so a user with the permission starts from the beginning.
         let again = walked(&mut Lent::new(&server), &options);
         assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));
-        // Values are needed for advice alone.
+        // Values are needed only for advice.
         let user = "ACL SETUSER guest +memory|usage";
         assert_eq!(server.connect().cmd(user).to_string(), "OK");
         let findings = walked(&mut guest, &Options { resume: None, ..options });
@@ -318,7 +319,7 @@ fn denied_commands_are_reported_and_their_keys_not_counted() {
     }
 }
 
-/// A server that says from the n-th round on what Redis says while a script runs for too long.
+/// A server that replies after a number of rounds as Redis does while a slow script is running.
 struct Busy {
     inner: Lent,
     left: usize,
@@ -343,7 +344,7 @@ fn a_server_that_stops_replying_ends_the_scan() {
     fill(&server, data());
     let home = TempDir::new();
     let options = Options { resume: Some(home.path("walk")), ..options() };
-    // Rounds before that: what the server is, the database, then those of whole steps.
+    // The preceding rounds read the server's properties and the database, and then complete steps.
     for left in [6, 7, 8, 9, 10] {
         let findings = walked(&mut Busy { inner: Lent::new(&server), left }, &options);
         let fault = findings.facts.fault.clone().unwrap();

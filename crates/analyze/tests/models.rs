@@ -1,18 +1,17 @@
-//! Compares the models of Redis and Brisk with real servers: each shape of data is filled into a Redis,
-//! the file that it writes is analysed, and the result is compared with `used_memory` of that Redis and of
-//! a Brisk that loads the file.
+//! Compares the models of Redis and Brisk with real servers. Each shape of data is written to a Redis, its RDB file is
+//! analyzed, and the result is compared with `used_memory` of that Redis and of a Brisk that has loaded the file.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
 use brisk_analyze::source::live::Words;
 
-/// How far a model may be off.
+/// The maximum relative error of a model.
 const REDIS_PART: f64 = 0.03;
 const BRISK_PART: f64 = 0.10;
-/// The same for streams of Redis, which are modelled less closely: 6 % too much here.
+/// The maximum relative error for streams in Redis, which are modeled less accurately: the model is 6% too high here.
 const STREAMS_PART: f64 = 0.08;
 
-/// Fills, analyses and compares. Streams are modelled less closely.
+/// Writes the data, analyzes it, and compares. Streams are modeled less accurately.
 #[track_caller]
 fn check(what: &str, requests: impl IntoIterator<Item = Words>) {
     check_within(what, requests, REDIS_PART, BRISK_PART);
@@ -153,7 +152,8 @@ fn lists_of_one_node_and_of_many() {
 #[test]
 fn streams_with_and_without_groups() {
     let streams = |keys: u64, entries: u64, per_ms: u64| {
-        // Ids take room by how far apart they are, which is not left to how fast the machine is.
+        // The size of stream IDs depends on their distances, so they are explicit and do not depend on the speed of the
+        // machine.
         (0..keys * entries).map(move |n| {
             let (stream, entry) = (n % keys, n / keys);
             let id = format!("{}-{}", 1_700_000_000_000 + entry / per_ms, entry % per_ms);

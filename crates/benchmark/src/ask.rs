@@ -1,4 +1,4 @@
-//! Single questions to a server: a blocking connection for what is not measured.
+//! A blocking connection for single requests that are not measured.
 
 use crate::engine::plan::Target;
 use crate::error::RunError;
@@ -10,7 +10,7 @@ use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// How long an answer may take.
+/// How long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const RECEIVE_BYTES: usize = 64 * 1024;
@@ -24,10 +24,10 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Connects and says what the target's sessions begin with.
+    /// Connects, and sends the commands with which the target's sessions begin.
     ///
     /// # Errors
-    /// No connection, or the server refuses the session.
+    /// If the connection fails, or the server rejects these commands.
     pub fn connect(target: &Target) -> Result<Asker, RunError> {
         let stream = open(target)
             .map_err(|source| RunError::Connect { address: target.address.clone(), source })?;
@@ -46,7 +46,7 @@ impl Asker {
     /// Sends one request and waits for its reply, which may be an error reply.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, RunError> {
         let mut bytes = Vec::new();
         encode(&mut bytes, words);
@@ -54,18 +54,18 @@ impl Asker {
         self.reply()
     }
 
-    /// Sends requests as they are.
+    /// Sends encoded requests unchanged.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub fn send(&mut self, requests: &[u8]) -> Result<(), RunError> {
         self.stream.write_all(requests).map_err(failed)
     }
 
-    /// Waits for the next reply; pushes are passed over.
+    /// Waits for the next reply. Push messages are skipped.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub fn reply(&mut self) -> Result<Value, RunError> {
         loop {
             let step = self.decoder.decode(&self.unread);
@@ -89,7 +89,7 @@ impl Asker {
         }
     }
 
-    /// The value of a setting, if the server reports it.
+    /// The value of a directive, if the server reports it.
     pub fn setting(&mut self, name: &str) -> Result<Option<String>, RunError> {
         Ok(match self.ask(&["CONFIG", "GET", name])? {
             Value::Array(pair) => pair.get(1).and_then(text_of),
@@ -113,7 +113,7 @@ pub fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The error of a failed request; a timeout has its own kind.
+/// The error of a failed request. A timeout has its own variant.
 fn failed(error: io::Error) -> RunError {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

@@ -23,8 +23,7 @@ pub fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// The time for which the calling thread has waited for a CPU that others used; 0 if the kernel
-/// does not report it.
+/// The time that the calling thread has waited for a CPU while runnable; 0 if the kernel does not report it.
 #[must_use]
 pub fn thread_delay_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -60,7 +59,7 @@ pub fn utc_date(at: SystemTime) -> String {
     format!("{year:04}-{month:02}-{:02}", day + 1)
 }
 
-/// A duration as the kernel takes it.
+/// A duration in the form that the kernel uses.
 #[must_use]
 pub fn timespec(ns: u64) -> Timespec {
     #[expect(clippy::cast_possible_wrap, reason = "seconds of 2^64 ns fit many times")]

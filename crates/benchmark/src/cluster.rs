@@ -1,8 +1,8 @@
-//! A cluster as the target of a run: its primaries, and the slot that each of them is addressed by.
+//! A cluster as the target of a run: its primaries, and for each primary the slot to which its keys belong.
 //!
-//! As in redis-benchmark, all keys for a node have one hash tag, so that a command with several keys, and a
-//! list that several tests share, stay on that node. When the node redirects a request, the topology is read
-//! again and the node gets the tag of another slot that it serves.
+//! As in redis-benchmark, all keys for a node have the same hash tag, so that commands with several keys, and a list
+//! that several tests share, stay on that node. When the node redirects a request, the topology is read again, and the
+//! node gets the tag of another slot that it serves.
 
 use crate::ask::{Asker, text_of};
 use crate::engine::plan::Target;
@@ -16,21 +16,22 @@ use std::time::{Duration, Instant};
 
 /// The maximum number of primaries of a cluster; Redis recommends at most 1,000 nodes.
 pub const NODES_MAX: usize = 1000;
-/// Most ranges of slots shown in an error.
+/// Maximum number of slot ranges in an error text.
 const RANGES_SHOWN: usize = 5;
-/// How often a run reads the topology again: once per slot.
+/// Maximum number of times that a run reads the topology again: once per slot.
 const FOLLOWS_MAX: usize = SLOTS;
-/// How long a cluster may reply that it is down.
+/// How long a cluster may report that it is down before the run fails.
 const DOWN_PATIENCE: Duration = Duration::from_secs(30);
 const DOWN_PAUSE: Duration = Duration::from_millis(100);
-/// After this time without such a reply the cluster is taken to have been up.
+/// If the last report that the cluster is down is older than this, the cluster is considered to have been up in
+/// between.
 const DOWN_GAP: Duration = Duration::from_secs(1);
 
 /// The primaries that a run addresses.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<ClusterNode>,
-    /// Slots that no node serves, though the cluster accepts commands.
+    /// Slots that no node serves, even though the cluster accepts commands.
     uncovered: Vec<u16>,
     state: Mutex<Following>,
 }
@@ -50,11 +51,11 @@ pub struct ClusterNode {
 struct Following {
     /// The slots of each node, in order.
     slots: Vec<Vec<u16>>,
-    /// The slot whose tag each node has.
+    /// The slot whose tag each node uses.
     current: Vec<u16>,
     tags: Vec<Tag>,
     follows: usize,
-    /// The first and the last reply that the cluster is down.
+    /// The times of the first and the last reply that the cluster is down.
     down: Option<(Instant, Instant)>,
 }
 
@@ -80,7 +81,7 @@ impl Cluster {
     /// Reads the topology from one node of the cluster, and connects to every primary once.
     ///
     /// # Errors
-    /// The server is not a cluster node, the cluster is down, or a primary cannot be reached.
+    /// If the server is not a cluster node, the cluster is down, or a primary cannot be reached.
     pub fn discover(entry: &Target) -> Result<Cluster, RunError> {
         let mut asker = Asker::connect(entry)?;
         let primaries = primaries(&mut asker, entry)?;
@@ -112,7 +113,7 @@ impl Cluster {
         for primary in primaries {
             let address = Address::tcp(&primary.host, primary.port).map_err(RunError::Plan)?;
             let target = Target { address, ..entry.clone() };
-            // A node that is down is reported before anything is measured.
+            // Connect once, so that a node that is down is reported before anything is measured.
             Asker::connect(&target)?;
             let first = primary.slots[0];
             let tag = AtomicU32::new(tags[usize::from(first)].to_bits());
@@ -130,23 +131,23 @@ impl Cluster {
         &self.nodes
     }
 
-    /// The node of a client; each node has a contiguous share of the clients.
+    /// The node that a client uses. Each node has a contiguous share of the clients.
     #[must_use]
     pub fn node_of(&self, client: usize, clients: usize) -> usize {
         (client * self.nodes.len() / clients.max(1)).min(self.nodes.len() - 1)
     }
 
-    /// What users should know about the cluster before the run.
+    /// A warning about the cluster for the user, before the run.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         (!self.uncovered.is_empty()).then(|| told(&self.uncovered))
     }
 
-    /// A node has redirected requests with this tag. Reads the topology from it and gives it the tag of the next
-    /// slot that it serves, unless another thread has done so already. Blocks for that.
+    /// Called after a node has redirected requests with this tag. Reads the topology from the node and gives it the tag
+    /// of the next slot that it serves, unless another thread has already done so. Blocks until this is done.
     ///
     /// # Errors
-    /// The topology cannot be read, the node no longer serves any slot, or the cluster stays down.
+    /// If the topology cannot be read, the node no longer serves any slot, or the cluster stays down.
     pub(crate) fn follow(&self, node: usize, seen: Tag, error: &str) -> Result<(), RunError> {
         let target = &self.nodes[node].target;
         let mut state = self.state();
@@ -192,7 +193,7 @@ impl Cluster {
     }
 }
 
-/// Reports whether an error reply says that the slot is served elsewhere, or not at the moment.
+/// Reports whether an error reply says that another node serves the slot, or that no node does at the moment.
 pub(crate) fn is_redirection(error: &str) -> bool {
     ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]
         .contains(&error.split(' ').next().unwrap_or_default())
@@ -213,7 +214,7 @@ fn primaries(asker: &mut Asker, asked: &Target) -> Result<Vec<Primary>, RunError
     }
 }
 
-/// Reads a reply to CLUSTER SLOTS; a node without a host is at `asked`.
+/// Parses a reply to CLUSTER SLOTS. `asked` is the host of nodes that are listed without one.
 fn read_slots(reply: &Value, asked: &str) -> Option<Vec<Primary>> {
     let mut primaries: Vec<Primary> = Vec::new();
     for range in array(reply)? {
@@ -257,7 +258,7 @@ fn slot(value: &Value) -> Option<u16> {
     }
 }
 
-/// The slots that are not among these.
+/// The slots that are not in `covered`.
 fn uncovered(covered: &[u16]) -> Vec<u16> {
     let mut is_covered = vec![false; SLOTS];
     covered.iter().for_each(|slot| is_covered[usize::from(*slot)] = true);
@@ -265,7 +266,7 @@ fn uncovered(covered: &[u16]) -> Vec<u16> {
     slots.filter(|(_, covered)| !**covered).map(|(slot, _)| slot).collect()
 }
 
-/// Slots without a node, in words.
+/// A text that lists slots without a node.
 fn told(slots: &[u16]) -> String {
     let ranges: Vec<String> = slots
         .chunk_by(|before, after| before + 1 == *after)
@@ -326,7 +327,7 @@ mod tests {
         ] {
             assert_eq!(read_slots(&decoded(text), "entry"), None, "{text}");
         }
-        // A range that ends before it begins has no slots.
+        // A range whose end is before its start has no slots.
         assert_eq!(read_slots(&decoded("*1 *3 :5 :4 *3 $1 h :1 $1 a "), "entry"), Some(vec![]));
     }
 

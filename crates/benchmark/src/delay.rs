@@ -1,15 +1,14 @@
-//! A proxy that delays every byte by a given time in each direction: a network far away, on a
-//! machine without `netem`.
+//! A proxy that delays every byte by a given time in each direction. It simulates a distant network on a machine
+//! without `netem`.
 //!
 //! ```text
 //!  client ── read, stamp ──> queue (bounded) ── wait until due ──> write ── server
 //!         <── write ── wait until due ── (bounded) queue <── stamp, read ──
 //! ```
 //!
-//! One thread serves all connections. Bytes never overtake each other, whatever the jitter. A queue
-//! that is full is not read into, so that the sender's kernel holds it back as it would on a
-//! network with that many bytes in flight. The end of a stream is delayed like a byte; a reset is
-//! passed on at once. Connecting is not delayed.
+//! One thread serves all connections. Bytes stay in order regardless of the jitter. While a queue is full, the proxy
+//! does not read from its sender, so the sender's kernel blocks it, as on a network with that number of bytes in
+//! flight. The end of a stream is delayed like a byte. A reset is forwarded immediately. Connecting is not delayed.
 
 use crate::clock::{now_ns, timespec};
 use crate::error::RunError;
@@ -29,15 +28,15 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Bytes under way in one direction of a connection: 20 ms at 1.6 Gbit/s.
+/// Maximum number of bytes in flight in one direction of a connection: 20 ms at 1.6 Gbit/s.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
-/// The overhead of a queued piece in addition to its bytes, so that single bytes are bounded, too.
+/// The size that a queued piece counts in addition to its bytes, so that the number of tiny pieces is bounded too.
 const PIECE_BYTES: usize = 64;
-/// Connections at once.
+/// Maximum number of open connections.
 const LINKS_MAX: usize = 1 << 16;
 const EVENTS_MAX: usize = 256;
 const READ_BYTES: usize = 64 * 1024;
-/// Longest delay, so that sums of times cannot overflow.
+/// Maximum delay, so that sums of times cannot overflow.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
@@ -45,9 +44,9 @@ const STOP: u64 = u64::MAX - 1;
 /// The settings of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayPlan {
-    /// Where it listens; port 0 leaves the choice to the system.
+    /// The address to listen on. With port 0, the system chooses a port.
     pub listen: SocketAddr,
-    /// Where bytes go.
+    /// The address to connect to.
     pub to: SocketAddr,
     /// The delay in each direction: half of the added round trip time.
     pub delay: Duration,
@@ -55,7 +54,7 @@ pub struct DelayPlan {
     pub jitter: Duration,
 }
 
-/// A proxy that is running; dropping it closes its connections and waits for its end.
+/// A running proxy. Dropping it closes its connections and waits until its thread has ended.
 #[derive(Debug)]
 pub struct DelayProxy {
     address: SocketAddr,
@@ -67,7 +66,7 @@ impl DelayProxy {
     /// Listens, and forwards connections on a separate thread.
     ///
     /// # Errors
-    /// The address is taken, or the system refuses a descriptor or thread.
+    /// If the address is in use, or the system denies a descriptor or a thread.
     pub fn start(plan: DelayPlan) -> Result<DelayProxy, RunError> {
         if plan.delay > DELAY_MAX || plan.jitter > DELAY_MAX {
             return Err(RunError::Plan(format!("delays are at most {DELAY_MAX:?}")));
@@ -85,7 +84,7 @@ impl DelayProxy {
         Ok(DelayProxy { address, stop, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The address on which the proxy listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -94,7 +93,7 @@ impl DelayProxy {
     /// Serves until something fails.
     ///
     /// # Errors
-    /// What failed.
+    /// The error that ended the proxy.
     pub fn wait(mut self) -> Result<(), RunError> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
@@ -105,7 +104,7 @@ impl DelayProxy {
 
 impl Drop for DelayProxy {
     fn drop(&mut self) {
-        // A full counter wakes, too.
+        // If the write fails because the counter is full, the thread is woken anyway.
         let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -115,23 +114,23 @@ struct Proxy {
     plan: DelayPlan,
     epoll: OwnedFd,
     listener: TcpListener,
-    /// Held, since it is polled.
+    /// Kept open because it is polled.
     _stop: Arc<OwnedFd>,
     links: HashMap<u64, Link>,
     next_id: u64,
-    /// When the first piece of a direction becomes due: time, and the direction's token.
+    /// The time when the first piece of a direction is due, and the direction's token.
     due: BinaryHeap<Reverse<(u64, u64)>>,
     random: Random,
     buffer: Vec<u8>,
 }
 
-/// A client and the connection to the server made for it. Direction 0 is to the server.
+/// A client's connection and the corresponding connection to the server. Direction 0 is to the server.
 struct Link {
     ends: [TcpStream; 2],
     ways: [Way; 2],
 }
 
-/// One direction: from the end of its number to the other.
+/// One direction: from the end with the same index to the other end.
 #[derive(Default)]
 struct Way {
     queue: VecDeque<Piece>,
@@ -139,17 +138,17 @@ struct Way {
     last_due_ns: u64,
     /// The source may have more to read.
     readable: bool,
-    /// The destination may take more.
+    /// The destination may accept more bytes.
     writable: bool,
-    /// The source has ended.
+    /// The source has closed its stream.
     ended: bool,
-    /// The end has been passed on to the destination.
+    /// The end of the stream has been forwarded to the destination.
     closed: bool,
-    /// An entry of `due` stands for this direction.
+    /// `due` contains an entry for this direction.
     scheduled: bool,
 }
 
-/// The bytes of one read; no bytes are the end of the stream.
+/// The bytes of one read. An empty piece is the end of the stream.
 struct Piece {
     due_ns: u64,
     bytes: Vec<u8>,
@@ -214,7 +213,7 @@ impl Proxy {
         while self.links.len() < LINKS_MAX {
             match self.listener.accept() {
                 Ok((client, _)) => {
-                    // A server that is not there is a connection that ends at once.
+                    // If the server cannot be reached, the client's connection is closed immediately.
                     let _ = self.link(client);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -242,7 +241,7 @@ impl Proxy {
         self.next_id += 1;
         for (end, token) in ends.iter().zip([2 * id, 2 * id + 1]) {
             end.set_nodelay(true)?;
-            // The end says by itself when it can be read from and written to.
+            // The end becomes readable and writable through edge-triggered events.
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
             epoll::add(&self.epoll, end, EventData::new_u64(token), flags)?;
         }
@@ -267,8 +266,8 @@ impl Proxy {
         self.pump(token ^ 1);
     }
 
-    /// Moves what can be moved in one direction; ends the link when both have ended,
-    /// or on an error.
+    /// Moves as many bytes as possible in one direction. Closes the link when both directions have ended, or on an
+    /// error.
     fn pump(&mut self, token: u64) {
         let (id, from) = (token / 2, side(token));
         let Some(link) = self.links.get_mut(&id) else { return };
@@ -278,11 +277,11 @@ impl Proxy {
             match written {
                 Ok(()) if link.ways[0].closed && link.ways[1].closed => break,
                 Err(_) => break,
-                // Writing made room for bytes that could not be read before.
+                // Writing has made room for bytes that could not be read before.
                 Ok(()) if link.ways[from].may_read() => {}
                 Ok(()) => {
                     let way = &mut link.ways[from];
-                    // A destination that takes nothing now says when it does.
+                    // If the destination accepts nothing now, an event follows when it does.
                     if let Some(piece) = way.queue.front()
                         && way.writable
                         && !way.scheduled
@@ -298,7 +297,7 @@ impl Proxy {
     }
 }
 
-/// The direction, or the end, that a token means.
+/// The direction, or the end, that a token identifies.
 const fn side(token: u64) -> usize {
     (token & 1) as usize
 }
@@ -329,7 +328,7 @@ impl Link {
                 Err(error) => return Err(error),
             };
             let jitter_ns = random.below(ns(plan.jitter) + 1);
-            // Never before what came before.
+            // A piece is never due before its predecessor.
             let due_ns = (now_ns() + ns(plan.delay) + jitter_ns).max(way.last_due_ns);
             way.last_due_ns = due_ns;
             way.ended = count == 0;

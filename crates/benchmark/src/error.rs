@@ -1,18 +1,18 @@
-//! What ends a run.
+//! Errors that end a run.
 
 use crate::scan::ScanError;
 use brisk_dial::address::Address;
 use std::io;
 
-/// Why there is no outcome. The texts are redis-benchmark's where it has one.
+/// The reason why a run has no outcome. The texts are those of redis-benchmark if it has one for the error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// No connection.
+    /// Connecting failed.
     #[error("Could not connect to Redis at {address}: {source}")]
     Connect {
-        /// Where.
+        /// The address of the server.
         address: Address,
-        /// The error of the system.
+        /// The system error.
         source: io::Error,
     },
     /// The server closed a connection that was in use.
@@ -21,24 +21,24 @@ pub enum RunError {
     /// A socket failed.
     #[error("Error: {0}")]
     Socket(io::Error),
-    /// An error reply, where errors end the run.
+    /// The server sent an error reply, and errors end the run.
     #[error("Error from server: {0}")]
     Reply(String),
-    /// A node of a cluster redirected a request whose key has no hash tag that could be changed.
+    /// A cluster node redirected a request whose key has no hash tag that could be changed.
     #[error("Error from server: {0}: in cluster mode a key must contain {{tag}}")]
     Untagged(String),
-    /// An error at one node of a cluster.
+    /// An error on one cluster node.
     #[error("{source} (node {address})")]
     AtNode {
-        /// Which node.
+        /// The address of the node.
         address: Address,
-        /// What happened.
+        /// The error.
         source: Box<RunError>,
     },
     /// The received bytes are not RESP.
     #[error("Error: {0}")]
     Protocol(#[from] ScanError),
-    /// More replies than requests.
+    /// The server sent more replies than it received requests.
     #[error("Error: the server sent more replies than there were requests")]
     Surplus,
     /// The client library gave up.
@@ -47,20 +47,20 @@ pub enum RunError {
     /// TLS failed.
     #[error("Could not negotiate a TLS connection: {0}")]
     Tls(String),
-    /// A request has no reply.
+    /// A request received no reply.
     #[error("Error: no reply from the server for {seconds} s")]
     Silent {
-        /// How long was waited.
+        /// How long the run waited for it.
         seconds: u64,
     },
-    /// The last replies did not come.
+    /// The last replies did not arrive.
     #[error(
         "Error: {missing} requests received no reply within {seconds} s after the last request"
     )]
     Unanswered {
-        /// Requests without a reply.
+        /// Number of requests without a reply.
         missing: u64,
-        /// How long was waited.
+        /// How long the run waited for it.
         seconds: u64,
     },
     /// The system denied a resource of the generator: descriptors, threads, a CPU.
@@ -68,7 +68,7 @@ pub enum RunError {
     Machine {
         /// The attempted operation.
         what: &'static str,
-        /// The error of the system.
+        /// The system error.
         source: io::Error,
     },
     /// The requested run is impossible.
@@ -77,7 +77,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Reports whether it happened on a connection that its text does not name.
+    /// Reports whether the error happened on a connection that its text does not name.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         match self {
             RunError::Closed

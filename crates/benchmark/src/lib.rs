@@ -1,26 +1,25 @@
-//! Load generator and comparer of servers that speak the Redis protocol.
+//! Load generator for servers that speak the Redis protocol, and tool to compare them.
 //!
-//! A [`Workload`] describes the requests; a [`Plan`] describes the server, the number of clients and the rate.
-//! [`run`] carries the plan out and returns an [`Outcome`]. A [`Subject`] is a server that is measured,
-//! started here or elsewhere, with its resources; [`compare`](compare::compare) lets several of
-//! them take turns and gives a [`Comparison`](compare::Comparison),
-//! which is plain data for reports.
+//! A [`Workload`] describes the requests; a [`Plan`] describes the server, the number of clients and the rate. [`run`]
+//! executes the plan and returns an [`Outcome`]. A [`Subject`] is a measured server with its resources, started by this
+//! program or elsewhere. [`compare`](compare::compare) measures several of them in turn and returns a
+//! [`Comparison`](compare::Comparison), which is plain data for reports.
 //!
-//! | module | about |
+//! | module | contents |
 //! |---|---|
-//! | [`load`] | commands, keys, sizes, mixtures: what is sent |
+//! | [`load`] | the requests to send: commands, keys, sizes, mixtures |
 //! | [`scan`] | counting replies without decoding them |
 //! | [`engine`] | the threads that send and measure |
-//! | `library` | the client library that sends instead |
+//! | `library` | sending requests with the client library instead |
 //! | [`cluster`] | the primaries of a cluster as the target |
-//! | [`outcome`] | what a run gave |
+//! | [`outcome`] | the results of a run |
 //! | [`options`], [`report`] | redis-benchmark's command line and output |
-//! | [`subject`], [`resources`], [`noise`] | servers, what they use, what else the machine does |
-//! | [`compare`] | several servers in turns |
-//! | [`experiments`] | what the articles measured |
+//! | [`subject`], [`resources`], [`noise`] | servers, the resources that they use, other load on the machine |
+//! | [`compare`] | several servers, measured in turn |
+//! | [`experiments`] | reproductions of measurements in published articles |
 //! | [`html`] | the report as a page |
 //! | [`delay`] | a proxy that simulates a distant network |
-//! | [`ask`], [`clock`], [`error`] | what these need; addresses and TLS are those of `brisk-dial` |
+//! | [`ask`], [`clock`], [`error`] | helpers for the other modules; addresses and TLS come from `brisk-dial` |
 #![forbid(unsafe_code)]
 
 pub mod ask;

@@ -97,8 +97,8 @@ fn measure(options: &Options) -> Result<(), String> {
     }
 }
 
-/// The cluster of `--cluster`, which is described on the standard output, or on the other stream where results
-/// are data.
+/// The cluster of `--cluster`. Its description is printed to standard output, or to standard error if the results are
+/// data.
 fn discovered(options: &Options, target: &Target) -> Result<Option<Arc<Cluster>>, String> {
     if !options.cluster {
         return Ok(None);
@@ -122,7 +122,7 @@ fn discovered(options: &Options, target: &Target) -> Result<Option<Arc<Cluster>>
     Ok(Some(Arc::new(cluster)))
 }
 
-/// The servers that get requests.
+/// The servers to which requests are sent.
 fn targets<'a>(target: &'a Target, cluster: Option<&'a Cluster>) -> Vec<&'a Target> {
     match cluster {
         Some(cluster) => cluster.nodes().iter().map(|node| &node.target).collect(),
@@ -154,9 +154,9 @@ fn one_run(
         Format::Csv => println!("{}", report::csv(&outcome)),
         Format::Json => println!("{}", report::json(&outcome)),
     }
-    // Before what follows on the other stream.
+    // Flush before anything is written to standard error.
     let _ = stdout().flush();
-    // The long report has said it already, where the user sees that.
+    // The long report has already contained this, if it went to a terminal.
     let seen = options.format == Format::Long && stdout().is_terminal();
     if options.format == Format::Quiet || (outcome.generator.limit.is_some() && !seen) {
         eprintln!("  {}", report::generator(&outcome).replace('\n', "\n  "));
@@ -170,7 +170,7 @@ fn one_run(
     Ok(())
 }
 
-/// Opens connections and keeps them, until the user ends the program.
+/// Opens connections and keeps them open until the user stops the program.
 fn idle(options: &Options, target: &Target, cluster: Option<&Arc<Cluster>>) -> Result<(), String> {
     println!(
         "Creating {} idle connections and waiting forever (Ctrl+C when done)",
@@ -223,7 +223,7 @@ fn side_by_side(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Carries out experiments, and prints each when it is done.
+/// Runs experiments, and prints the result of each when it is done.
 fn experiment(options: &ExperimentOptions) -> Result<(), String> {
     if options.list {
         for one in EXPERIMENTS {
@@ -266,8 +266,8 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
     }
 }
 
-/// Finds out before a long measurement whether its results can be written to these files. What was
-/// there before stays as it was: files with what they hold, and links, even those that led nowhere.
+/// Checks before a long measurement whether its results can be written to these files. Existing files keep their
+/// contents, and links stay, even dangling ones.
 fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), String> {
     for path in paths {
         let is_new = !path.exists();
@@ -276,7 +276,7 @@ fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), St
             .create(true)
             .open(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        // An empty file would look like a result. It is at the end of all links.
+        // Remove the new empty file, which would look like a result. If the path is a link, the file is at its target.
         if is_new && let Ok(made) = path.canonicalize() {
             let _ = fs::remove_file(made);
         }
@@ -292,7 +292,7 @@ fn plot(files: &PlotFiles) -> Result<(), String> {
     fs::write(&files.svg, svg).map_err(|error| format!("{}: {error}", files.svg.display()))
 }
 
-/// Serves until it is stopped.
+/// Runs the delay proxy until the user stops it.
 fn delay(plan: DelayPlan) -> Result<(), String> {
     let proxy = DelayProxy::start(plan).map_err(|error| error.to_string())?;
     println!(

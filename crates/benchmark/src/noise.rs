@@ -1,5 +1,4 @@
-//! Other load on the machine during a measurement: other processes, and other machines of the same
-//! host.
+//! Other load during a measurement: other processes on the machine, and other virtual machines on the same host.
 
 use crate::clock::process_cpu_ns;
 use crate::resources::{TICK_NS, Usage};
@@ -7,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Shorter measurements are not judged: a few ticks of the kernel would decide. In half a second
-/// five of them are the limit, and sampling alone can be wrong by half of that.
+/// Shorter measurements are not judged, because a few kernel ticks would decide. In half a second, the limit would be
+/// five ticks, and sampling alone can be off by half of that.
 const JUDGED_FROM: Duration = Duration::from_secs(1);
 
-/// How much of the machine went elsewhere during a measurement.
+/// How much CPU time went to other work during a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Part of all CPU time that the hypervisor gave to others: 0 to 1.
+    /// Fraction of all CPU time that the hypervisor gave to other virtual machines (steal time), 0 to 1.
     pub steal: f64,
-    /// The work of processes that have no part in the measurement, in CPUs.
+    /// CPU use of processes that are not part of the measurement, in CPUs.
     pub others: f64,
 }
 
 impl Noise {
-    /// A hundredth of the time stolen is noticeable.
+    /// Steal time of 1% is noticeable.
     const STEAL_LIMIT: f64 = 0.01;
-    /// So is a tenth of a CPU.
+    /// A tenth of a CPU is noticeable.
     const OTHERS_LIMIT: f64 = 0.1;
 
     /// Reports whether the numbers should be doubted.
@@ -32,7 +31,7 @@ impl Noise {
         self.steal > Self::STEAL_LIMIT || self.others > Self::OTHERS_LIMIT
     }
 
-    /// A caveat for readers of the numbers; none if the machine is quiet enough.
+    /// A caveat for readers of the numbers; `None` if the machine is quiet enough.
     #[must_use]
     pub fn told(&self) -> Option<String> {
         self.is_loud().then(|| {
@@ -45,24 +44,24 @@ impl Noise {
         })
     }
 
-    /// The louder of two, in each respect.
+    /// The maximum of two measurements, for each field.
     #[must_use]
     pub const fn max(self, other: Noise) -> Noise {
         Noise { steal: self.steal.max(other.steal), others: self.others.max(other.others) }
     }
 }
 
-/// The machine, and all that takes part in a measurement, at one moment.
+/// The CPU time of the machine and of the measurement's processes at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Instant,
     machine: Option<Machine>,
-    /// CPU time so far of this process, the servers, and children that have ended.
+    /// CPU time so far of this process, the servers, and child processes that have ended.
     part_ns: u64,
 }
 
 impl Moment {
-    /// Now, when the servers of the measurement have used this CPU time.
+    /// The current moment. `servers_ns` is the CPU time that the measured servers have used.
     #[must_use]
     pub fn now(servers_ns: u64) -> Moment {
         let ended_ns = Usage::of_children().map_or(0, |usage| usage.cpu_ns);
@@ -73,7 +72,7 @@ impl Moment {
         }
     }
 
-    /// What went elsewhere since `before`; nothing if that is too short a time to tell.
+    /// The noise since `before`; zero if the time is too short to tell.
     #[must_use]
     pub fn noise_since(&self, before: &Moment) -> Noise {
         let time = self.at - before.at;
@@ -87,7 +86,7 @@ impl Moment {
     }
 }
 
-/// The work of all CPUs so far, in ticks.
+/// CPU time of all CPUs so far, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Machine {
     total: u64,
@@ -125,7 +124,7 @@ mod tests {
     fn cpu_time_of_other_processes_is_noise() {
         let before = Machine { total: 1000, idle: 500, steal: 0 };
         let after = Machine { total: 1200, idle: 600, steal: 10 };
-        // Two CPUs for a second: 200 ticks, of which 90 were work.
+        // Two CPUs for one second are 200 ticks, 90 of which were work.
         let noise = after.noise_since(&before, 400_000_000, 1.0);
         assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
         let told = noise.told().unwrap_or_default();

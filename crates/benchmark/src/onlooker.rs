@@ -8,14 +8,14 @@ use brisk_benchmark::{Watch, report};
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
-/// A server that sends no reply to pending requests for this time may have stopped; a command that waits on purpose may
-/// take longer.
+/// After this time without a reply to pending requests, a message says that the server may have stopped. Commands that
+/// wait on purpose may take longer.
 const SILENCE_TOLD: Duration = Duration::from_secs(10);
 
-/// Looks on at one run.
+/// Monitors one run.
 pub(crate) struct Onlooker {
     title: String,
-    /// Whether there is a progress line, on a terminal that is overwritten.
+    /// True if a progress line is shown, which is overwritten on the terminal.
     shown: bool,
     silence: Silence,
     machine: Onlooked,
@@ -23,12 +23,12 @@ pub(crate) struct Onlooker {
     noise: Noise,
 }
 
-/// How much of the machine can be separated from the measurement.
+/// Whether other load on the machine can be distinguished from the measurement.
 #[derive(Clone, Debug)]
 pub(crate) enum Onlooked {
-    /// All: these are the processes of the servers that run here.
+    /// Yes: these are the processes of the servers on this machine.
     Servers(Vec<u32>),
-    /// A server runs here, but its process cannot be seen, and its work would look like noise.
+    /// No: a server runs on this machine, but its process is not visible, so its work would look like noise.
     Unseen,
 }
 
@@ -70,7 +70,7 @@ impl Onlooker {
         }
     }
 
-    /// Takes the progress line away, before anything is written to the other stream.
+    /// Clears the progress line before anything is written to the other stream.
     pub(crate) fn clear(&self) {
         if self.shown {
             print!("\r\x1b[K");
@@ -116,7 +116,7 @@ impl Watch for Onlooker {
 
 /// Detects that no reply has arrived for a while, although requests are pending.
 struct Silence {
-    /// Connections and replies at the last check, and the time since which they have not changed.
+    /// The numbers of connections and replies at the last check, and the time of their last change.
     seen: (u64, u64),
     since: Instant,
     told: bool,
@@ -127,10 +127,10 @@ impl Silence {
         Silence { seen: (0, 0), since, told: false }
     }
 
-    /// Reports whether it has just become long enough for a message.
+    /// Reports whether the silence has just become long enough for a message.
     fn is_news(&mut self, progress: &Progress, now: Instant) -> bool {
         let seen = (progress.connected, progress.operations);
-        // Replies to what is sent before the measurement begins are not counted.
+        // Replies to requests sent before the measurement begins are not counted.
         let warming_up = progress.seconds <= 0.0;
         // At a low rate, no request is pending most of the time.
         let nothing_asked = progress.waiting == 0;
@@ -184,10 +184,10 @@ mod tests {
             };
             silence.is_news(&progress, begun + Duration::from_secs(seconds))
         };
-        // A request every 20 s, which is pending at a check.
+        // A request is sent every 20 s, and happens to be pending at a check.
         assert!(!look(0, 1, 0) && !look(19, 1, 0) && !look(20, 1, 1));
         assert!(!look(21, 2, 0) && !look(39, 2, 0) && !look(40, 2, 1));
-        // This time it goes on waiting.
+        // This request stays pending.
         assert!(!look(48, 2, 1) && look(49, 2, 1) && !look(60, 2, 1));
     }
 }

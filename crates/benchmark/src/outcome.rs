@@ -10,21 +10,22 @@ use std::collections::BTreeMap;
 
 /// The maximum recorded latency, in ns: one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-/// Most kinds of errors counted by name.
+/// Maximum number of error kinds that are counted by name.
 const ERROR_KINDS_MAX: usize = 64;
-/// The share of its threads' time from which on the generator is the limit of a closed loop.
+/// If the generator's threads are busy for at least this fraction of the time, the generator is the limit of a closed
+/// loop.
 const BUSY_LIMIT: f64 = 0.90;
-/// If this part of the time was spent waiting for a CPU, more threads would not help.
+/// If threads spend this fraction of the time waiting for a CPU, more threads would not help.
 const DELAYED_LIMIT: f64 = 0.20;
-/// An open loop whose requests leave later than this (at its 99th percentile) measures itself.
+/// An open loop whose requests are sent later than this (at the 99th percentile) measures the generator.
 const LATENESS_NS_LIMIT: u64 = 1_000_000;
-/// An open loop that falls behind its rate by more than this part has not kept it.
+/// An open loop has kept its rate if it achieved at least this fraction of it.
 const RATE_KEPT_MIN: f64 = 0.99;
 
 /// A histogram of nanoseconds with this number of significant digits.
 ///
 /// # Errors
-/// The number of digits is not from 1 to 5.
+/// If the number of digits is not from 1 to 5.
 pub fn new_histogram(precision: u8) -> Result<Histogram<u64>, RunError> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, precision)
         .map_err(|error| RunError::Plan(format!("precision {precision}: {error}")))
@@ -41,11 +42,11 @@ fn node_outcomes(cluster: &Cluster, precision: u8) -> Result<Vec<NodeOutcome>, R
 /// Error replies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Errors {
-    /// All of them.
+    /// The number of error replies.
     pub count: u64,
-    /// By their first word.
+    /// The number of error replies by their first word.
     pub by_code: BTreeMap<String, u64>,
-    /// The first text.
+    /// The text of the first error reply.
     pub first: Option<String>,
 }
 
@@ -76,25 +77,25 @@ pub struct Generator {
     pub threads: usize,
     /// CPU time of the whole process during the measurement, user and system.
     pub cpu_seconds: f64,
-    /// Part of the time that its threads were running, or waiting for a CPU: 0 to 1.
+    /// Fraction of the time during which its threads were running or waiting for a CPU, 0 to 1.
     pub busy: f64,
-    /// The part of the time that they waited for a CPU that others used.
+    /// Fraction of the time during which its threads were waiting for a CPU.
     pub delayed: f64,
     /// The reason why the results show the generator, or its machine, rather than the server.
     pub limit: Option<String>,
 }
 
-/// The results of a run at one node of a cluster.
+/// The results of a run for one cluster node.
 #[derive(Clone, Debug)]
 pub struct NodeOutcome {
-    /// Where it listens.
+    /// The address of the node.
     pub address: String,
-    /// Latencies in ns, one for each request that it executed.
+    /// Latencies in ns, one for each request that the node executed.
     pub latency: Histogram<u64>,
 }
 
 impl NodeOutcome {
-    /// Requests that it executed.
+    /// Requests that the node executed.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.latency.len()
@@ -108,26 +109,26 @@ pub struct Outcome {
     pub title: String,
     /// The number of replies.
     pub operations: u64,
-    /// From the first request to the last reply.
+    /// Seconds from the first request to the last reply.
     pub seconds: f64,
-    /// Latencies in ns, one per request. Closed loop: from the sending of its batch to the arrival
-    /// of its reply. Open loop: from when it was due.
+    /// Latencies in ns, one per request. In a closed loop, the time from sending the request's batch to the arrival of
+    /// its reply. In an open loop, the time from when the request was due.
     pub latency: Histogram<u64>,
-    /// Open loop: by how much requests left later than they were due while a connection was free.
+    /// In an open loop, how much later than due requests were sent although a connection was free.
     pub lateness: Histogram<u64>,
-    /// By node, in cluster mode.
+    /// Results by node, in cluster mode.
     pub nodes: Vec<NodeOutcome>,
-    /// Requests that a node of a cluster redirected, and that were sent again.
+    /// Requests that a cluster node redirected, and that were sent again.
     pub redirections: u64,
-    /// Error replies, where they do not end the run.
+    /// Error replies, if they do not end the run.
     pub errors: Errors,
     /// Replies that were not as expected, if they were verified.
     pub mismatches: u64,
-    /// The first of them, in words.
+    /// A description of the first mismatch.
     pub first_mismatch: Option<String>,
     /// The resources of the generator.
     pub generator: Generator,
-    /// What else should be known.
+    /// Further notes for the user.
     pub notes: Vec<String>,
     /// The target rate of an open loop, in requests per second.
     pub rate_asked: Option<f64>,
@@ -160,7 +161,7 @@ impl Outcome {
 
     pub(crate) fn add(&mut self, share: &Share) {
         self.operations += share.operations;
-        // They have the same bounds, so this cannot fail.
+        // The histograms have the same bounds, so this cannot fail.
         for (node, latency) in &share.latency {
             let _ = self.latency.add(latency);
             if let Some(node) = self.nodes.get_mut(*node) {
@@ -178,7 +179,7 @@ impl Outcome {
         self.generator.delayed += part(share.delay_ns) / threads;
     }
 
-    /// Finds out whether the generator was the limit.
+    /// Determines whether the generator was the limit.
     pub(crate) fn judge_generator(&mut self) {
         let generator = &self.generator;
         let late = self.lateness.value_at_quantile(0.99);
@@ -262,12 +263,12 @@ impl Outcome {
     }
 }
 
-/// The outcome at one node of a cluster, in numbers.
+/// The outcome for one cluster node, in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NodeSummary {
-    /// Where it listens.
+    /// The address of the node.
     pub address: String,
-    /// Requests that it executed.
+    /// Requests that the node executed.
     pub operations: u64,
     /// Requests per second.
     pub rate: f64,
@@ -282,20 +283,20 @@ pub struct Summary {
     pub title: String,
     /// The number of replies.
     pub operations: u64,
-    /// From the first request to the last reply.
+    /// Seconds from the first request to the last reply.
     pub seconds: f64,
     /// Requests per second.
     pub rate: f64,
-    /// Of an open loop.
+    /// The target rate of an open loop.
     pub rate_asked: Option<f64>,
     /// Latencies, ms.
     pub latency_ms: Latency,
-    /// Of an open loop: how late requests left, ms.
+    /// In an open loop, how late requests were sent, in ms.
     pub late_ms: Option<Latency>,
-    /// By node, in cluster mode.
+    /// Results by node, in cluster mode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeSummary>,
-    /// Requests that a node of a cluster redirected.
+    /// Requests that a cluster node redirected.
     pub redirections: u64,
     /// Error replies.
     pub errors: Errors,
@@ -305,7 +306,7 @@ pub struct Summary {
     pub generator_us: f64,
     /// The resources of the generator.
     pub generator: Generator,
-    /// What else should be known.
+    /// Further notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -393,7 +394,7 @@ mod tests {
         let limit = judged(None, 0.97, 0.40, 1).unwrap();
         assert!(limit.contains("40 % of it waiting for a CPU used by other processes"), "{limit}");
         assert!(!limit.contains("--threads"), "{limit}");
-        // An open loop that keeps its rate may be as busy as it likes, unless requests leave late.
+        // An open loop that keeps its rate may be fully busy, unless requests are sent late.
         assert_eq!(judged(Some(1000.0), 0.97, 0.0, 1), None);
         assert!(judged(Some(2000.0), 0.97, 0.0, 1).unwrap().starts_with("it fell behind the rate"));
         let limit = judged(Some(1000.0), 0.1, 0.0, 3_000_000).unwrap();

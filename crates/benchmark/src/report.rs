@@ -7,11 +7,11 @@ use crate::outcome::{Latency, Outcome};
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
-/// The head of `--csv`.
+/// The header of `--csv`.
 pub const CSV_HEAD: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\
      \"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"";
 
-/// From here on the cumulative distribution goes in steps of 1 ms, below in steps of 0.1 ms.
+/// The cumulative distribution has steps of 0.1 ms up to this latency, and steps of 1 ms above it.
 const FINE_NS_MAX: u64 = 2_000_000;
 const FINE_STEP_NS: u64 = 100_000;
 const COARSE_STEP_NS: u64 = 1_000_000;
@@ -25,14 +25,14 @@ pub struct HostConfiguration {
     pub append_only: String,
 }
 
-/// One line: `-q`.
+/// The single line that `-q` prints.
 #[must_use]
 pub fn quiet(outcome: &Outcome) -> String {
     let p50 = Latency::of(&outcome.latency).p50;
     format!("{}: {:.2} requests per second, p50={p50:.3} msec", outcome.title, outcome.rate())
 }
 
-/// A line per node of a cluster, for `-q`; nothing without one.
+/// A line per cluster node, for `-q`. Empty without a cluster.
 #[must_use]
 pub fn quiet_nodes(outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -71,11 +71,11 @@ pub fn csv(outcome: &Outcome) -> String {
 /// One JSON object, on one line.
 #[must_use]
 pub fn json(outcome: &Outcome) -> String {
-    // Numbers and strings only, so it cannot fail.
+    // The summary contains only numbers and strings, so this cannot fail.
     serde_json::to_string(&outcome.summary()).unwrap_or_default()
 }
 
-/// The resources of the generator, and whether it was the limit: for standard error.
+/// A text for standard error: the resources of the generator, and whether it was the limit.
 #[must_use]
 pub fn generator(outcome: &Outcome) -> String {
     let generator = &outcome.generator;
@@ -91,7 +91,7 @@ pub fn generator(outcome: &Outcome) -> String {
     text
 }
 
-/// Replies that were errors, or not as expected, and notes: for the standard error.
+/// A text for standard error: error replies, unexpected replies, and notes.
 #[must_use]
 pub fn faults(outcome: &Outcome) -> Option<String> {
     let mut lines: Vec<String> =
@@ -119,7 +119,7 @@ pub fn faults(outcome: &Outcome) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The progress line, without line end.
+/// The progress line, without a line end.
 #[must_use]
 pub fn progress(title: &str, progress: &Progress) -> String {
     let overall = progress.operations as f64 / progress.seconds.max(1e-9);
@@ -205,7 +205,7 @@ fn distribution_line(percent: f64, ns: u64, count: u64) -> String {
     format!("{percent:.3}% <= {ms:.3} milliseconds (cumulative count {count})")
 }
 
-/// 0, 50, 75, 87.5 … percent, halving what is left, as long as the count grows.
+/// Lines for 0, 50, 75, 87.5 … percent. Each step halves the remainder, as long as the count grows.
 fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
     let total = latency.len();
     let (mut lines, mut seen, mut left) = (Vec::new(), None, 100.0);
@@ -221,7 +221,7 @@ fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
         }
         seen = Some(count);
         if count >= total {
-            // The end is shown again, as 100 percent.
+            // The maximum is shown again, as 100 percent.
             lines.push(distribution_line(100.0, latency.max(), total));
             return lines;
         }
@@ -230,12 +230,11 @@ fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
     }
 }
 
-/// Steps of 0.1 ms, later of 1 ms, where the count grows.
+/// Lines in steps of 0.1 ms, later of 1 ms, wherever the count grows.
 fn cumulative(latency: &Histogram<u64>) -> Vec<String> {
     let total = latency.len();
     let (mut lines, mut seen, mut ns, mut count) = (Vec::new(), None, 0, 0);
-    // A value stands for all values that the histogram does not distinguish from it; the least of
-    // them counts.
+    // The histogram does not distinguish similar values. The smallest of them is used.
     let least = |ns: u64| latency.lowest_equivalent(ns);
     let mut recorded = latency.iter_recorded().peekable();
     while count < total {
@@ -243,7 +242,7 @@ fn cumulative(latency: &Histogram<u64>) -> Vec<String> {
         while let Some(next) = recorded.next_if(|next| least(next.value_iterated_to()) <= ns) {
             count += next.count_since_last_iteration();
         }
-        // Nothing is between here and the next value: no need to walk there step by step.
+        // There are no values before the next one, so skip to it.
         if let Some(next) = recorded.peek().filter(|_| ns >= FINE_NS_MAX) {
             let steps = (least(next.value_iterated_to()) - ns) / COARSE_STEP_NS;
             if seen == Some(count) {

@@ -1,5 +1,5 @@
-//! What processes use, and what machine they run on, from `/proc`. What else the machine does is in
-//! `noise`.
+//! The resources of processes, and the machine that they run on, from `/proc`. The module `noise` measures other load
+//! on the machine.
 
 use brisk_dial::address::Address;
 use std::fs;
@@ -7,26 +7,26 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Length of a tick of `/proc/stat` and `/proc/*/stat`, fixed by the kernel's interface.
+/// Length of a tick in `/proc/stat` and `/proc/*/stat`. The kernel's interface defines it.
 pub(crate) const TICK_NS: u64 = 10_000_000;
-/// Size of a page of `/proc/*/statm` where nothing else is known.
+/// Page size of `/proc/*/statm`, if it is not known.
 const PAGE_BYTES: u64 = 4096;
 
 /// The resources that a process has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time of all threads, user and system, in ns: exact if the scheduler keeps an account,
-    /// otherwise in ticks of 10 ms.
+    /// CPU time of all threads, user and system, in ns: exact if the scheduler keeps statistics, otherwise in ticks of
+    /// 10 ms.
     pub cpu_ns: u64,
-    /// The part in user mode, in ticks of 10 ms.
+    /// CPU time in user mode, in ns, with a resolution of 10 ms.
     pub user_ns: u64,
-    /// The part in the kernel, likewise.
+    /// CPU time in the kernel, in ns, with a resolution of 10 ms.
     pub system_ns: u64,
-    /// Times it waited for something.
+    /// Number of voluntary context switches: the process waited for something.
     pub voluntary_switches: u64,
-    /// Times another process was let before it.
+    /// Number of involuntary context switches: the kernel let another process run first.
     pub involuntary_switches: u64,
-    /// Memory it holds now.
+    /// Current resident memory.
     pub rss_bytes: u64,
 }
 
@@ -53,8 +53,8 @@ impl Usage {
         Some(usage)
     }
 
-    /// The CPU time of all children of this process that have been waited for, in ticks of 10 ms;
-    /// the kernel reports nothing else about them.
+    /// The CPU time of all children of this process that have been waited for, in ticks of 10 ms; the kernel reports no
+    /// other resources of them.
     #[must_use]
     pub fn of_children() -> Option<Usage> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
@@ -65,7 +65,7 @@ impl Usage {
     }
 
     fn add_thread(&mut self, task: &Path) {
-        // A thread may end between the listing and here; then its counters are gone.
+        // The thread may have ended since the listing. In this case its counters are gone.
         let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
         let first = schedstat.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         self.cpu_ns += first.unwrap_or(0);
@@ -97,8 +97,8 @@ pub fn machine_line() -> String {
     format!("{cpus} x {model}, {} GiB, Linux {}", (kib + (1 << 19)) >> 20, kernel.trim())
 }
 
-/// The process that listens at a local address, as far as it may be seen. O(open descriptors and
-/// listening sockets of the machine).
+/// The process that listens on a local address, if it is visible. O(open descriptors and listening sockets of the
+/// machine).
 #[must_use]
 pub fn listener_of(address: &Address) -> Option<u32> {
     if !address.is_local() {
@@ -123,10 +123,10 @@ pub fn listener_of(address: &Address) -> Option<u32> {
     pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|&pid| holds(pid))
 }
 
-/// Inodes of the sockets that listen on this port at this address or at all.
+/// Inodes of the sockets that listen on this port, on this address or on all addresses.
 fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     const LISTEN: &str = "0A";
-    // A connection to no specific address reaches the loopback address.
+    // A connection to the unspecified address reaches the loopback address.
     let ip = match ip {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
@@ -143,8 +143,8 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
             else {
                 continue;
             };
-            // Listening sockets come first. Listing the others costs a tenth of a second, even if
-            // there are only a few: the kernel walks through a table of about 100,000 entries.
+            // Listening sockets come first. Listing the others takes a tenth of a second, even if there are only a few,
+            // because the kernel scans a table with about 100,000 entries.
             if *state != LISTEN {
                 break;
             }
@@ -158,8 +158,7 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     inodes
 }
 
-/// Reports whether the kernel's notation (words of 32 bits in native byte order) stands for this
-/// address.
+/// Reports whether an address in the kernel's notation (32-bit words in native byte order) is this address.
 fn is_address(hex: &str, ip: IpAddr) -> bool {
     let spelled = |bytes: &[u8]| -> String {
         let words = bytes.as_chunks::<4>().0.iter();
@@ -177,7 +176,7 @@ fn unix_inodes(path: &Path) -> Vec<u64> {
     let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let is_it = |name: &&&str| Path::new(**name) == path || Path::new(**name) == whole;
-    // The flag of sockets that listen.
+    // The flag of listening sockets.
     const LISTENS: u64 = 0x10000;
     let inode = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();

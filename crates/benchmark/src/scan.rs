@@ -1,36 +1,36 @@
-//! Counting replies in received bytes without decoding them.
+//! Counts replies in received bytes without decoding them.
 //!
-//! A generator has to know where replies end and which are errors, nothing more. The scanner keeps
-//! how many values the current reply still lacks: a scalar is one value less, an aggregate of `n`
-//! is one less and `n` more. Nothing is copied but a line cut by the end of the bytes.
+//! A generator only needs to know where replies end and which ones are errors. The scanner keeps the number of values
+//! that the current reply still lacks: a scalar reduces it by one; an aggregate of `n` elements reduces it by one and
+//! adds `n`. Nothing is copied, except a line that continues after the end of the bytes.
 //!
 //! ```text
 //!  *3\r\n :1\r\n *2\r\n $1\r\nx\r\n $1\r\ny\r\n $1\r\nz\r\n          lacking: 1
 //!  lacking 3 ─┘  2 ─┘   3 ─┘         2 ─┘        1 ─┘        0: a whole reply
 //! ```
 //!
-//! Replies to one command are mostly equal (`+OK`, a value of fixed size), so the last short scalar
-//! is kept as a number, and one comparison passes over each that equals it.
+//! Replies to a command are mostly equal (`+OK`, a value of fixed size), so the last short scalar is kept as a number.
+//! Each equal scalar is then skipped with one comparison.
 
 use memchr::memchr;
 
-/// Longest line kept while its end has not arrived: what an error may be long.
+/// Maximum length of a line whose end has not arrived, and so of an error.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Most elements of an aggregate, and most values a reply may lack.
+/// Maximum number of elements of an aggregate, and of values that a reply may lack.
 const VALUES_MAX: u64 = 1 << 32;
-/// Longest scalar that is recognised by its bytes.
+/// Maximum length of a scalar that is recognized by its bytes.
 const SAME_BYTES_MAX: usize = 16;
 
-/// The bytes are no replies; the connection is of no use.
+/// The bytes are not replies, so the connection is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScanError {
     /// No reply starts with this byte.
     #[error("Protocol error, got \"{}\" as reply type byte", .0.escape_ascii())]
     Type(u8),
-    /// A length that is none, or one beyond all bounds.
+    /// A length is invalid or too large.
     #[error("Protocol error, bad length in a reply")]
     Length,
-    /// A line without end.
+    /// A line does not end.
     #[error("Protocol error, a line of a reply is too long")]
     Line,
 }
@@ -38,13 +38,13 @@ pub enum ScanError {
 /// Counts the replies of one connection.
 #[derive(Clone, Debug)]
 pub struct Scanner {
-    /// Values that the reply under way lacks; 1 between two replies.
+    /// Values that the current reply still lacks; 1 between two replies.
     lacking: u64,
-    /// Whether the next value is part of an aggregate.
+    /// True if the next value is part of an aggregate.
     inside: bool,
-    /// Whether what is under way is a push, which answers nothing.
+    /// True if the current value is a push message, which is not a reply.
     push: bool,
-    /// Bytes of a bulk string's body and line end still to come.
+    /// Bytes of a bulk string's body and line end that have not arrived.
     body: u64,
     /// The beginning of a line whose end has not arrived.
     line: Vec<u8>,
@@ -84,11 +84,11 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Looks through the next bytes, and returns how many replies end in them. Error replies are
-    /// counted and shown to `on_error`, without `-` and line end. O(bytes).
+    /// Scans the next bytes, and returns how many replies end in them. Error replies are counted and passed to
+    /// `on_error`, without `-` and line end. O(bytes).
     ///
     /// # Errors
-    /// The bytes are no replies.
+    /// If the bytes are not replies.
     pub fn scan(
         &mut self,
         mut bytes: &[u8],
@@ -138,7 +138,7 @@ impl Scanner {
         Ok(replies)
     }
 
-    /// A value is complete; 1 if a reply is.
+    /// Called when a value is complete. Returns 1 if a reply is now complete, otherwise 0.
     #[inline]
     fn value(&mut self) -> usize {
         self.lacking -= 1;
@@ -154,7 +154,7 @@ impl Scanner {
         match *line {
             Line::Scalar | Line::Error => return Ok(self.value()),
             Line::Body(len) | Line::BulkError(len) => self.body = len + 2,
-            // The value they belong to is still to come, and is the reply if they stand outermost.
+            // The value that the attributes belong to follows them. It is the reply if the attributes are outermost.
             Line::Attributes(values) => {
                 self.lacking += values;
                 self.inside = true;
@@ -176,7 +176,7 @@ impl Scanner {
         if self.lacking > VALUES_MAX { Err(ScanError::Length) } else { Ok(0) }
     }
 
-    /// The meaning of a whole line; `rest` follows it.
+    /// Parses a complete line. `rest` is the bytes after it.
     fn read(
         &self,
         line: &[u8],
@@ -185,7 +185,7 @@ impl Scanner {
     ) -> Result<Line, ScanError> {
         let text = line.strip_suffix(b"\r\n").ok_or(ScanError::Line)?;
         let Some((&kind, text)) = text.split_first() else { return Err(ScanError::Type(b'\r')) };
-        // Errors inside a reply (of EXEC, say) are part of its value.
+        // An error inside a reply (of EXEC, for example) is part of the reply's value.
         let outermost = !self.inside;
         Ok(match kind {
             b'+' | b':' | b',' | b'#' | b'_' | b'(' => Line::Scalar,
@@ -213,7 +213,7 @@ impl Scanner {
         })
     }
 
-    /// Keeps the scalar that `bytes` begin with, if it is short and all there.
+    /// Stores the scalar at the start of `bytes`, if it is short and complete.
     #[inline]
     fn learn(&mut self, line: &Line, bytes: &[u8], line_len: usize) {
         let len = match line {
@@ -223,7 +223,7 @@ impl Scanner {
             }
             _ => return,
         };
-        // A line that began in earlier bytes is not whole here.
+        // If the line began in earlier bytes, this part of it is not complete.
         let begins = bytes.first().is_some_and(|kind| b"+:,#_($*=".contains(kind));
         if begins && len <= SAME_BYTES_MAX && len <= bytes.len() {
             self.same = Same::new(&bytes[..len]);
@@ -239,7 +239,7 @@ impl Same {
         Same { bytes: u128::from_le_bytes(bytes), mask, len: scalar.len() }
     }
 
-    /// What follows, if `bytes` begin with the scalar (and enough others that one load reads them).
+    /// The rest of `bytes` after the scalar, if they begin with it and are long enough for a single load.
     #[inline]
     fn strip<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let word = u128::from_le_bytes(*bytes.first_chunk::<SAME_BYTES_MAX>()?);
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
 
-    /// Replies and error texts, however the bytes are cut.
+    /// The number of replies, and the error texts, when the bytes arrive in two parts.
     fn scanned(bytes: &[u8], cut: usize) -> Result<(usize, Vec<String>), ScanError> {
         let (mut scanner, mut replies, mut errors) = (Scanner::default(), 0, Vec::new());
         for piece in bytes.chunks(cut) {

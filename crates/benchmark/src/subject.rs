@@ -1,4 +1,4 @@
-//! A measured server: an existing one, or one that is started here and stopped by its process ID.
+//! A measured server: one that is already running, or one that this program starts and stops by its process ID.
 
 use crate::ask::Asker;
 use crate::engine::plan::{Session, Target};
@@ -23,20 +23,20 @@ use std::time::{Duration, Instant};
 /// The time within which a server must reply after its start, and exit after SIGTERM.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
-/// Between two looks.
+/// Interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Ports tried: another process may take one between the choice and the server's start.
+/// Maximum number of ports to try: another process may take a port before the server binds it.
 const STARTS_MAX: usize = 5;
-/// Lines of a server's output shown when it does not start.
+/// Lines of a server's output that are shown if it does not start.
 const LOG_LINES_SHOWN: usize = 20;
 const SETPRIV: &str = "/usr/bin/setpriv";
-/// Values written at once by [`Subject::fill`].
+/// Number of values that [`Subject::fill`] writes in one batch.
 const FILL_BATCH: u64 = 1000;
 
 /// A server as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubjectSpec {
-    /// What reports call it.
+    /// The name of the server in reports.
     pub name: String,
     /// An address, or a command.
     pub place: Place,
@@ -45,7 +45,7 @@ pub struct SubjectSpec {
 /// Where a server comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It runs already.
+    /// The server at this address is already running.
     At(String),
     /// This command starts it; `{port}`, `{socket}` and `{dir}` are filled in.
     StartedBy(String),
@@ -80,34 +80,34 @@ impl SubjectSpec {
 /// A running server.
 #[derive(Debug)]
 pub struct Subject {
-    /// What reports call it.
+    /// The name of the server in reports.
     pub name: String,
     /// How it is reached.
     pub target: Target,
-    /// Its process, if it is on this machine and access is allowed.
+    /// Its process ID, if it runs on this machine and access is allowed.
     pub pid: Option<u32>,
-    /// Its own name and version.
+    /// The name and version that the server reports.
     pub version: Option<String>,
     started: Option<Started>,
 }
 
-/// A server that was started here: it ends with this value.
+/// A server that this program started. Dropping this value stops it.
 #[derive(Debug)]
 struct Started {
     child: Child,
-    /// Goes after the process.
+    /// Dropped after the process has ended.
     _dir: Directory,
 }
 
-/// A directory that was made for a server, and goes with this value.
+/// A directory created for a server. Dropping this value deletes it.
 #[derive(Debug)]
 struct Directory(PathBuf);
 
 impl Subject {
-    /// A server that runs already.
+    /// Connects to a server that is already running.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the server does not reply.
     pub fn at(name: &str, target: Target) -> Result<Subject, String> {
         let version = version(&target)?;
         let pid = listener_of(&target.address);
@@ -117,7 +117,7 @@ impl Subject {
     /// Starts a server on these CPUs (any, if none are named), in a separate directory, and waits until it replies.
     ///
     /// # Errors
-    /// It ends, or does not answer in time; with the end of its output.
+    /// If the server exits, or does not reply in time. The error contains the end of its output.
     pub fn start(
         name: &str,
         command: &str,
@@ -183,13 +183,13 @@ impl Subject {
         Ok(Subject { name, target, pid: Some(pid), version, started: Some(started) })
     }
 
-    /// What its process has used so far.
+    /// The resources that its process has used so far.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         Usage::of(self.pid?)
     }
 
-    /// Reports whether it was started here, so that this program may write and delete its data.
+    /// Reports whether this program started the server, so that it may write and delete the server's data.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.started.is_some()
@@ -199,7 +199,7 @@ impl Subject {
     /// this hash tag.
     ///
     /// # Errors
-    /// The connection fails, or the server refuses.
+    /// If the connection fails, or the server rejects a command.
     pub fn fill(&self, material: &Material, seed: u64, tag: Tag) -> Result<(), String> {
         let mut asker = Asker::connect(&self.target).map_err(|error| error.to_string())?;
         let set = suite::test_named("set").ok_or("the suite has no SET")?;
@@ -257,7 +257,7 @@ fn stop(child: &mut Child) {
         return;
     }
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended in this moment.
+        // The process may just have exited.
         let _ = kill_process(pid, Signal::TERM);
     }
     let begun = Instant::now();
@@ -271,7 +271,7 @@ fn stop(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Waits on a channel that nothing is sent to.
+/// Waits on a channel to which nothing is sent.
 fn pause(time: Duration) {
     let (_sender, receiver): (_, Receiver<()>) = channel();
     let _ = receiver.recv_timeout(time);
@@ -283,14 +283,15 @@ fn spawn(command: &str, dir: &Path, log: &Path, cpus: &[usize]) -> Result<Child,
         (Ok(out), Ok(err)) => (out, err),
         (Err(error), _) | (_, Err(error)) => return Err(format!("{}: {error}", log.display())),
     };
-    // The shell parses the quotes, and replaces itself with the program, which then has the child's process ID.
+    // The shell parses the quotes and then replaces itself with the program, so the program has the child's process ID.
     let mut shell = Command::new("sh");
-    // Where that program exists, the server ends with this process, however this one ends.
+    // If `setpriv` exists, the server ends when this process ends, for whatever reason.
     let guard = if Path::new(SETPRIV).exists() { "setpriv --pdeathsig TERM " } else { "" };
     shell.arg("-c").arg(format!("exec {guard}{}", with_whole_program(command)));
-    // Its files go to its own directory, and not over the user's files.
+    // The server writes its files to its own directory, so it cannot overwrite the user's files.
     shell.current_dir(dir).stdin(Stdio::null()).stdout(out).stderr(err);
-    // A child runs where its parent runs, so that no thread of it is ever elsewhere.
+    // A child inherits the CPU affinity of its parent, so set it before the start. Then no thread of the child ever
+    // runs on another CPU.
     let before = sched_getaffinity(None).map_err(|error| error.to_string())?;
     if !cpus.is_empty() {
         let mut set = CpuSet::new();
@@ -304,7 +305,7 @@ fn spawn(command: &str, dir: &Path, log: &Path, cpus: &[usize]) -> Result<Child,
     child
 }
 
-/// The command with the path of its program made absolute, if it is a relative one.
+/// The command, with a relative path of its program made absolute.
 fn with_whole_program(command: &str) -> String {
     let (program, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     match fs::canonicalize(program) {
@@ -313,7 +314,7 @@ fn with_whole_program(command: &str) -> String {
     }
 }
 
-/// The port that a command names itself: `--port 7000`.
+/// The port that a command specifies, such as `--port 7000`.
 fn port_in(command: &str) -> Option<u16> {
     let mut words = command.split_whitespace();
     words.find(|word| *word == "--port")?;
@@ -389,7 +390,7 @@ mod tests {
             wanted("redis-server", "/usr/bin/redis-server --port {port}", true)
         );
         assert_eq!(read("a=x --y=1"), wanted("a", "x --y=1", true));
-        // An equals sign within a command names nothing.
+        // An equals sign within a command does not separate a name.
         assert_eq!(read("./x --y=1 z"), wanted("x", "./x --y=1 z", true));
     }
 

@@ -1,5 +1,5 @@
-//! Cluster mode against clusters of real servers: all primaries get requests, redirections are followed, and what
-//! is wrong with a cluster is reported.
+//! Cluster mode against clusters of real servers: all primaries get requests, redirections are followed, and problems
+//! with a cluster are reported.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_benchmark::load::suite::test_named;
@@ -26,7 +26,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The standard output; the run must succeed.
+/// Returns the standard output. The run must succeed.
 #[track_caller]
 fn succeeds(port: u16, arguments: &str) -> String {
     let output = tool(port, arguments);
@@ -34,7 +34,7 @@ fn succeeds(port: u16, arguments: &str) -> String {
     text(&output.stdout)
 }
 
-/// The standard error; the run must fail.
+/// Returns the standard error. The run must fail.
 #[track_caller]
 fn fails(port: u16, arguments: &str) -> String {
     let output = tool(port, arguments);
@@ -59,7 +59,7 @@ fn every_primary_gets_its_share_with_its_own_keys() {
             for command in ["set", "lpush", "mset"] {
                 assert!(calls(node, command) > 0, "{command} at {at}");
             }
-            // One line for each test.
+            // There is one line for each test.
             assert_eq!(
                 out.matches(&format!("  127.0.0.1:{}: ", cluster.port(at))).count(),
                 3,
@@ -76,7 +76,7 @@ fn every_primary_gets_its_share_with_its_own_keys() {
             }
         }
         let all = |command| (0..3).map(|at| calls(cluster.node(at), command)).sum::<u64>();
-        // A key of each node was set, and deleted, when the cluster was started.
+        // When the cluster was started, a key on each node was set and deleted.
         assert_eq!((all("lpush"), all("mset")), (600, 600));
     }
 }
@@ -119,7 +119,7 @@ fn all_tests_of_the_suite_and_custom_commands_work() {
     }
 }
 
-/// A run of 600 requests whose topology was read before `change`.
+/// Runs 600 requests. The topology is read before `change`.
 fn run_through(cluster: &Cluster, pace: Pace, change: impl Fn()) -> Outcome {
     let target = local_target(cluster.port(0));
     let seen = cluster::Cluster::discover(&target).unwrap();
@@ -145,7 +145,7 @@ fn redirected_requests_are_sent_again_with_a_slot_that_the_node_serves() {
     let cluster = Cluster::start(3, 0);
     let first = |node| u16::try_from(cluster.slots_of(node).start).unwrap();
     let open = Pace::Open { rate: 5000.0, arrivals: Arrivals::Even };
-    // Runs begin with the first slot of each node.
+    // A run uses the first slot of each node at the beginning.
     for (pace, slot) in [(Pace::Closed, first(1)), (open, first(1) + 1)] {
         let moved = run_through(&cluster, pace, || {
             cluster.begin_move(slot, 1, 2);
@@ -154,7 +154,7 @@ fn redirected_requests_are_sent_again_with_a_slot_that_the_node_serves() {
         assert!(moved.redirections > 0, "{pace:?}");
     }
     for pace in [Pace::Closed, open] {
-        // Keys that a moving slot does not have are redirected by ASK.
+        // The node redirects missing keys of a moving slot by ASK.
         let moving = run_through(&cluster, pace, || cluster.begin_move(first(0), 0, 2));
         assert!(moving.redirections > 0, "{pace:?}");
     }
@@ -175,7 +175,7 @@ fn problems_of_a_cluster_are_reported() {
     assert!(error.contains("is down: no node serves 16384 of 16384 slots (0-16383)"), "{error}");
 
     for mut cluster in Cluster::start_each(3, 0, &[]) {
-        // Enough requests that the owner of the key has not replied to all of them before the others have replied to
+        // With this number of requests, the key's owner cannot reply to all of them before the other nodes reply to
         // their first.
         let error = fails(cluster.port(0), "--cluster -n 1000000 -c 3 get foo");
         assert!(error.contains("Error from server: MOVED 12182 127.0.0.1:"), "{error}");
@@ -187,13 +187,13 @@ fn problems_of_a_cluster_are_reported() {
         let dead = cluster.port(2);
         cluster.kill(2);
         let error = fails(cluster.port(0), "--cluster -t set -n 1000000");
-        // The other nodes notice it sooner or later.
+        // The other nodes eventually notice that it is down.
         let is_named = error.contains(&format!("Could not connect to Redis at 127.0.0.1:{dead}: "));
         assert!(is_named || error.contains("is down"), "{error}");
     }
 }
 
-/// The tool of Redis reads the topology of a cluster of Brisk, and spreads its requests.
+/// redis-benchmark reads the topology of a Brisk cluster, and distributes its requests over the nodes.
 #[test]
 fn the_tool_of_redis_works_on_a_cluster_of_brisk() {
     let cluster = Cluster::start_of(Kind::Brisk, 3, 1, &[]);

@@ -1,4 +1,4 @@
-//! The delay proxy between real sockets, and before a real server.
+//! The delay proxy between real sockets, and in front of a real server.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_benchmark::delay::{DelayPlan, DelayProxy};
@@ -10,7 +10,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it gives up.
+/// How long a test waits before it fails.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn any() -> SocketAddr {
@@ -36,7 +36,7 @@ fn through(delay_ms: u64, jitter_ms: u64) -> (DelayProxy, TcpStream, TcpStream) 
     (proxy, client, server)
 }
 
-/// Bytes that tell their place.
+/// Bytes whose values show their positions.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len / 4).flat_map(|i| (i as u32).to_be_bytes()).collect()
 }
@@ -62,7 +62,7 @@ fn bytes_keep_their_order_under_jitter() {
     let (_proxy, mut client, mut server) = through(1, 5);
     let sent = pattern(400_000);
     let writer = std::thread::spawn(move || {
-        // Many small pieces, each with a delay of its own.
+        // Many small pieces, each with its own delay.
         pattern(400_000).chunks(700).for_each(|piece| client.write_all(piece).unwrap());
         client
     });
@@ -92,7 +92,7 @@ fn the_end_of_the_proxy_ends_its_connections() {
     let (proxy, mut client, mut server) = through(1, 0);
     drop(proxy);
     for end in [&mut client, &mut server] {
-        // An end, or a reset: either way no time-out.
+        // The connection must end or be reset, but the read must not time out.
         match end.read(&mut [0; 10]) {
             Ok(count) => assert_eq!(count, 0),
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
@@ -123,7 +123,7 @@ fn a_reader_that_does_not_read_holds_the_writer_back() {
             tell.send(sent).unwrap();
         }
     });
-    // Nothing has been read: the writer comes to a stop long before the end.
+    // Nothing is being read, so the writer must block long before the end.
     let mut sent = 0;
     while let Ok(so_far) = told.recv_timeout(Duration::from_secs(1)) {
         sent = so_far;

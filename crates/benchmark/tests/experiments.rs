@@ -18,7 +18,7 @@ fn address(name: &str, server: &Server) -> String {
     format!("{name}=127.0.0.1:{}", server.port())
 }
 
-/// A real Redis and the server under test, and how the command line names them.
+/// A real Redis and the server under test, and their names on the command line.
 fn both() -> ([Server; 2], [String; 2]) {
     let servers = [Launch::redis().start(), Launch::subject().start()];
     let names = [address("redis", &servers[0]), address("ours", &servers[1])];
@@ -62,7 +62,7 @@ fn an_experiment_shows_the_articles_number_next_to_both_servers() {
         let gain = ms(0) / ms(1);
         assert!((ms(2) - gain).abs() < gain * 1e-9, "{pings}");
     }
-    // The same data take less as codes than as a key per field, on any server.
+    // On any server, the data takes less memory as codes than as a key per field.
     let rows = report["experiments"][1]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6);
     for server in 0..2 {
@@ -72,7 +72,7 @@ fn an_experiment_shows_the_articles_number_next_to_both_servers() {
     assert!(out.contains("P2: ") && out.contains("M5: "), "{out}");
     assert!(html.contains("id=\"p2\"") && html.contains("263.6"));
     assert!(markdown.contains("### M5: "), "{markdown}");
-    // Servers that were there have their settings back, and are empty.
+    // Servers that were already running have their original settings and are empty.
     for server in &servers {
         let mut conn = server.connect();
         assert_eq!(conn.cmd("DBSIZE").to_string(), "(integer) 0");
@@ -115,8 +115,8 @@ fn the_client_library_is_measured_in_all_its_modes() {
     assert_eq!((&one["article"], &many["article"]), (&80.0.into(), &7000.0.into()));
     for server in 0..2 {
         let value = |row: &Value| row["values"][server].as_f64().unwrap();
-        // A client that waits for each reply does not do more than a round trip allows; a client that does not wait
-        // does.
+        // If a client waits for each reply, the round trip limits its rate. If a client does not wait, its rate is
+        // higher.
         assert!(value(one) <= 1000.0 / 12.0 * 1.05, "{one}");
         assert!(value(many) > 3.0 * value(one), "{one} {many}");
         for mode in ["one connection", "4 shared", "pool of 8"] {

@@ -1,9 +1,9 @@
-//! Latencies are true: a known delay is measured as such, and a stall that a closed loop hides
-//! shows in an open loop.
+//! Latencies are measured correctly: a known delay is reported, and an open loop shows a stall that a closed loop
+//! hides.
 //!
-//! The servers here answer PING and nothing else. They stall by the count of requests, not by the
-//! clock, so that how many requests meet a stall does not depend on the machine. Bounds are lower
-//! bounds (what was delayed cannot have been faster), or far from what any machine does.
+//! The servers of these tests reply only to PING. They stall after a number of requests, not by the clock, so that the
+//! number of delayed requests does not depend on the machine. The tests check lower bounds (a delayed request cannot
+//! have been faster), or bounds that no real machine comes near.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_benchmark::engine::plan::{Arrivals, End, Pace, Plan};
@@ -17,18 +17,19 @@ use std::time::Duration;
 
 const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 
-/// How a test server answers.
+/// How a test server replies.
 #[derive(Clone, Copy)]
 enum Manner {
-    /// Each request after this time.
+    /// It replies to each request after this time.
     Late(Duration),
-    /// At once, but after this number of requests no client for this time.
+    /// It replies immediately, but after this number of requests, it serves no client for this time.
     Stalling(u64, Duration),
-    /// At once, but after this number of replies on a connection, the next one is cut short and the connection closed.
+    /// It replies immediately, but after this number of replies on a connection, it truncates the next reply and closes
+    /// the connection.
     Closing(u64),
 }
 
-/// Answers on all connections until the test ends; returns its port.
+/// Starts a server that replies on all connections until the test ends. Returns its port.
 fn server(manner: Manner) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -44,7 +45,7 @@ fn server(manner: Manner) -> u16 {
 
 fn serve(mut stream: TcpStream, manner: Manner, served: &Mutex<u64>) {
     stream.set_nodelay(true).unwrap();
-    // Nothing is ever sent, so waiting for it lets exactly the time pass.
+    // Nothing is ever sent on this channel, so a receive with a timeout waits for the given time.
     let (_keeper, clock): (Sender<()>, _) = channel();
     let (mut buffer, mut unread, mut here) = ([0; 4096], 0, 0);
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
@@ -99,7 +100,7 @@ fn a_known_delay_is_measured_as_such() {
         let latency = Latency::of(&outcome.latency);
         assert_eq!(outcome.operations, 50);
         assert!(latency.min >= 20.0, "{pace:?}: {latency:?}");
-        // 5 clients that wait 20 ms each time send at most 250 requests per second.
+        // 5 clients that wait 20 ms for each reply send at most 250 requests per second.
         assert!(outcome.rate() <= 250.0, "{pace:?}: {}", outcome.rate());
     }
 }
@@ -111,7 +112,7 @@ fn requests_sent_together_wait_for_those_before_them() {
     let outcome = run(&plan, &mut Unwatched).unwrap();
     let latency = Latency::of(&outcome.latency);
     assert_eq!(outcome.operations, 20);
-    // The last of five has waited for all five, the first for itself.
+    // The last of five requests has waited for all five, the first only for itself.
     assert!(latency.min >= 10.0 && latency.max >= 50.0, "{latency:?}");
     assert!(latency.p50 >= 30.0, "{latency:?}");
 }
@@ -119,13 +120,14 @@ fn requests_sent_together_wait_for_those_before_them() {
 #[test]
 fn a_stall_shows_in_an_open_loop_and_hides_from_a_closed_one() {
     const STALL: Duration = Duration::from_millis(100);
-    // Of 20,000 requests of the one closed client ten meet a stall: one in 2,000. A loaded machine delays others, too.
+    // Ten of the 20,000 requests of the single client of the closed loop meet a stall: one in 2,000. A loaded machine
+    // delays other requests too.
     let port = server(Manner::Stalling(2000, STALL));
     let closed = run(&plan(port, 1, 20_000, Pace::Closed), &mut Unwatched).unwrap();
     let closed = Latency::of(&closed.latency);
     assert!(closed.max >= 100.0 && closed.p99 < 50.0, "{closed:?}");
 
-    // At 2,000 requests per second 200 are due during each stall: one in ten.
+    // At 2,000 requests per second, 200 are due during each stall: one in ten.
     let port = server(Manner::Stalling(2000, STALL));
     let open = run(&plan(port, 4, 4000, open(2000.0)), &mut Unwatched).unwrap();
     let open = Latency::of(&open.latency);
@@ -135,11 +137,11 @@ fn a_stall_shows_in_an_open_loop_and_hides_from_a_closed_one() {
 
 #[test]
 fn a_server_slower_than_the_rate_is_seen_as_such() {
-    // One client at 10 ms can have 100 answers per second; 400 are due.
+    // With 10 ms per reply, one client can get 100 replies per second, but 400 requests are due.
     let port = server(Manner::Late(Duration::from_millis(10)));
     let outcome = run(&plan(port, 1, 40, open(400.0)), &mut Unwatched).unwrap();
     let latency = Latency::of(&outcome.latency);
-    // The last was due after 0.1 s and could not get its reply before 0.4 s.
+    // The last request was due after 0.1 s, and could not get its reply before 0.4 s.
     assert!(latency.max >= 300.0 - 10.0, "{latency:?}");
     assert!(outcome.rate() <= 101.0, "{}", outcome.rate());
 }
@@ -165,7 +167,7 @@ fn requests_during_the_warmup_do_not_count() {
         ..plan(port, 1, 0, Pace::Closed)
     };
     let outcome = run(&plan, &mut Unwatched).unwrap();
-    // In 0.3 s one client gets 60 answers at most, and one more that was sent before the end.
+    // In 0.3 s, one client gets at most 60 replies, plus one for a request that was sent before the end.
     assert!((1..=61).contains(&outcome.operations), "{}", outcome.operations);
     assert_eq!(outcome.latency.len(), outcome.operations);
 }

@@ -1,4 +1,4 @@
-//! The client library as the source of a load, against real servers.
+//! The client library as the load generator, against real servers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_testkit::{Launch, Server};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_brisk-benchmark");
 
-/// Runs the tool against a server: whether it succeeded, and what it printed.
+/// Runs the tool against a server. Returns whether it succeeded, its standard output, and its standard error.
 fn tool(server: &Server, arguments: &str) -> (bool, String, String) {
     let port = server.port().to_string();
     let output = Command::new(PROGRAM)
@@ -33,7 +33,7 @@ fn the_library_sends_each_test_of_the_suite_as_often_as_requested() {
             let load = format!("--client {which} -n 500 -c 3 -P 4 -r 1000 -d 20 -q --verify");
             let (done, out, err) = tool(&server, &load);
             assert!(done, "{out}\n{err}");
-            // All but the one that is a line of text.
+            // All tests are run, except the one with an inline request.
             assert_eq!(out.lines().filter(|line| line.contains("requests per second")).count(), 19);
             for command in ["set", "get", "incr", "rpush", "lpop", "sadd", "hset", "spop"] {
                 assert_eq!(calls(&server, command), 500 * times, "{command}");
@@ -53,7 +53,7 @@ fn requests_are_spread_over_the_requested_connections() {
         assert_eq!(summary["operations"], 2000);
         assert!(summary["generator_us"].as_f64().unwrap() > 0.0, "{summary}");
         let after: u64 = server.info("total_connections_received").parse().unwrap();
-        // Four, one that reads the settings, and those that read this counter.
+        // Four connections for the run, one that reads the settings, and those that read this counter.
         assert!((4..10).contains(&(after - before)), "{before} {after}");
         let (done, _, err) = tool(&server, "--client library -c 4 -n 100 -t get -q");
         assert!(done && err.contains("all requests use the same key"), "{err}");

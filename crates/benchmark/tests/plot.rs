@@ -1,4 +1,4 @@
-//! Plots in the documentation are what the program draws from the data next to them.
+//! The plots in the documentation are those that the program draws from the data next to them.
 
 use brisk_testkit::server::Launch;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_brisk-benchmark");
-/// Browsers load the plot with the README.
+/// Maximum size of the plot, which browsers load with the README.
 const SVG_BYTES_MAX: usize = 40 << 10;
 
 fn document(name: &str) -> PathBuf {

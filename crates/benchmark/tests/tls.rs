@@ -1,4 +1,4 @@
-//! TLS: connections that stay and short ones, with and without a known authority.
+//! TLS: persistent and short connections, with and without a known authority.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Certificates in files, and a port.
+/// Certificate files, and a port.
 struct Site {
     dir: PathBuf,
     port: Port,
@@ -79,8 +79,8 @@ fn requests_go_through_tls() {
         let site = Site::new("works");
         let server = site.start(launch);
         let authority = site.path("ca.crt");
-        // Values longer than a record, batches longer than the session's buffers,
-        // short connections.
+        // The cases are values longer than a TLS record, batches longer than the session's buffers, and short
+        // connections.
         for more in [
             &["-P", "16", "-t", "set,get", "-d", "5000", "--verify"][..],
             &["-k", "0", "-t", "set", "--threads", "2"],

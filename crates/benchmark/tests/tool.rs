@@ -1,5 +1,5 @@
-//! The program against real servers: it sends what redis-benchmark sends, prints what that prints,
-//! and notices what goes wrong.
+//! The program against real servers: it sends the same requests as redis-benchmark, prints the same output, and detects
+//! failures.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_testkit::{Launch, Server, wait_until};
@@ -29,7 +29,7 @@ fn tool(server: &Server, arguments: &str) -> String {
     out
 }
 
-/// Runs it and returns its standard error; it must succeed.
+/// Runs the tool and returns its standard error; it must succeed.
 #[track_caller]
 fn stderr(server: &Server, arguments: &str) -> String {
     let port = server.port().to_string();
@@ -40,7 +40,7 @@ fn stderr(server: &Server, arguments: &str) -> String {
     text(&output.stderr)
 }
 
-/// Runs it and returns its standard error; it must fail.
+/// Runs the tool and returns its standard error; it must fail.
 #[track_caller]
 fn fails(server: &Server, arguments: &[&str]) -> String {
     let port = server.port().to_string();
@@ -49,13 +49,13 @@ fn fails(server: &Server, arguments: &[&str]) -> String {
     text(&output.stderr)
 }
 
-/// A real Redis, and the server under test.
+/// Runs a test against a real Redis and against the server under test.
 fn each_server(test: impl Fn(&Server)) {
     test(&Launch::redis().start());
     test(&Launch::subject().start());
 }
 
-/// The same without protected mode, in which a real Redis refuses most loopback addresses.
+/// Like [`each_server`], but without protected mode, in which a real Redis rejects most loopback addresses.
 fn each_open_server(test: impl Fn(&Server)) {
     test(&Launch::redis().set("protected-mode", "no").start());
     test(&Launch::subject().set("protected-mode", "no").start());
@@ -79,7 +79,7 @@ fn every_test_of_the_suite_sends_its_command_as_often_as_requested() {
         for (command, times) in [("lpush", 1000), ("lrange", 2000), ("mset", 500)] {
             assert_eq!(calls(server, command), times, "{command}");
         }
-        // The wait for the start of the server sends PING, too.
+        // Waiting for the server's start also sends PING.
         assert!(calls(server, "ping") > 1000);
     });
 }
@@ -114,7 +114,7 @@ fn the_long_report_has_the_lines_of_redis_benchmark() {
         .args(["-p", &port, "-n", "300", "-c", "3", "-t", "get", "--threads", "2"])
         .output()
         .unwrap();
-    // The parts without measurements: up to the first distribution, and the headings after it.
+    // The parts without measurements: the text up to the first distribution, and the headings after it.
     let fixed = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
         lines
@@ -134,9 +134,9 @@ fn placeholders_of_custom_commands_are_filled() {
         tool(server, arguments);
         let mut conn = server.connect();
         assert_eq!(conn.cmd("DBSIZE").text(), "50");
-        // 200 requests in order over 50 keys: four times 7 bytes each.
+        // 200 sequential requests over 50 keys append 7 bytes four times to each key.
         assert_eq!(conn.cmd("STRLEN k:000000000049").text(), "28");
-        // Without a keyspace the word stays as it is.
+        // Without a keyspace, the placeholder is not replaced.
         tool(server, "-n 10 -q SET literal:__rand_int__ x");
         assert_eq!(conn.cmd("EXISTS literal:__rand_int__").text(), "1");
     });
@@ -187,7 +187,7 @@ fn reconnecting_opens_a_connection_per_batch() {
         tool(server, "-n 1000 -c 20 -k 0 -q -t get --threads 2");
         let connections: u64 = server.info("total_connections_received").parse().unwrap();
         assert!(connections >= 1000, "{connections}");
-        // Those that came before all clients had connected once do not count.
+        // Requests that were sent before all clients had connected once are not counted.
         assert!(calls(server, "get") >= 1000);
     });
 }
@@ -197,7 +197,7 @@ fn thousands_of_clients_that_reconnect_all_have_their_turn() {
     each_open_server(|server| {
         let error = stderr(server, "-n 5000 -c 2000 -k 0 -q -t get");
         assert!(error.contains("NOTE: at most 240 of the 2000 clients wait"), "{error}");
-        // One each while connections are made, and then exactly the requested number.
+        // One request per client while connections are being opened, and then exactly the requested number.
         assert_eq!(calls(server, "get"), 2000 + 5000);
     });
 }
@@ -378,7 +378,7 @@ fn idle_clients_connect_and_stay() {
 fn servers_are_started_compared_and_stopped() {
     let ours = brisk_testkit::server::brisk_binary().unwrap().display().to_string();
     let redis = brisk_testkit::server::redis_binary().display().to_string();
-    // Directories of the servers that it starts are made here.
+    // The tool creates the directories of the servers that it starts in this directory.
     let dir = std::env::temp_dir().join(format!("tool-{}", std::process::id()));
     std::fs::create_dir(&dir).unwrap();
     let arguments = [
@@ -426,7 +426,7 @@ fn servers_are_started_compared_and_stopped() {
         assert!(row("rss")["medians"][0].as_f64().unwrap() > 1.0);
         assert_eq!(case["samples"][0].as_array().unwrap().len(), 3);
     }
-    // Started processes are gone, and their directories with them.
+    // The started processes have exited, and their directories are deleted.
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     std::fs::remove_dir(&dir).unwrap();
 }

@@ -1,13 +1,14 @@
-//! The debugger of scripts on this side: what it says is coloured line by line, and its end is noticed.
+//! The client side of the script debugger: colors the debugger's output line by line, and detects the end of the
+//! session.
 
 use crate::screen;
 use crate::session::Debug;
 use brisk_resp::Value;
 
-/// Replies are nested this deep at most; what is deeper is not shown.
+/// Maximum nesting of replies. Deeper parts are not shown.
 const DEPTH_MAX: usize = 8;
 
-/// Prints the output of the debugger; returns whether the session continues.
+/// Prints the output of the debugger. Returns whether the session continues.
 pub(crate) fn show(value: &Value) -> Debug {
     let mut out = Vec::new();
     let mut ended = false;
@@ -66,7 +67,7 @@ fn colour(line: &[u8]) -> Option<(u8, u8)> {
         (0, 35)
     } else if line.len() > 4 && line[3].is_ascii_digit() {
         match (line[1], line[2]) {
-            // The line that is about to run, and one with a breakpoint.
+            // The line that is about to run, and a line with a breakpoint.
             (b'>', _) => (0, 33),
             (_, b'#') => (1, 37),
             _ => return None,

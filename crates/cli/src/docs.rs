@@ -1,15 +1,15 @@
-//! The documentation of commands by the server: summaries and arguments, for `help`, hints and completion. It is read
-//! with COMMAND DOCS, so it fits the server's version and modules.
+//! The server's documentation of its commands (summaries and arguments), for `help`, hints and completion. It is read
+//! with COMMAND DOCS, so it matches the server's version and modules.
 
 use brisk_resp::Value;
 
-/// Arguments are nested this deep at most; what is deeper is not shown.
+/// Maximum nesting of arguments. Deeper ones are not shown.
 const DEPTH_MAX: usize = 16;
 
 /// One command or subcommand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// In capitals, with a space before the subcommand.
+    /// The name in capitals, with a space before the subcommand.
     pub(crate) name: String,
     /// The arguments in their usual notation.
     pub(crate) arguments: String,
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) group: String,
 }
 
-/// All commands in the order of their names, and their groups.
+/// All commands, sorted by name, and their groups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Docs {
     pub(crate) entries: Vec<Entry>,
@@ -27,7 +27,7 @@ pub(crate) struct Docs {
 }
 
 impl Docs {
-    /// Reads the answer to COMMAND DOCS of either protocol; what it does not understand it leaves out.
+    /// Parses a reply to COMMAND DOCS, in RESP2 or RESP3. Unknown parts are omitted.
     pub(crate) fn of(reply: &Value) -> Docs {
         let mut docs = Docs::default();
         for (name, doc) in pairs(reply) {
@@ -69,7 +69,7 @@ impl Docs {
         }
     }
 
-    /// The command with the longest name that a line begins with, and how many words that name has.
+    /// The command with the longest name that matches the beginning of a line, and the number of words in that name.
     pub(crate) fn longest(&self, words: &[Vec<u8>]) -> Option<(&Entry, usize)> {
         let begins = |entry: &&Entry| {
             let parts = entry.name.split(' ').count();
@@ -85,7 +85,7 @@ pub(crate) fn same_words<'a>(name: impl Iterator<Item = &'a str>, words: &[Vec<u
     name.zip(words).all(|(part, word)| part.as_bytes().eq_ignore_ascii_case(word))
 }
 
-/// A map of RESP3, or the array that stands for it in RESP2.
+/// The pairs of a RESP3 map, or of the corresponding RESP2 array.
 fn pairs(value: &Value) -> Vec<(&Value, &Value)> {
     match value.without_attributes() {
         Value::Map(pairs) => pairs.iter().map(|(key, value)| (key, value)).collect(),
@@ -103,14 +103,14 @@ fn text(value: &Value) -> String {
 /// The kinds of arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Any word.
+    /// Any text.
     #[default]
     Word,
     Integer,
     Decimal,
-    /// Nothing but its token.
+    /// Only the token.
     Token,
-    /// Its parts, one after the other.
+    /// All of its parts, in order.
     Block,
     /// One of its parts.
     Choice,
@@ -121,23 +121,23 @@ pub(crate) enum Kind {
 pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// The word before it.
+    /// The token before the value.
     pub(crate) token: Option<String>,
     pub(crate) is_optional: bool,
     pub(crate) is_multiple: bool,
-    /// The token is repeated as well.
+    /// If the argument is repeated, the token is repeated too.
     pub(crate) repeats_token: bool,
     pub(crate) parts: Vec<Argument>,
 }
 
-/// Several arguments as people write them.
+/// The syntax of several arguments.
 pub(crate) fn joined(arguments: &[Argument], separator: &str) -> String {
     let each: Vec<String> = arguments.iter().map(Argument::syntax).collect();
     each.join(separator)
 }
 
 impl Argument {
-    /// Reads all arguments of a list that are not nested too deep.
+    /// Parses the arguments of a list that are not nested too deep.
     fn read_all(list: Option<&Value>, depth: usize) -> Vec<Argument> {
         let list = list.and_then(Value::as_slice).filter(|_| depth > 0).unwrap_or_default();
         list.iter().map(|argument| Argument::read(argument, depth - 1)).collect()
@@ -171,7 +171,7 @@ impl Argument {
         }
     }
 
-    /// The argument with its token, its brackets if it may be left out, and dots if it may be repeated.
+    /// The syntax of the argument with its token, with brackets if it is optional, and with dots if it can be repeated.
     pub(crate) fn syntax(&self) -> String {
         let once = self.once();
         let whole = match self.repeated() {
@@ -181,10 +181,10 @@ impl Argument {
         if self.is_optional { format!("[{whole}]") } else { whole }
     }
 
-    /// The same without brackets and dots.
+    /// The syntax without brackets and dots.
     fn once(&self) -> String {
         let body = self.body();
-        // The empty token is one that has to be written as such.
+        // An empty token must be typed as two quotes.
         let token =
             self.token.as_deref().map(|token| if token.is_empty() { "\"\"" } else { token });
         match token {
@@ -204,7 +204,7 @@ impl Argument {
         }
     }
 
-    /// That it may follow once more, if it may.
+    /// The syntax of a repetition, if the argument can be repeated.
     pub(crate) fn repeated(&self) -> Option<String> {
         let again = if self.repeats_token { self.once() } else { self.body() };
         self.is_multiple.then(|| format!("[{again} ...]"))

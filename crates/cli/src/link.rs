@@ -1,7 +1,7 @@
-//! One connection to a server: bytes out, replies in. It blocks, and knows neither options nor output.
+//! One blocking connection to a server. It sends bytes and returns replies, and does not depend on options or output.
 //!
-//! A session at a terminal hands it its [`Interrupts`]: while the link waits for a reply, Ctrl-C ends the
-//! wait and not the program.
+//! A terminal session passes its [`Interrupts`] to the link. While the link waits for a reply, Ctrl-C then ends the
+//! wait instead of the program.
 
 use crate::pause::timespec;
 use brisk_dial::{Address, Stream, TlsClient};
@@ -20,15 +20,15 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// A peer that is gone silently is noticed after this time.
+/// The idle time before TCP keepalives are sent, which detect a peer that has silently disappeared.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A host and its port.
     Tcp(String, i64),
-    /// A socket in the file system.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -41,16 +41,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a connection is of no use any more.
+/// The reason why a connection is no longer usable.
 #[derive(Debug)]
 pub(crate) enum LinkError {
-    /// The other side has ended it.
+    /// The server has closed it.
     Closed,
-    /// The system reports a fault.
+    /// The system has reported an error.
     Io(io::Error),
-    /// What came is no reply.
+    /// The received bytes are not a reply.
     Protocol(String),
-    /// The user does not want to wait any longer.
+    /// The user has interrupted the wait.
     Interrupted,
     /// The server has sent nothing for as long as `-t` allows.
     TimedOut,
@@ -74,7 +74,7 @@ impl From<io::Error> for LinkError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => LinkError::Closed,
-            // The errors that a socket with a time limit reports.
+            // A socket with a time limit reports one of these errors.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => LinkError::TimedOut,
             _ => LinkError::Io(error),
         }
@@ -97,19 +97,19 @@ impl From<ReplyError> for LinkError {
     }
 }
 
-/// The words of the system for a fault, without its number.
+/// The system's text for an error, without its number.
 pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error ").next().unwrap_or(&text);
     text.strip_prefix("failed to lookup address information: ").unwrap_or(text).to_owned()
 }
 
-/// Why there is no connection.
+/// The reason why a connection could not be opened.
 #[derive(Debug)]
 pub(crate) enum OpenError {
     /// No server accepts the connection.
     Connect(String),
-    /// The peers do not agree on TLS.
+    /// The TLS handshake has failed.
     Tls(String),
 }
 
@@ -118,19 +118,19 @@ pub(crate) enum OpenError {
 pub(crate) enum Woken {
     /// The server has sent something.
     Link,
-    /// Standard input has something, or its end.
+    /// Standard input has data, or has ended.
     Input,
 }
 
-/// Ctrl-C, as something that can be waited for.
+/// Ctrl-C as an event that can be waited for.
 #[derive(Debug)]
 pub(crate) struct Interrupts(UnixStream);
 
 impl Interrupts {
-    /// Takes Ctrl-C over: from now on it does not end the program.
+    /// Installs a handler for Ctrl-C. From now on, Ctrl-C does not end the program.
     ///
     /// # Errors
-    /// The system refuses it.
+    /// If the system rejects the handler.
     pub(crate) fn take_over() -> io::Result<Rc<Interrupts>> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -139,7 +139,7 @@ impl Interrupts {
         Ok(Rc::new(Interrupts(reader)))
     }
 
-    /// Reports whether there was one since the last call.
+    /// Reports whether Ctrl-C was pressed since the last call.
     pub(crate) fn take(&self) -> bool {
         let mut buffer = [0; 64];
         let mut seen = false;
@@ -156,19 +156,19 @@ pub(crate) struct Link {
     stream: Stream,
     decoder: ReplyDecoder,
     received: Vec<u8>,
-    /// How much of what was received has been read.
+    /// The number of received bytes that have already been read.
     read: usize,
     interrupts: Option<Rc<Interrupts>>,
-    /// The longest wait for a byte of a reply.
+    /// The maximum time to wait for a byte of a reply.
     patience: Option<Duration>,
 }
 
 impl Link {
-    /// Connects, within `patience` if it is given; the IPv4 addresses of a host are tried first. The same
-    /// limit applies to each wait for a reply and to each write.
+    /// Connects, within `patience` if it is given. The IPv4 addresses of a host are tried first. The same limit applies
+    /// to each wait for a reply and to each write.
     ///
     /// # Errors
-    /// None of its addresses answers.
+    /// If none of the server's addresses accepts a connection.
     pub(crate) fn open(
         place: &Place,
         tls: Option<&TlsClient>,
@@ -205,7 +205,7 @@ impl Link {
         })
     }
 
-    /// Ctrl-C ends waits from now on.
+    /// From now on, Ctrl-C ends waits.
     pub(crate) fn heed(&mut self, interrupts: Option<Rc<Interrupts>>) {
         self.interrupts = interrupts;
     }
@@ -213,35 +213,35 @@ impl Link {
     /// Sends one request.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn send<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), LinkError> {
         let mut request = Vec::new();
         encode(&mut request, words);
         self.send_bytes(&request)
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), LinkError> {
         self.stream.write_all(bytes)?;
         Ok(self.stream.flush()?)
     }
 
-    /// Sends one request and waits for its answer; pushes are passed over.
+    /// Sends one request and waits for its reply. Push messages are skipped.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
         self.send(words)?;
         self.answer()
     }
 
-    /// Sends all requests at once, and waits for all replies.
+    /// Sends all requests together, and waits for all replies.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn ask_all<W: AsRef<[u8]>>(
         &mut self,
         requests: &[Vec<W>],
@@ -254,10 +254,10 @@ impl Link {
         requests.iter().map(|_| self.answer()).collect()
     }
 
-    /// The next reply that is no push.
+    /// The next reply. Push messages are skipped.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn answer(&mut self) -> Result<Value, LinkError> {
         loop {
             let value = self.reply()?;
@@ -267,18 +267,18 @@ impl Link {
         }
     }
 
-    /// The next reply or push.
+    /// The next reply or push message.
     ///
     /// # Errors
-    /// The connection fails, the server is silent for too long, or the user interrupts the wait.
+    /// If the connection fails, the server sends nothing for too long, or the user interrupts the wait.
     pub(crate) fn reply(&mut self) -> Result<Value, LinkError> {
         self.value(self.patience)
     }
 
-    /// The next reply or message that the server sends unrequested, however long that takes.
+    /// The next reply or push message, without a time limit.
     ///
     /// # Errors
-    /// The connection fails, or the user interrupts the wait.
+    /// If the connection fails, or the user interrupts the wait.
     pub(crate) fn message(&mut self) -> Result<Value, LinkError> {
         self.value(None)
     }
@@ -292,10 +292,10 @@ impl Link {
         }
     }
 
-    /// A reply that is here already.
+    /// The next reply, if it has already been received.
     ///
     /// # Errors
-    /// What is here is no reply.
+    /// If the received bytes are not a reply.
     pub(crate) fn decoded(&mut self) -> Result<Option<Value>, LinkError> {
         match self.decoder.decode(&self.received[self.read..])? {
             ReplyStep::Value { consumed, value } => {
@@ -327,8 +327,8 @@ impl Link {
         if got? == 0 { Err(LinkError::Closed) } else { Ok(()) }
     }
 
-    /// Waits until a read does not block, or for Ctrl-C. Without Ctrl-C handling the read itself has the
-    /// time limit.
+    /// Waits until a read does not block, or until Ctrl-C. If Ctrl-C is not handled, the read itself has the time
+    /// limit.
     fn wait(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
         if self.interrupts.is_none() {
             return Ok(());
@@ -336,10 +336,10 @@ impl Link {
         self.wait_for(false, patience)?.map(drop).ok_or(LinkError::TimedOut)
     }
 
-    /// Waits for a reply, and for standard input. Data that was already received counts as the former.
+    /// Waits for a reply or for standard input. Data that has already been received counts as a reply.
     ///
     /// # Errors
-    /// The user does not want to wait.
+    /// If the user interrupts the wait.
     pub(crate) fn wait_or_input(&mut self) -> Result<Woken, LinkError> {
         if self.read < self.received.len() {
             return Ok(Woken::Link);
@@ -350,7 +350,7 @@ impl Link {
     /// The next reply, if it arrives within this time.
     ///
     /// # Errors
-    /// The connection fails, or the user does not want to wait.
+    /// If the connection fails, or the user interrupts the wait.
     pub(crate) fn reply_within(&mut self, time: Duration) -> Result<Option<Value>, LinkError> {
         let end = Instant::now() + time;
         loop {
@@ -365,7 +365,7 @@ impl Link {
         }
     }
 
-    /// Waits for the server, for standard input if that is wanted, and for Ctrl-C. `None` if the time is over.
+    /// Waits for the server, for standard input if requested, and for Ctrl-C. Returns `None` if the time is over.
     fn wait_for(
         &mut self,
         with_input: bool,
@@ -407,7 +407,7 @@ impl Link {
     /// Reads bytes that are not a reply, for example those of a snapshot. Returns 0 at the end of the stream.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn read_bytes(&mut self, buffer: &mut [u8]) -> Result<usize, LinkError> {
         let here = &self.received[self.read..];
         if !here.is_empty() {
@@ -425,13 +425,13 @@ impl Link {
         }
     }
 
-    /// The stream below, for who moves bytes in both directions at once.
+    /// The underlying stream, for callers that move bytes in both directions simultaneously.
     pub(crate) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 }
 
-/// Reports whether a read is to be repeated. A socket can report its time limit also for a read that has no limit.
+/// Reports whether a read must be repeated. A socket can report a timeout even for a read that has no time limit.
 fn is_no_end(error: &io::Error, patience: Option<Duration>) -> bool {
     match error.kind() {
         io::ErrorKind::Interrupted => true,

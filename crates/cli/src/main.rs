@@ -1,17 +1,17 @@
-//! `brisk-cli`: a command line client, compatible with `redis-cli`.
+//! `brisk-cli`: a command-line client that is compatible with `redis-cli`.
 //!
-//! | module | about |
+//! | module | contents |
 //! |---|---|
 //! | `options` | the command line |
-//! | `session` | a connection as the user sees it: database, transaction, redirections; sending commands |
-//! | `link` | the connection itself: bytes out, replies in |
-//! | `format` | how replies are shown |
+//! | `session` | the user's session: database, transaction, redirections; sending commands |
+//! | `link` | the connection itself |
+//! | `format` | output formats of replies |
 //! | `repl` | the interactive session: prompt, hints, history, help |
-//! | `modes` | modes other than commands: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
+//! | `modes` | special modes: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
 //! | `about` | texts about the program: `--help`, the manual page, completions |
-//! | `docs`, `debugger` | what the server says of its commands; the debugger of scripts |
-//! | `screen`, `progress`, `quote`, `pause`, `password` | what these need |
+//! | `docs`, `debugger` | the server's documentation of its commands; the script debugger |
+//! | `screen`, `progress`, `quote`, `pause`, `password` | helpers for the other modules |
 #![forbid(unsafe_code)]
 
 mod about;
@@ -37,9 +37,9 @@ use session::Session;
 use std::io::{Read, stdin};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The variable that holds the password, so that it does not stand in the list of processes.
+/// The environment variable that contains the password, so that it does not appear in the process list.
 const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
-/// Longest argument that servers take, as their `proto-max-bulk-len` stands by itself.
+/// Maximum length of an argument: the default of the server's `proto-max-bulk-len`.
 const ARGUMENT_BYTES_MAX: u64 = 512 << 20;
 
 fn main() {
@@ -74,7 +74,7 @@ fn main() {
     screen::exit(code);
 }
 
-/// Does what the options say; gives the exit code.
+/// Runs the mode that the options select. Returns the exit code.
 fn run(mut options: Options) -> i32 {
     for warning in &options.warnings {
         screen::warn(warning);
@@ -108,7 +108,7 @@ fn run(mut options: Options) -> i32 {
     }
 }
 
-/// Sends the command of the command line.
+/// Sends the command given on the command line.
 fn one_command(session: &mut Session) -> i32 {
     let mut words = session.options.words.clone();
     if session.options.quoted_input {
@@ -139,7 +139,7 @@ fn one_command(session: &mut Session) -> i32 {
     i32::from(session.issue(&words, repeat).and_then(|()| session.messages()).is_err())
 }
 
-/// What standard input holds. More than an argument may have is refused, and not read.
+/// Reads standard input. If it is longer than an argument may be, the rest is not read, and the program fails.
 fn all_of_stdin() -> Vec<u8> {
     let mut bytes = Vec::new();
     let told = match stdin().take(ARGUMENT_BYTES_MAX + 1).read_to_end(&mut bytes) {

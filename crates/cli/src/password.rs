@@ -1,24 +1,24 @@
-//! Asking for a password: what is typed is shown as asterisks.
+//! The password prompt, which shows typed characters as asterisks.
 
 use crate::screen;
 use rustix::stdio;
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use std::io::{self, Read};
 
-/// Longest password.
+/// Maximum length of a password.
 const BYTES_MAX: usize = 4096;
 
-/// Puts the terminal back as it was.
+/// Restores the terminal settings when it is dropped.
 struct Restored(Termios);
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // If the terminal is gone, there is nothing to restore.
         let _ = termios::tcsetattr(stdio::stdin(), OptionalActions::Flush, &self.0);
     }
 }
 
-/// Prompts for a password; from a pipe, it is the first line. `None` if there is none.
+/// Prompts for a password. If standard input is a pipe, the password is its first line. `None` if there is none.
 pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
     let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return from_pipe() };
     let mut raw = before.clone();
@@ -33,7 +33,7 @@ pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
     for byte in io::stdin().lock().bytes() {
         match byte.ok()? {
             b'\r' | b'\n' => break,
-            // The end of input.
+            // Ctrl-D ends the input.
             4 if password.is_empty() => break,
             8 | 127 if password.pop().is_some() => screen::print("\x08 \x08"),
             8 | 127 => {}
@@ -50,7 +50,7 @@ pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
     Some(password)
 }
 
-/// Byte by byte, since what follows the line is read by others.
+/// Reads single bytes, because the data after the line is read elsewhere.
 fn from_pipe() -> Option<Vec<u8>> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while line.len() < BYTES_MAX && rustix::io::read(stdio::stdin(), &mut byte).ok()? == 1 {

@@ -1,9 +1,9 @@
-//! Letting time pass, on the user's behalf: `-i`, samples of latency, nodes that have to hear of one another.
+//! Pauses: for `-i`, between latency samples, and while cluster nodes learn of one another.
 
 use rustix::event::{Timespec, poll};
 use std::time::{Duration, Instant};
 
-/// Waits for this long.
+/// Waits for this time.
 pub(crate) fn pause(time: Duration) {
     let end = Instant::now() + time;
     loop {
@@ -18,7 +18,7 @@ pub(crate) fn pause(time: Duration) {
     }
 }
 
-/// A span of time in the form in which the system waits for it.
+/// A duration in the form that system calls use.
 pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),

@@ -5,16 +5,16 @@ use crate::screen;
 use rustix::{stdio, termios};
 use std::time::{Duration, Instant};
 
-/// Between two drawings.
+/// Minimum interval between two updates of the line.
 const DRAWN_EVERY: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;
 
-/// A line about some work.
+/// The progress line of an operation.
 #[derive(Debug)]
 pub(crate) struct Progress {
     what: &'static str,
     unit: Unit,
-    /// How much there is to do, if that is known.
+    /// The total amount of work, if it is known.
     whole: Option<u64>,
     begin: Instant,
     drawn: Option<Instant>,
@@ -34,7 +34,7 @@ impl Progress {
         Progress { what, unit, whole, begin: Instant::now(), drawn: None, is_shown }
     }
 
-    /// Says that so much is done.
+    /// Updates the amount of completed work.
     pub(crate) fn at(&mut self, done: u64) {
         let is_due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= DRAWN_EVERY);
         if !self.is_shown || !is_due {
@@ -45,7 +45,7 @@ impl Progress {
         screen::warn(format!("\r{line}\x1b[K"));
     }
 
-    /// Takes the line away, before something else is printed, or at the end.
+    /// Clears the line, before other output or at the end.
     pub(crate) fn clear(&mut self) {
         if self.drawn.take().is_some() {
             screen::warn("\r\x1b[K");
@@ -71,7 +71,7 @@ fn line(what: &str, unit: Unit, done: u64, whole: Option<u64>, took: Duration) -
     let Some(whole) = whole.filter(|whole| *whole > 0) else {
         return format!("{what} {done_text}, {rate}/s");
     };
-    // The count may be exceeded, since keys are added during the walk.
+    // The total may be exceeded, because keys can be added during the scan.
     let share = (done as f64 / whole as f64).min(1.0);
     let filled = (share * BAR_COLUMNS as f64) as usize;
     let bar = format!("{}{}", "#".repeat(filled), ".".repeat(BAR_COLUMNS - filled));

@@ -1,9 +1,9 @@
-//! Words in quotes: how a line is cut into arguments, and how bytes are shown so that they can be read back.
+//! Quoting: splits a line into arguments, and quotes bytes so that they can be read back.
 
 use std::fmt::Write;
 
-/// Cuts a line into arguments. Double quotes know `\n`, `\r`, `\t`, `\a`, `\b` and `\x` with two digits; single quotes
-/// only `\'`. `None` if a quote is not closed, or is closed inside a word.
+/// Splits a line into arguments. Double quotes support `\n`, `\r`, `\t`, `\a`, `\b` and `\x` with two digits; single
+/// quotes support only `\'`. Returns `None` if a quote is not closed, or if a closing quote is not followed by a space.
 pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut at = 0;
@@ -30,7 +30,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Reads the word that begins here; gives it with the place behind it.
+/// Reads the argument that begins at this position. Returns it and the position after it.
 fn word(line: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
     let mut word = Vec::new();
     loop {
@@ -39,7 +39,7 @@ fn word(line: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
             Some(&byte) if is_space(byte) => return Some((word, at)),
             Some(&quote @ (b'"' | b'\'')) => {
                 at = quoted(line, at + 1, quote, &mut word)?;
-                // A closing quote ends the word.
+                // A closing quote must end the argument.
                 return match line.get(at) {
                     None | Some(0) => Some((word, at)),
                     Some(&byte) if is_space(byte) => Some((word, at)),
@@ -54,7 +54,7 @@ fn word(line: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// Reads up to the closing quote; gives the place behind it.
+/// Reads up to the closing quote. Returns the position after it.
 fn quoted(line: &[u8], mut at: usize, quote: u8, word: &mut Vec<u8>) -> Option<usize> {
     loop {
         let rest = line.get(at..)?;
@@ -93,7 +93,7 @@ fn unescaped(letter: u8) -> u8 {
     }
 }
 
-/// The bytes in double quotes, pure ASCII, in a form that [`split`] reads back.
+/// The bytes in double quotes, as ASCII that [`split`] reads back.
 pub(crate) fn quote(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
@@ -119,7 +119,7 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     text
 }
 
-/// The number that a text begins with, as C reads it: 0 if there is none.
+/// The number at the beginning of a text, as C's `atoi` parses it. 0 if there is none.
 pub(crate) fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text {

@@ -1,8 +1,8 @@
-//! Output of the program. Standard output has one buffer, which is flushed at each line on a terminal and in large
-//! pieces in a pipe; standard error is never buffered.
+//! Output of the program. Standard output is line-buffered on a terminal. Otherwise it is fully buffered. Standard
+//! error is never buffered.
 //!
-//! The reader of standard output may exit early, as `head` does. Then the program ends by SIGPIPE, as other programs
-//! do, or only stops printing while a session continues.
+//! The reader of standard output may exit early, as `head` does. In this case SIGPIPE ends the program, like other
+//! programs. In a session that must continue, only the printing stops.
 
 use rustix::stdio;
 use signal_hook::consts::SIGPIPE;
@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Replies are shown as on a terminal if it is set.
+/// If this environment variable is set, replies are formatted as on a terminal.
 const TERMINAL_VARIABLE: &str = "FAKETTY";
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -30,7 +30,7 @@ pub(crate) fn is_terminal() -> bool {
     IS_TERMINAL.with(|is| *is)
 }
 
-/// Reports whether replies are laid out for people: on a terminal, or if the environment wants it so.
+/// Reports whether replies are formatted for people: on a terminal, or if [`TERMINAL_VARIABLE`] is set.
 pub(crate) fn is_for_people() -> bool {
     is_terminal() || std::env::var_os(TERMINAL_VARIABLE).is_some()
 }
@@ -40,7 +40,7 @@ pub(crate) fn is_colourful() -> bool {
     std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
 }
 
-/// A reader that goes away does not end the program from now on.
+/// From now on, the program continues if the reader of standard output exits.
 pub(crate) fn outlive_reader() {
     OUTLIVES_READER.set(true);
 }
@@ -54,17 +54,17 @@ pub(crate) fn print(bytes: impl AsRef<[u8]>) {
     check(done);
 }
 
-/// Hands what was printed to the system.
+/// Flushes standard output.
 pub(crate) fn flush() {
     check(with(Write::flush));
 }
 
-/// Prints bytes to standard error, behind all that was printed before.
+/// Prints bytes to standard error, after everything that was printed before.
 pub(crate) fn warn(bytes: impl AsRef<[u8]>) {
     if is_terminal() {
         flush();
     }
-    // Where standard error is closed there is nowhere to say so.
+    // If standard error is closed, this cannot be reported anywhere.
     let _ = io::stderr().write_all(bytes.as_ref());
 }
 
@@ -84,7 +84,7 @@ fn check(done: io::Result<()>) {
             let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
             std::process::exit(1);
         }
-        // Output that cannot be printed is dropped, so that it is not tried again at exit.
+        // Discard output that cannot be printed, so that it is not retried at exit.
         OUT.with_borrow_mut(|out| {
             if let Some(old) = out.take() {
                 drop(old.into_parts());

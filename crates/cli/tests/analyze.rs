@@ -1,11 +1,11 @@
-//! `brisk-cli analyze`: the program on files and servers. The tests of `brisk-analyze` check its numbers.
+//! `brisk-cli analyze` with files and servers. The tests of `brisk-analyze` check the numbers.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::*;
 use brisk_testkit::{Server, TempDir};
 use std::fs;
 
-/// Two hundred keys of one pattern, next to those of all types.
+/// Servers with two hundred keys of one pattern, and keys of all types.
 fn filled() -> Vec<Server> {
     let servers = servers();
     for server in &servers {

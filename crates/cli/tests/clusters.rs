@@ -1,4 +1,4 @@
-//! `--cluster` with real nodes: a cluster is created, extended, balanced, fixed and reduced, and reports are those of
+//! `--cluster` with real nodes: a cluster is created, extended, balanced, fixed and reduced, and the output is that of
 //! `redis-cli`.
 
 use crate::harness::{self, Case, assert_same, ours, run, text};
@@ -6,7 +6,7 @@ use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use std::process::Output;
 
 fn node() -> Server {
-    // Long enough that on a loaded machine no node counts as failed.
+    // Long enough that no node is considered failed on a loaded machine.
     Launch::redis().set("cluster-enabled", "yes").set("cluster-node-timeout", "15000").start()
 }
 
@@ -37,7 +37,7 @@ fn slots_of(server: &Server) -> usize {
     spans.map(count).sum()
 }
 
-/// Until all of them think the same of all slots and nodes.
+/// Waits until all nodes agree on all slots and nodes.
 fn settle(entry: &str) {
     wait_until("the nodes agree", || cluster(&["check", entry]).status.code() == Some(0));
 }
@@ -106,7 +106,7 @@ fn a_cluster_is_created_read_changed_and_fixed() {
     takes_keys_from_outside(all[0], &nodes[0]);
 }
 
-/// A node is added, gets slots, gives them back, and is removed.
+/// Adds a node, moves slots to it and back, and removes it.
 fn grows_and_shrinks(entry: &str, masters: &[Server]) {
     let new = node();
     let place = new.address();
@@ -128,7 +128,8 @@ fn grows_and_shrinks(entry: &str, masters: &[Server]) {
     let said = must(&["rebalance", entry, "--cluster-simulate", "--verbose"]);
     assert!(said.contains(&format!("{place} balance is -4056 slots\n")), "{said}");
     assert!(said.contains(">>> Rebalancing across 4 nodes."), "{said}");
-    // A small share, since each slot is moved by itself: 16384 * 0.1 / 3.1, and what rounding has left.
+    // A small share, because each slot is moved individually. It is 16384 * 0.1 / 3.1 slots, plus the rest from
+    // rounding.
     must(&["rebalance", entry, "--cluster-weight", &format!("{to}=0.1")]);
     assert!((528..=531).contains(&slots_of(&new)), "{}", slots_of(&new));
     settle(entry);
@@ -156,7 +157,7 @@ fn grows_and_shrinks(entry: &str, masters: &[Server]) {
     assert!(!nodes.contains(&replica), "{nodes}");
 }
 
-/// A move that was broken off is finished, and a slot without an owner gets one.
+/// Checks that `fix` completes an interrupted move, and assigns an owner to a slot without one.
 fn is_mended(entry: &str, masters: &[Server]) {
     let owner_of = |slot: usize| {
         masters
@@ -199,7 +200,7 @@ fn is_mended(entry: &str, masters: &[Server]) {
     must(&["fix", entry, "--cluster-yes"]);
     settle(entry);
 
-    // A slot without an owner goes to the node that holds its keys.
+    // A slot without an owner is assigned to the node that has its keys.
     let slot = text(&harness::brisk_cli(&masters[0], &["cluster", "keyslot", "key:7"]).stdout);
     let slot = slot.trim();
     let holder = owner_of(slot.parse().expect("it is a slot"));
@@ -240,7 +241,7 @@ fn takes_keys_from_outside(entry: &str, node: &Server) {
     assert!(said.contains("*** Importing 20 keys from DB 0\n"), "{said}");
     let size = ["-a", "secret", "--no-auth-warning", "dbsize"];
     assert_eq!(text(&harness::brisk_cli(&outside, &size).stdout), "20\n");
-    // Existing keys of the cluster stay, unless they are to be replaced.
+    // Existing keys of the cluster stay, unless the option to replace them is given.
     let busy = cluster(&from);
     assert_eq!(busy.status.code(), Some(1));
     assert!(text(&busy.stdout).contains("BUSYKEY"), "{}", text(&busy.stdout));
@@ -283,7 +284,7 @@ fn a_pipe_to_a_cluster_sends_each_request_to_the_node_of_its_key() {
     let pipe = |input: &[u8]| piped(&masters[1], input);
     let mut input = Vec::new();
     for number in 0..3000 {
-        // Two requests for one key show whether order is kept.
+        // Two requests for one key show whether their order is kept.
         input.extend(format!("SET piped:{number} x\r\nAPPEND piped:{number} y\r\n").into_bytes());
     }
     let key = "piped:eval";
@@ -329,7 +330,7 @@ fn a_pipe_with_cluster_mode_to_a_server_outside_of_a_cluster_is_as_without() {
 fn a_pipe_to_a_cluster_keeps_the_order_of_a_key_while_its_slot_moves() {
     let masters = masters();
     let pipe = |input: &[u8]| piped(&masters[1], input);
-    // While a slot is migrating, the node that does not have the key yet receives ASKING first.
+    // While a slot is migrating, requests to the node that does not have the key yet are preceded by ASKING.
     let slot = masters[0].connect().cmd("CLUSTER KEYSLOT moving").integer();
     let owns = |master: &&Server| !master.connect().cmd("GET moving").to_string().contains("MOVED");
     let source = masters.iter().find(owns).expect("a node has the slot");
@@ -360,6 +361,6 @@ fn commands_that_need_no_cluster_say_what_is_wrong() {
     assert!(text(&found.stdout).contains("is not configured as a cluster node"));
     let help = cluster(&["help"]);
     assert!(text(&help.stdout).contains("rebalance"));
-    // redis-cli's code for it.
+    // This is the exit code of redis-cli.
     assert_eq!(help.status.code(), Some(1));
 }

@@ -1,9 +1,9 @@
-//! One command on the command line: what is printed where, and the exit code, are those of `redis-cli`, against
-//! a real Redis and against ours, as in a pipe and as on a terminal.
+//! One command on the command line: the output on both streams and the exit code are those of `redis-cli`, with a real
+//! Redis and with our server, in a pipe and on a terminal.
 
 use crate::harness::{self, Case, assert_same, brisk_cli, ours, prepare, run, servers, text};
 
-/// Arguments behind the port. Running one twice gives the same twice.
+/// Arguments after the port. Running a case twice gives the same output twice.
 const CASES: &[&[&str]] = &[
     &["ping"],
     &["PING", "hello world"],
@@ -246,7 +246,7 @@ fn a_requested_shutdown_of_the_server_is_not_an_error() {
 fn help_and_version_are_printed_without_a_server() {
     let help = run(&ours(), &Case::new(&["--help"]));
     assert_eq!(help.status.code(), Some(0));
-    // Every option that redis-cli names is there.
+    // Every option of redis-cli is supported.
     let theirs = text(&run(&harness::theirs(), &Case::new(&["--help"])).stdout);
     let words = theirs.split(|c: char| c.is_whitespace() || c == ',');
     let options = words.filter(|word| word.starts_with("--") && word.len() > 2);
@@ -290,7 +290,7 @@ fn bash_completes_options_and_what_follows_them() {
         ("brisk-cli analyze --quantum 1", "16\n"),
         ("brisk-cli analyze --resume HOME/comp", "HOME/completions\n"),
         ("brisk-cli analyze HOME/comp", "HOME/completions\n"),
-        // Not a command here, but a password.
+        // Here, `analyze` is not a command but a password.
         ("brisk-cli -a analyze --memk", "--memkeys --memkeys-samples\n"),
     ] {
         let here = home.path("").display().to_string();

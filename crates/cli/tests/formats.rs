@@ -1,4 +1,4 @@
-//! Replies of every shape look as `redis-cli` shows them, byte for byte, in each form.
+//! Replies of every shape are printed as by `redis-cli`, byte for byte, in each output format.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::scripted::Scripted;
@@ -53,7 +53,7 @@ const REPLIES: &[&[u8]] = &[
     b">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$2\r\nb\n\r\n+OK\r\n",
     b">2\r\n$10\r\ninvalidate\r\n_\r\n+OK\r\n",
     b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n",
-    // Bytes that are not a reply, or end too early.
+    // Bytes that are not a reply, or are incomplete.
     b"hello\r\n",
     b"\xff\r\n",
     b":abc\r\n",
@@ -75,7 +75,7 @@ fn every_reply_looks_as_redis_cli_shows_it() {
     }
 }
 
-/// `redis-cli` gives up on what RESP3 has beyond its own use; we show it.
+/// `redis-cli` fails on RESP3 types that Redis itself does not use. Our program shows them.
 #[test]
 fn big_numbers_attributes_and_long_errors_are_shown() {
     let server = Scripted::start();
@@ -118,7 +118,7 @@ fn malformed_replies_end_the_program_with_a_message() {
     }
 }
 
-/// The requests of the modes get replies of every shape except the expected one.
+/// Requests of the modes get replies of every shape except the expected one.
 #[test]
 fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
     const STRANGE: &[&[u8]] = &[
@@ -165,8 +165,8 @@ fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
         server.answer(reply);
         for mode in MODES.iter().map(|mode| mode.to_vec()).chain(cluster.iter().cloned()) {
             let args = [&["-p", &port][..], &mode].concat();
-            // Some go on for as long as the server does, or wait for the rest of a reply: they are ended
-            // by SIGTERM, which is no fault of theirs.
+            // Some modes continue as long as the server replies, or wait for the rest of a reply. They are ended by
+            // SIGTERM, which is not a failure.
             let found = harness::run_for(TIME, &args);
             let said = harness::text(&found.stderr);
             assert!(!said.contains("panicked"), "{args:?} {reply:?}: {said}");

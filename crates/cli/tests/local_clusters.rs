@@ -1,5 +1,5 @@
 //! `--cluster start-local`, `stop-local` and `status`: a cluster of our servers on this machine, from its first start
-//! through a failover to its second start; and each error that a user can meet.
+//! through a failover to its second start, and every error that a user can encounter.
 
 use crate::harness::{Case, ours, run, text};
 use brisk_testkit::etcd::EtcdLaunch;
@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Output;
 
-/// A directory for a cluster, with ports that no other test has. Its nodes end with it.
+/// A directory for a cluster, with ports that no other test uses. Dropping it stops the nodes.
 struct Local {
     dir: TempDir,
     ports: Vec<Port>,
@@ -68,7 +68,7 @@ impl Drop for Local {
     }
 }
 
-/// Ports in a row.
+/// Consecutive ports.
 fn consecutive(count: usize) -> Vec<Port> {
     let mut ports: Vec<Port> = Vec::new();
     while ports.len() < count {
@@ -99,7 +99,7 @@ fn refused(output: &Output) -> String {
     said
 }
 
-/// Runs a command with redirections from one of the nodes.
+/// Sends a command to one of the nodes, and follows redirections.
 fn command(local: &Local, at: usize, words: &[&str]) -> String {
     let port = local.ports[at].number().to_string();
     text(&run(&ours(), &Case::new(&[&["-c", "-p", &port], words].concat())).stdout)
@@ -127,7 +127,7 @@ fn a_local_cluster_starts_survives_a_lost_primary_and_starts_again_with_its_data
         .find(|at| local.conn(*at).info("role") == "master")
         .expect("a node of the cluster is a primary");
     let entry = (lost + 1) % 6;
-    // A write that no replica has received may be lost with its primary.
+    // Wait, because a write that no replica has received may be lost with its primary.
     wait_until("the replicas have every key", || {
         (0..6).filter(|at| local.conn(*at).info("role") == "master").all(|at| {
             let mut conn = local.conn(at);
@@ -146,7 +146,7 @@ fn a_local_cluster_starts_survives_a_lost_primary_and_starts_again_with_its_data
     assert!(said.contains(&format!("{}: this ", local.address(lost))), "{said}");
     assert!(said.contains("cannot be reached"), "{said}");
 
-    // The node that was killed comes back as a replica.
+    // The killed node returns as a replica.
     let said = must(&local.start(&[]));
     assert!(said.contains("Starting 1 node of"), "{said}");
     assert_eq!(said.matches("  replica of 127.0.0.1:").count(), 3, "{said}");
@@ -239,7 +239,7 @@ fn a_node_that_ends_is_named_with_the_end_of_its_log_and_the_others_end_too() {
     let local = Local::new(2);
     let server = script(local.dir.path("server"), "echo 'Bad directive' >&2; exit 3");
     let said = refused(&local.start_program(&server, &["--nodes", "2", "--replicas", "0"]));
-    // Both end; the first that is seen to is named.
+    // Both nodes exit. The error names the one that is noticed first.
     let names = |port: &Port| {
         said.contains(&format!("[ERR] Node {} has exited (exit status: 3)", port.number()))
     };
@@ -253,7 +253,7 @@ fn a_node_that_ends_is_named_with_the_end_of_its_log_and_the_others_end_too() {
     );
 }
 
-/// A program that stands in for a server.
+/// A program that is used in place of a server.
 fn script(path: PathBuf, lines: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).expect("a file can be written");
@@ -274,7 +274,7 @@ fn status_describes_a_cluster_of_another_server_too() {
     assert!(text(&missing.stderr).contains("Could not connect"), "{}", text(&missing.stderr));
 }
 
-/// Waits until the first node shows this number of nodes.
+/// Waits until the first node lists this number of nodes.
 fn wait_for_members(nodes: &BriskCluster, count: usize) {
     let mut conn = nodes.connect(0);
     wait_until("the cluster to have its nodes", || {

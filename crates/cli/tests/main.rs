@@ -1,4 +1,4 @@
-//! The command line's integration tests, in one executable.
+//! The integration tests of `brisk-cli`, in one executable.
 
 mod analyze;
 mod clusters;

@@ -1,4 +1,4 @@
-//! The modes with real data, compared with `redis-cli` where both print the same.
+//! The modes with real data. The output is compared with that of `redis-cli` where both print the same.
 
 use crate::harness::terminal::Terminal;
 use crate::harness::{
@@ -9,7 +9,7 @@ use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use std::io::Read;
 use std::process::Command;
 
-/// Many keys next to those of every type.
+/// Servers with many keys, and keys of every type.
 fn with_keys() -> Vec<Server> {
     let servers = servers();
     for server in &servers {
@@ -17,7 +17,7 @@ fn with_keys() -> Vec<Server> {
         for number in 0..300 {
             conn.cmd(&format!("SET key:{number} {}", "x".repeat(number % 50)));
         }
-        // Without a zero byte, at which `redis-cli --scan` would end the line.
+        // The key has no NUL byte, at which `redis-cli --scan` would truncate the line.
         conn.cmd("SET \"we ird\\n\\x01\" value");
     }
     servers
@@ -42,7 +42,7 @@ fn searches_of_all_keys_print_what_redis_cli_prints() {
             &["--hotkeys"],
         ] {
             let args: Vec<&str> = ["-p", &port].into_iter().chain(args.iter().copied()).collect();
-            // Tables that have just grown are still being moved, which changes the order of their keys.
+            // While a table is being rehashed after it has grown, the order of its keys changes.
             wait_until_same(&Case::new(&args));
         }
         let few = brisk_cli(&server, &["--scan", "--count", "1000", "--pattern", "key:7"]);
@@ -160,7 +160,7 @@ fn the_time_limit_bounds_replies_and_not_the_wait_for_messages() {
             .spawn()
             .expect("the program starts");
         let mut conn = server.connect();
-        // The subscriber has waited for longer than the limit.
+        // The subscriber must wait for longer than the limit.
         wait_until("the subscriber is idle", || {
             let list = conn.cmd("CLIENT LIST TYPE pubsub").text();
             list.contains("idle=") && !list.contains("idle=0")

@@ -1,4 +1,4 @@
-//! Interactive sessions under a pseudo terminal: what is shown for what is typed.
+//! Interactive sessions in a pseudoterminal: the output for typed input.
 
 use crate::harness::terminal::Terminal;
 use crate::harness::{ours, prepare, servers};
@@ -74,7 +74,7 @@ fn the_tabulator_completes_commands_subcommands_and_groups() {
     }
 }
 
-/// What `redis-cli` 7.2 shows while it waits for messages, as its own suite has it.
+/// The line that `redis-cli` 7.2 shows while it waits for messages, according to its own test suite.
 const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key to type command)\r";
 
 #[test]
@@ -114,7 +114,7 @@ fn a_subscriber_can_type_and_gets_messages_between_commands() {
             shown.type_at("> ", "subscribe news sport");
             shown.expect("2) \"sport\"\r\n3) (integer) 2\r\n");
             shown.expect(INVITATION);
-            // The key that ends the waiting is part of the line.
+            // The key that ends the wait is part of the line.
             shown.press("unsubscribe sport");
             shown.expect("\x1b[K");
             shown.expect("(subscribed mode)> ");
@@ -155,7 +155,7 @@ fn a_line_longer_than_the_terminal_is_wrapped_and_stays_whole() {
     let long: String = (0..90).map(|number| format!("part{number:02}-")).collect();
     shown.type_at("> ", &format!("echo {long}"));
     shown.expect(&format!("\"{long}\"\r\n"));
-    // Lines that are pasted at once are executed one after the other.
+    // Lines that are pasted together are executed one after the other.
     shown.expect("> ");
     shown.press("set pasted 1\rincr pasted\rget pasted\r");
     shown.expect("OK\r\n");
@@ -246,7 +246,7 @@ fn history_keeps_lines_across_sessions_but_none_with_a_password() {
         assert_eq!(text, "echo remembered\nexit\n");
         let mut shown = session(server.port(), &[], &vars);
         shown.expect("> ");
-        // Twice up, and Enter: the line of the session before.
+        // Pressing Up twice and Enter runs the line of the previous session.
         shown.press("\x1b[A\x1b[A\r");
         shown.expect("\"remembered\"");
         shown.type_at("> ", "exit");

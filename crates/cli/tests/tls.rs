@@ -1,4 +1,4 @@
-//! TLS: a trusted server is spoken to, an unknown one refused unless that does not matter.
+//! TLS: a trusted server is accepted, and an untrusted one is rejected unless verification is disabled.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use crate::harness::{Case, assert_same, ours, run, text};
@@ -6,7 +6,7 @@ use brisk_testkit::port::Port;
 use brisk_testkit::{Launch, TempDir};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-/// An authority's certificate, and what it signs with.
+/// An authority's certificate, and the key with which it signs.
 fn authority() -> (String, Issuer<'static, KeyPair>) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -22,7 +22,7 @@ fn trusted_servers_are_accepted_and_others_rejected() {
     let (trusted, issuer) = authority();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    // A certificate with the name of its authority would pass for one that is signed by itself.
+    // A certificate with the same name as its authority would be considered self-signed.
     params.distinguished_name.push(DnType::CommonName, "server");
     let certificate = params.signed_by(&key, &issuer).unwrap();
     let client_key = KeyPair::generate().unwrap();

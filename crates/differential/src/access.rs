@@ -1,8 +1,8 @@
-//! Permissions compared: random users with the same rules on both servers, and random commands that
-//! ACL DRYRUN judges for each.
+//! Compares permissions: creates random users with the same rules on both servers, and checks random commands for each
+//! user with ACL DRYRUN.
 //!
-//! A run is cut into episodes with users of their own. Rules are drawn so that about as much is
-//! allowed as is not, patterns out of the keys that the generated commands name.
+//! A run is split into episodes, each with its own users. Rules are drawn so that about half of the commands are
+//! allowed. Patterns are derived from the keys of generated commands.
 
 use super::generate::Generator;
 use super::peer::Peer;
@@ -18,23 +18,23 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub seed: u64,
-    /// How many pairs of a user and a command.
+    /// Number of pairs of a user and a command.
     pub pairs: u64,
 }
 
-/// Users of one episode.
+/// Users per episode.
 const USERS: usize = 40;
-/// Pairs of one episode.
+/// Pairs per episode.
 const PAIRS: u64 = 4_000;
 /// Pairs sent before their replies are read.
 const PIPELINE: u64 = 200;
 
-/// A user for which the servers judge a command or accept a rule differently.
+/// A user for which the servers disagree about a command or a rule.
 #[derive(Debug)]
 pub struct Disagreement {
     pub seed: u64,
     pub episode: u64,
-    /// The rules of the user, as given.
+    /// The rules of the user, as sent.
     pub user: String,
     pub command: String,
     pub ours: String,
@@ -51,26 +51,26 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// How many pairs were allowed and refused.
+/// How many pairs were allowed and denied.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Judged {
     pub allowed: u64,
     pub refused: u64,
-    /// Of commands that are none, or have a wrong number of words.
+    /// Pairs whose command does not exist, or has a wrong number of arguments.
     pub errors: u64,
 }
 
-/// Reports whether the command has keys that Redis does not see.
+/// Reports whether the command has keys that Redis does not find.
 ///
-/// PFMERGE without sources writes its destination; Redis's key specifications look for a source
-/// first and give up. See [`rules::repeats_key_option`] for the others.
+/// PFMERGE without sources writes its destination; Redis's key specifications look for a source first, and find no keys
+/// if there is none. See [`rules::repeats_key_option`] for the others.
 fn is_overlooked_by_redis(words: &[Vec<u8>]) -> bool {
     let names = ["SORT", "GEORADIUS", "GEORADIUSBYMEMBER", "XREAD", "XREADGROUP"];
     let is = |name: &&str| words[0].eq_ignore_ascii_case(name.as_bytes());
     is(&"PFMERGE") && words.len() == 2 || names.iter().any(is) && rules::repeats_key_option(words)
 }
 
-/// Compares `pairs` pairs; returns the first disagreement, if there is one.
+/// Compares pairs of a user and a command. Returns the first disagreement, if there is one.
 pub fn run(
     table: &Table,
     ours: &str,
@@ -99,7 +99,7 @@ struct Episode<'t> {
     names: Vec<&'t str>,
     random: Random,
     calls: Generator<'t>,
-    /// The words of each SETUSER.
+    /// The arguments of each SETUSER.
     users: Vec<Vec<Vec<u8>>>,
 }
 
@@ -132,7 +132,7 @@ impl<'t> Episode<'t> {
         Ok(())
     }
 
-    /// Rules of one selector, in an order in which all of them are taken.
+    /// Rules of one selector, in an order in which all of them are accepted.
     fn rules(&mut self, out: &mut Vec<Vec<u8>>) {
         if self.random.percent(40) {
             out.push(b"+@all".to_vec());
@@ -146,7 +146,7 @@ impl<'t> Episode<'t> {
                 let name = *self.random.pick(&self.names);
                 let contained = self.names.iter().any(|n| n.starts_with(&format!("{name}|")));
                 if !name.contains('|') && !contained && self.random.percent(10) {
-                    // A first argument, which can only be allowed.
+                    // A rule for a first argument, which can only allow.
                     format!("+{name}|{}", self.random.pick(&["0", "str0", "GET", "k", "x"]))
                 } else {
                     format!("{sign}{name}")
@@ -177,11 +177,11 @@ impl<'t> Episode<'t> {
         }
     }
 
-    /// A pattern that fits some of the words that commands name.
+    /// A pattern that matches some of the arguments of commands.
     fn pattern(&mut self) -> Vec<u8> {
         let words = self.calls.words();
         let word = self.random.pick(&words).clone();
-        // Quotes that do not close make Redis forget a whole selector; here they are an error.
+        // Unbalanced quotes make Redis drop a whole selector; in Brisk they are an error.
         let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'".contains(byte);
         let mut word: Vec<u8> = word.into_iter().filter(plain).take(12).collect();
         match self.random.below(6) {
@@ -198,7 +198,7 @@ impl<'t> Episode<'t> {
                 word.push(b'*');
             }
         }
-        // The pattern that is a rule of its own would forbid further ones.
+        // No further patterns may follow `*`, which is a rule of its own.
         if word == b"*" { b"**".to_vec() } else { word }
     }
 
@@ -214,7 +214,7 @@ impl<'t> Episode<'t> {
             let mut request = Vec::new();
             while (asked.len() as u64) < PIPELINE.min(pairs - done) {
                 let command = self.calls.words();
-                // Redis 7.0 shows words up to their first NUL, and compares first arguments so.
+                // Redis 7.0 truncates arguments at their first NUL in replies, and when it compares first arguments.
                 let has_nul = command.iter().any(|word| word.contains(&0));
                 if has_nul || is_overlooked_by_redis(&command) {
                     continue;
@@ -259,7 +259,7 @@ fn name_of(user: usize) -> Vec<u8> {
     format!("u{user}").into_bytes()
 }
 
-/// What Redis 7.0 says about "this user", as 7.2 says it.
+/// Rewrites Redis 7.0's error texts, which say "this user", in the wording of 7.2.
 fn in_newer_words(reply: &[u8], user: &[u8]) -> Vec<u8> {
     let text = match reply {
         [b'$', rest @ ..] => rest.splitn(2, |byte| *byte == b'\n').nth(1).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! One stream of calls, run on both servers.
+//! Runs one stream of calls on both servers.
 
 use crate::audience::{self, Audience, Mode};
 use crate::difference::Difference;
@@ -23,7 +23,7 @@ pub struct Arena<'a> {
     pub(crate) pipeline: usize,
 }
 
-/// All sessions at one server.
+/// All sessions on one server.
 #[derive(Debug)]
 struct Sessions {
     first: Peer,
@@ -63,12 +63,12 @@ fn difference_heard(
     Ok(audience::difference(&ours.audience, &theirs.audience))
 }
 
-/// Requests longer than this together are not sent before replies are read: both sockets hold as
-/// much, so neither side can wait for the other.
+/// A batch of requests is at most this long before replies are read. The socket buffers of both sides hold as much, so
+/// the two sides cannot block each other.
 const BATCH_BYTES_MAX: usize = 48 * 1024;
 
 impl Arena<'_> {
-    /// Runs `units` from an empty keyspace; the first difference with the index of its command.
+    /// Runs `units` from an empty keyspace. Returns the first difference and the index of its command.
     pub fn first_difference(&mut self, units: &[Unit]) -> Result<Option<(usize, Difference)>> {
         let mut ours = self.sessions(self.ours).context("our server")?;
         let mut theirs = self.sessions(self.theirs).context("their server")?;
@@ -87,7 +87,7 @@ impl Arena<'_> {
                 for (index, call) in batch.iter().enumerate() {
                     let mut is_refused = false;
                     if let Some(difference) = self.one(call, mine, other, &mut is_refused) {
-                        // The requests sent so far must be executed before the next ones: a server
+                        // The requests sent so far must be executed before the next ones are sent, because a server
                         // with several threads may serve the next connection first.
                         drain(mine);
                         drain(other);
@@ -115,7 +115,7 @@ impl Arena<'_> {
         Ok(found.map(|difference| (calls.len(), difference)))
     }
 
-    /// The first of `calls` that can be sent together; their requests are in `bytes`.
+    /// The longest prefix of `calls` that can be sent together. Their requests are written to `bytes`.
     fn batch<'c>(&self, calls: &'c [&'c Call], bytes: &mut Vec<u8>) -> &'c [&'c Call] {
         bytes.clear();
         let by = calls[0].by;
@@ -184,7 +184,7 @@ impl Arena<'_> {
             }
         }
         if call.resync(name).is_some() {
-            // How much the DEL found does not matter.
+            // The number of keys that DEL has deleted does not matter.
             let (mine, other) = (ours.reply().err(), theirs.reply().err());
             if mine.is_some() || other.is_some() {
                 return difference(mine.unwrap_or_default(), other.unwrap_or_default());
@@ -198,7 +198,7 @@ impl Arena<'_> {
 fn drain(peer: &mut Peer) {
     let mark: &[u8] = b"no more to come";
     if peer.send(&encode(&[&b"ECHO"[..], mark])).is_ok() {
-        // The mark comes back, or as an error inside a transaction, or the connection ends.
+        // ECHO returns the marker, possibly in the error of a transaction, or the connection ends.
         while peer.reply().is_ok_and(|reply| !reply.ends_with(b"no more to come\r\n")) {}
     }
 }

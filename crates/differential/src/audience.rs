@@ -1,12 +1,12 @@
-//! Invalidation messages while a stream runs: both servers must send the same ones.
+//! Compares invalidation messages while a stream runs: both servers must send the same ones.
 //!
-//! One session tracks every change (CLIENT TRACKING with BCAST). The stream's first session tracks
-//! the keys that it reads, in a [`Mode`] of the episode; the messages go to another session, or
-//! come between its own replies. After each batch, the received messages of all sessions are
-//! collected. A server may choose how it combines changes into messages, so keys are compared: as a
-//! set if each is reported once for some time, and each with its count if it is reported each time
-//! it was read. Keys that have expired on one of the servers are left out from then on: a server
-//! may also choose which command meets them first, even one that then fails.
+//! One session tracks every change (CLIENT TRACKING with BCAST). The stream's first session tracks the keys that it
+//! reads, in a [`Mode`] of the episode; the messages go to another session, or arrive between the first session's
+//! replies. After each batch, the received messages of all sessions are collected. A server may choose how it combines
+//! changes into messages, so only the keys are compared. Broadcast keys are compared as a set, because one report may
+//! cover several writes. Keys reported after reads are compared with their counts. Keys that have expired on one of the
+//! servers are ignored from then on, because a server may choose which command finds them expired, even a command that
+//! then fails.
 
 use super::difference::Difference;
 use super::peer::Peer;
@@ -27,7 +27,7 @@ const OPTIONS: &[&[&str]] = &[
     &["BCAST", "NOLOOP"],
     &["BCAST", "PREFIX", "s", "PREFIX", "{t}"],
 ];
-/// The same for the session that tracks every change; BCAST precedes these.
+/// Options of CLIENT TRACKING for the session that tracks every change. They follow BCAST.
 const ALL_OPTIONS: &[&[&str]] =
     &[&[], &["NOLOOP"], &["PREFIX", ""], &["PREFIX", "l", "PREFIX", "z"]];
 
@@ -38,29 +38,28 @@ pub struct Mode {
     /// Messages go to another session.
     redirects: bool,
     all: &'static [&'static str],
-    /// Scripts call several commands. Redis 7.0 then counts all declared keys as read as soon as
-    /// one of the commands reads; later versions count the keys that were read. So invalidations
-    /// for reads are not compared.
+    /// True if scripts call several commands. In this case Redis 7.0 considers all declared keys read as soon as one of
+    /// the commands reads. Later versions consider only the keys that were read. So invalidations for reads are not
+    /// compared.
     pub scripts: bool,
 }
 
 impl Mode {
-    /// The mode of an episode. In RESP2 a session cannot have its messages itself.
+    /// The mode of an episode. In RESP2, a session cannot receive its own messages.
     pub fn of(resp: u8, random: &mut Random) -> Mode {
         let redirects = resp == 2 || random.percent(50);
         let (options, all) = (*random.pick(OPTIONS), *random.pick(ALL_OPTIONS));
         Mode { options, redirects, all, scripts: random.percent(50) }
     }
 
-    /// Reports whether scripts may run. With BCAST and NOLOOP, Redis sends a client the changes of
-    /// its own script, since a script has a separate client there, unless the client itself changed
-    /// the key before in the same turn of the event loop. In Brisk, NOLOOP applies to scripts as
-    /// well.
+    /// Reports whether scripts may run. With BCAST and NOLOOP, Redis notifies a client of changes made by its own
+    /// script, because the script runs in a separate client. The exception is a key that the client itself has already
+    /// changed in the same iteration of the event loop. In Brisk, NOLOOP applies to scripts as well.
     pub fn may_run_scripts(self) -> bool {
         !(self.is_broadcast() && self.options.contains(&"NOLOOP"))
     }
 
-    /// Reports whether the session gets messages about all keys, read or not.
+    /// Reports whether the session gets messages about all keys, whether it has read them or not.
     fn is_broadcast(self) -> bool {
         self.options.contains(&"BCAST")
     }
@@ -83,14 +82,14 @@ pub struct Audience {
     /// Keys reported to all tracking clients, and to clients that read them.
     changed: Vec<String>,
     changed_reads: Vec<String>,
-    /// The session has ended its tracking within the present batch.
+    /// The session has ended its tracking in the current batch.
     ended: bool,
     /// Keys that have expired, or for which the servers may differ for another reason.
     excused: BTreeSet<String>,
 }
 
 impl Audience {
-    /// Lets sessions listen: to everything, and to what `session` reads.
+    /// Sets up the listening sessions: one for all changes, and one for the keys that `session` reads.
     pub fn gather(address: &str, session: &mut Peer, mode: Mode) -> Result<Audience> {
         let listener = || -> Result<Peer> {
             let mut peer = Peer::connect(address)?;
@@ -100,7 +99,7 @@ impl Audience {
         let (mut all, mut reader) = (listener()?, listener()?);
         let id = String::from_utf8_lossy(reader.ask(&["CLIENT", "ID"])?).into_owned();
         let id = id.trim_matches(|c: char| !c.is_ascii_digit());
-        // Keys that are past their deadline go when a command meets them, not when a timer does.
+        // Delete expired keys only when a command accesses them, not by a timer.
         expect_ok(all.ask(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?)?;
         expect_ok(all.ask(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?)?;
         all.ask(&["PSUBSCRIBE", "__keyevent@*__:expired"])?;
@@ -117,10 +116,10 @@ impl Audience {
         Ok(Audience { mode, all, reader, changed, changed_reads, ended: false, excused })
     }
 
-    /// Takes the messages since the last call. `session` is the one that tracks.
+    /// Collects the messages received since the last call. `session` is the tracking session.
     ///
     /// # Errors
-    /// A connection fails.
+    /// If a connection fails.
     pub fn hear(&mut self, session: &mut Peer) -> Result<()> {
         self.changed = heard(&mut self.all, &mut self.excused)?;
         self.changed.dedup();
@@ -147,8 +146,8 @@ impl Audience {
         Ok(())
     }
 
-    /// The session has ended its tracking. What Redis would have broadcast at the end of the same
-    /// turn of its event loop is lost then, so in that mode the present batch is not compared.
+    /// Notes that the session has ended its tracking. Redis then drops the broadcasts that it would have sent at the
+    /// end of the same iteration of its event loop. So in broadcast mode, the current batch is not compared.
     pub fn end(&mut self) {
         self.ended = true;
     }
@@ -183,7 +182,7 @@ pub fn difference(ours: &Audience, theirs: &Audience) -> Option<Difference> {
     })
 }
 
-/// All keys of all messages since the last call, in order; those of events go to `excused`.
+/// The keys of all messages since the last call, in order. Keys from keyspace events are added to `excused`.
 fn heard(peer: &mut Peer, excused: &mut BTreeSet<String>) -> Result<Vec<String>> {
     peer.send(b"*1\r\n$4\r\nPING\r\n")?;
     let mut keys = Vec::new();
@@ -197,7 +196,7 @@ fn heard(peer: &mut Peer, excused: &mut BTreeSet<String>) -> Result<Vec<String>>
     Ok(keys)
 }
 
-/// Adds the keys of a message; false if it is none.
+/// Adds the keys of a message. Returns false if the frame is not a message.
 fn keys_of(frame: &[u8], keys: &mut Vec<String>, excused: &mut BTreeSet<String>) -> bool {
     let Ok(Some((Reply::Push(parts), _))) = Reply::parse(frame) else { return false };
     match &parts[..] {

@@ -1,11 +1,11 @@
-//! Two replies under a rule.
+//! Compares two replies under a rule.
 
 use super::rules::How;
 use super::values;
 use brisk_testkit::reply::Reply;
 
-/// Reports whether `ours` is as good as `theirs`. Errors must be equal under every rule but [`How::Refused`],
-/// [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
+/// Reports whether `ours` is equivalent to `theirs` under the rule. Errors must be equal under every rule but
+/// [`How::Refused`], [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -58,7 +58,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     }
 }
 
-/// A reply for people.
+/// A reply in readable form.
 pub fn shown(bytes: &[u8]) -> String {
     match Reply::parse(bytes) {
         Ok(Some((reply, _))) => reply.to_string(),
@@ -97,7 +97,7 @@ fn unordered(reply: Reply) -> Reply {
     }
 }
 
-/// As [`unordered`], for a map that RESP2 sends as keys and values in turn.
+/// Like [`unordered`], for a map that RESP2 sends as alternating keys and values.
 fn pairs(reply: Reply) -> Reply {
     match reply {
         Reply::Array(items) if items.len() % 2 == 0 => {
@@ -117,7 +117,7 @@ fn kind(reply: &Reply) -> std::mem::Discriminant<Reply> {
     std::mem::discriminant(reply)
 }
 
-/// A reply without the pair of "notes" and a text.
+/// A reply without "notes" and its text.
 fn without_notes(reply: Reply) -> Reply {
     let told = |key: &Reply| matches!(key, Reply::Bulk(word) if word == b"notes");
     match reply {
@@ -136,14 +136,15 @@ fn without_notes(reply: Reply) -> Reply {
     }
 }
 
-/// What SORT says of what is no number.
+/// The reply of SORT for elements that are not numbers.
 const OUT_OF_RANGE: &[u8] = b"-ERR One or more scores can't be converted into double\r\n";
 
-/// What OBJECT REFCOUNT says of an integer that is held once for all keys.
+/// The reply of OBJECT REFCOUNT for an integer object that all keys share.
 const SHARED: i64 = i32::MAX as i64;
 
-/// Reports whether a set or list may have one encoding with us and the other in Redis 7.0, which knows no listpack for
-/// them, and which minds only how many members a set has, not how many come at once.
+/// Reports whether a set or list may have the one encoding in Brisk and the other in Redis 7.0. Redis 7.0 has no
+/// listpack encoding for them. When it adds members, it considers only how many a set has, not how many are added
+/// together.
 fn encodings(ours: &Reply, theirs: &Reply) -> bool {
     let (Reply::Bulk(ours), Reply::Bulk(theirs)) = (ours, theirs) else { return false };
     matches!(
@@ -152,12 +153,12 @@ fn encodings(ours: &Reply, theirs: &Reply) -> bool {
     )
 }
 
-/// A millisecond of the year 2001; no count or length gets so high.
+/// A Unix time in milliseconds in the year 2001. No count or length is this large.
 const OLDEST_MOMENT: i64 = 1_000_000_000_000;
 
 fn near(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     match (ours, theirs) {
-        // -1 and -2 say "no deadline" and "no key"; no tolerance turns one into the other.
+        // -1 means "no TTL" and -2 means "no key". The tolerance does not apply to them.
         (Reply::Integer(a), Reply::Integer(b)) => {
             *a >= 0 && *b >= 0 && a.abs_diff(*b) <= tolerance.unsigned_abs()
         }
@@ -165,7 +166,7 @@ fn near(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     }
 }
 
-/// Reports whether two arrays of arrays are the same under `cell`, which gets the column.
+/// Reports whether two arrays of arrays are the same under `cell`, whose first argument is the column.
 fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bool) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
     ours.len() == theirs.len()
@@ -177,7 +178,7 @@ fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bo
         })
 }
 
-/// Reports whether lists of maps are the same but for near integers under `names`.
+/// Reports whether lists of maps are the same, except that integers under `names` may differ within the tolerance.
 fn fields(ours: &Reply, theirs: &Reply, names: &[&str], tolerance: i64) -> bool {
     let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
     ours.len() == theirs.len()
@@ -209,7 +210,8 @@ fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
         && parts.into_iter().zip(others).all(|(a, b)| moments(a, b, tolerance))
 }
 
-/// Reports whether two replies are the same but for pairs that only ours has, and near numbers.
+/// Reports whether two replies are the same, except for pairs that only ours contains, and numbers within the
+/// tolerance.
 fn grown(ours: &Reply, theirs: &Reply, more: &[&str], names: &[&str], tolerance: i64) -> bool {
     let (parts, others) = (ours.elements(), theirs.elements());
     if parts.is_empty() && others.is_empty() {
@@ -237,9 +239,9 @@ fn grown(ours: &Reply, theirs: &Reply, more: &[&str], names: &[&str], tolerance:
         })
 }
 
-/// True for the lag of a consumer group that only later versions compute: the number of entries that are left to read.
-/// Redis 7.0 also counts entries that were trimmed, subtracts an ENTRIESREAD above the number of entries, or does not
-/// know the lag of an empty stream.
+/// True for a consumer group's lag (the number of entries left to read) that only later versions compute. Redis 7.0
+/// also counts entries that were trimmed, subtracts an ENTRIESREAD above the number of entries, or does not know the
+/// lag of an empty stream.
 const fn is_later_lag(ours: &Reply, theirs: &Reply) -> bool {
     matches!((ours, theirs), (Reply::Integer(0..), Reply::Integer(_) | Reply::Null))
 }

@@ -1,4 +1,4 @@
-//! Calls out of argument trees: valid ones, and valid ones with something wrong.
+//! Generates calls from argument trees: valid calls, and valid calls with a mistake added.
 
 use super::listener;
 use super::rules::{self, How};
@@ -22,14 +22,14 @@ pub struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     First,
-    /// Between two calls of the first.
+    /// The second session, between two calls of the first.
     Second,
-    /// The one that listens to channels; see [`super::listener`].
+    /// The session that listens to channels; see [`super::listener`].
     Listener,
 }
 
 impl Call {
-    /// The command both servers run afterwards, unseen; see [`rules::resynced`].
+    /// The command that both servers run afterwards without comparing the replies; see [`rules::resynced`].
     pub fn resync(&self, name: &str) -> Option<Vec<&[u8]>> {
         if let Some(met) = rules::consumer_met(name, &self.words) {
             return Some(met);
@@ -39,55 +39,56 @@ impl Call {
     }
 }
 
-/// Calls that belong together: one, or a transaction from MULTI to EXEC, with the WATCH before it
-/// and what another session does in between. Shrinking keeps or drops it whole.
+/// Calls that belong together: a single call, or a transaction from MULTI to EXEC with the preceding WATCH and the
+/// calls of another session in between. Shrinking keeps or drops a unit as a whole.
 pub type Unit = Vec<Call>;
 
-/// The number of calls to try for one that names a key. A table may have none: the reference has no
-/// key specifications.
+/// The number of calls to generate until one names a key. No call may do so, because a reference table has no key
+/// specifications.
 const WATCHED_TRIES_MAX: usize = 100;
 
-/// Longest tail of repetitions of a repeatable argument in a call that wants many.
+/// Maximum number of repetitions of a repeatable argument.
 const REPEATS_MAX: usize = 150;
 
 /// Makes the stream of one episode.
 #[derive(Debug)]
 pub struct Generator<'t> {
     pub(super) table: &'t Table,
-    /// Rows to draw from, each with the sum of the weights up to it.
+    /// Rows to draw from, each with the cumulative weight up to it.
     drawn: Vec<(usize, u32)>,
-    /// Rows without subcommands, to ask COMMAND about: containers differ in what they contain.
+    /// Rows without subcommands, as arguments for COMMAND. Containers are left out because the servers support
+    /// different subcommands.
     plain: Vec<usize>,
-    /// Whether the table has MULTI and EXEC.
+    /// True if the table has MULTI and EXEC.
     transactions: bool,
-    /// Whether it has EVAL and SCRIPT.
+    /// True if the table has EVAL and SCRIPT.
     scripts: bool,
-    /// Whether scripts call more than one command.
+    /// True if scripts call more than one command.
     pub(super) composes: bool,
-    /// Whether it has FCALL and FUNCTION.
+    /// True if the table has FCALL and FUNCTION.
     pub(super) functions: bool,
-    /// Whether it has PUBLISH and SUBSCRIBE.
+    /// True if the table has PUBLISH and SUBSCRIBE.
     channels: bool,
     pub(super) random: Random,
 }
 
 impl<'t> Generator<'t> {
-    /// A generator over the admitted rows of `table`. Panics if there is none.
+    /// A generator for the admitted rows of `table`. Panics if there are none.
     pub fn new(table: &'t Table, random: Random) -> Generator<'t> {
         Generator::drawing(table, random, rules::admitted)
     }
 
-    /// A generator over all rows of `table`, for calls that are not run.
+    /// A generator for all rows of `table`, for calls that are not run.
     pub fn of_all(table: &'t Table, random: Random) -> Generator<'t> {
         Generator::drawing(table, random, |_| true)
     }
 
-    /// The words of one call.
+    /// The arguments of one call.
     pub fn words(&mut self) -> Vec<Vec<u8>> {
         self.call().words
     }
 
-    /// Says whether scripts call several commands, or one each.
+    /// Sets whether scripts call several commands, or only one.
     pub fn composes_scripts(&mut self, composes: bool) {
         self.composes = composes && self.scripts;
     }
@@ -133,7 +134,7 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// Units of at least `commands` commands together.
+    /// Units that contain at least `commands` commands in total.
     pub fn units(&mut self, commands: usize) -> Vec<Unit> {
         let mut units = Vec::new();
         let mut made = 0;
@@ -151,7 +152,7 @@ impl<'t> Generator<'t> {
         units
     }
 
-    /// The listener begins or ends to listen, and something is published.
+    /// The listener subscribes or unsubscribes, and a message is published.
     fn listening(&mut self) -> Unit {
         let words = listener::command(&mut self.random);
         let mut unit = vec![Call { row: usize::MAX, words, by: By::Listener }];
@@ -170,7 +171,7 @@ impl<'t> Generator<'t> {
         for _ in 0..self.random.below(8) {
             let scripted = self.composes && self.random.percent(10);
             let call = if scripted { self.eval() } else { self.call() };
-            // EXEC's reply holds theirs, and must be comparable byte for byte.
+            // EXEC's reply contains the replies of the queued commands, and must be comparable byte for byte.
             let name = self.table.rows.get(call.row).map_or("", |row| row.name.as_str());
             let exact = rules::comparison(name, &call.words) == How::Exact;
             if exact && rules::prelude(name).is_none() && call.resync(name).is_none() {
@@ -182,14 +183,14 @@ impl<'t> Generator<'t> {
         unit
     }
 
-    /// One session watches a key, another one runs a command that names it, and the transaction
-    /// that follows shows whether that was a change.
+    /// One session watches a key, and another runs a command that names the key. The following transaction shows
+    /// whether the command changed the key.
     fn watched_transaction(&mut self) -> Unit {
         let found = (0..WATCHED_TRIES_MAX).find_map(|_| {
             let call = self.call();
             let row = self.table.rows.get(call.row)?;
-            // Replies that are repaired without comparison, and random choices, may be a change on
-            // one side only.
+            // A command whose result is resynchronized without comparison, or that chooses at random, may change the
+            // key on only one server.
             let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
                 && rules::resynced(&row.name, &call.words).is_empty()
                 && !rules::tells_otherwise(&row.name)
@@ -215,7 +216,7 @@ impl<'t> Generator<'t> {
         unit
     }
 
-    /// A call of a command, or a subcommand, with these arguments.
+    /// A call of a command or subcommand with these arguments.
     pub(super) fn fixed(&self, name: &str, arguments: &[&[u8]]) -> Call {
         let row = self.table.rows.iter().position(|row| row.name == name).unwrap_or(usize::MAX);
         let mut words: Vec<Vec<u8>> =
@@ -255,12 +256,12 @@ impl<'t> Generator<'t> {
         Call { row: index, words, by: By::First }
     }
 
-    /// The arguments of commands whose argument tree says too little; false for all others.
+    /// Adds the arguments of commands whose argument tree is not specific enough. Returns false for all other commands.
     fn special(&mut self, name: &str, words: &mut Vec<Vec<u8>>) -> bool {
         match name {
             "command|getkeys" | "command|getkeysandflags" => loop {
                 let asked = self.call();
-                // Its own sort would never end.
+                // Avoid COMMAND, whose arguments could nest forever.
                 if !asked.words[0].eq_ignore_ascii_case(b"COMMAND") {
                     words.extend(asked.words);
                     break;
@@ -288,7 +289,7 @@ impl<'t> Generator<'t> {
         true
     }
 
-    /// A known word, now and then in odd case.
+    /// A known word, occasionally in mixed case.
     fn cased(&mut self, word: &str) -> Vec<u8> {
         let random = &mut self.random;
         match random.below(20) {
@@ -303,7 +304,7 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// The arguments of one level, in order. Optional ones may change places among themselves.
+    /// The arguments of one level, in order. Optional arguments may be in any order.
     fn list(&mut self, args: &[Arg], group: Group, out: &mut Vec<Vec<u8>>) {
         let mut order: Vec<&Arg> = args.iter().filter(|arg| !rules::newer(arg.since)).collect();
         if self.random.percent(25) {
@@ -314,7 +315,7 @@ impl<'t> Generator<'t> {
             let arg = order[i];
             let next = order.get(i + 1).filter(|next| next.multiple).copied();
             match next {
-                // `numkeys key [key …]`: mostly true.
+                // `numkeys key [key …]`: usually the correct number.
                 Some(next) if is_count(arg) => {
                     let at = out.len();
                     out.push(Vec::new());
@@ -327,7 +328,7 @@ impl<'t> Generator<'t> {
                     };
                     i += 2;
                 }
-                // `key [key …] id [id …]`: mostly as many of the one as of the other.
+                // `key [key …] id [id …]`: usually the same number of keys and IDs.
                 Some(next) if arg.multiple && !arg.optional && self.random.percent(95) => {
                     let n = self.repeats();
                     (0..n).for_each(|_| self.once(arg, group, out));
@@ -364,14 +365,14 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// One occurrence with its word.
+    /// One occurrence of an argument, with its token.
     fn once(&mut self, arg: &Arg, group: Group, out: &mut Vec<Vec<u8>>) {
         self.token(arg, out);
         self.bare(arg, group, out);
     }
 
     fn token(&mut self, arg: &Arg, out: &mut Vec<Vec<u8>>) {
-        // A token of two words ("FOO BAR") is sent as two arguments.
+        // A token that consists of two words ("FOO BAR") is sent as two arguments.
         if !arg.token.is_empty() {
             for word in arg.token.split(' ') {
                 let word = self.cased(word);
@@ -405,7 +406,7 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// Makes the call nearly valid: one change, now and then a second.
+    /// Makes the call nearly valid by one change, or occasionally two.
     fn mutate(&mut self, named: usize, words: &mut Vec<Vec<u8>>) {
         let random = &mut self.random;
         for _ in 0..1 + random.below(2) {

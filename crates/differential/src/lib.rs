@@ -1,26 +1,25 @@
-//! The differential runner: one stream of commands to two servers, replies compared byte for byte.
+//! The differential runner sends one stream of commands to two servers and compares the replies byte for byte.
 //!
-//! - [`table`]: the commands to draw from, flattened out of the command table.
-//! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees. `scripts`:
-//!   text that calls them.
-//! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
-//! - [`settings`]: the directives a stream may change.
-//! - [`access`]: what users may do, compared by ACL DRYRUN.
-//! - [`audience`]: invalidation messages. [`listener`]: published messages.
-//! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
-//! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined
-//!   connection. [`shrink`]: from a failing stream to a short transcript.
+//! - [`table`]: the commands to draw from, taken from the command table without its nesting.
+//! - [`generate`] and [`values`]: generate valid and nearly valid calls from argument trees. `scripts` generates Lua
+//!   code that contains such calls.
+//! - [`rules`]: every legitimate difference as a row with its reason. No other module excuses differences.
+//! - [`settings`]: the directives that a stream may change.
+//! - [`access`]: compares the permissions of users with ACL DRYRUN.
+//! - [`audience`]: compares invalidation messages. [`listener`]: compares published messages.
+//! - [`compare`]: compares two replies under a rule. [`state`]: compares two whole keyspaces.
+//! - [`mod@reference`]: rows from a real server's table. [`peer`]: one pipelined connection. [`shrink`]: reduces a
+//!   failing stream to a short transcript.
 //!
-//! A run is cut into *episodes* of some thousand commands. Each starts from FLUSHALL on fresh
-//! connections and has random numbers of its own, so that an episode can be repeated by (seed,
-//! episode) without what came before, and a transcript to be shrunk is never long. At its end the
-//! keyspaces are compared whole.
+//! A run is split into *episodes* of a few thousand commands. Each episode starts with FLUSHALL on fresh connections
+//! and has its own random numbers. So (seed, episode) reproduces an episode without the preceding ones, and a
+//! transcript to shrink is never long. At the end of each episode, the whole keyspaces are compared.
 //!
-//! **Time.** The two servers execute a command at slightly different instants. Nothing may depend
-//! on that, so every deadline in a stream lies either in the past or over a day ahead (rows of
-//! [`rules::GUARDS`] see to it after mutations too), and replies with a time may differ by the
-//! tolerance of their rule. Tests with real waiting cover the behavior *at* an expiry time.
-//! Blocking commands get timeouts of a millisecond: no other client wakes them.
+//! **Time.** The two servers execute a command at slightly different instants. Replies must not depend on that, so
+//! every expiry time in a stream is either in the past or more than a day in the future ([`rules::GUARDS`] ensures this
+//! even after mutations). Replies that contain a time may differ by the tolerance of their rule. Other tests, which
+//! really wait, cover the behavior *at* an expiry time. Blocking commands get timeouts of a millisecond, because no
+//! other client wakes them.
 
 #![forbid(unsafe_code)]
 
@@ -59,15 +58,15 @@ use table::Table;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub seed: u64,
-    /// How many commands in all.
+    /// Total number of commands.
     pub commands: u64,
     /// Commands sent before their replies are read.
     pub pipeline: usize,
     /// Commands per episode.
     pub episode: usize,
-    /// Protocol versions, taken in turn by episodes.
+    /// Protocol versions, which episodes use in rotation.
     pub resp: Vec<u8>,
-    /// Begin with this episode, to repeat a finding.
+    /// The first episode to run, to reproduce a finding.
     pub first_episode: u64,
     /// How long shrinking may take.
     pub shrink_limit: Duration,
@@ -92,13 +91,13 @@ impl Default for Options {
 pub struct Finding {
     pub seed: u64,
     pub episode: u64,
-    /// Position in the episode; for a difference of states, its length.
+    /// Position of the command in the episode. For a difference between keyspaces, the length of the episode.
     pub index: usize,
     pub resp: u8,
     /// How the first session tracked its keys.
     pub tracking: String,
     pub difference: Difference,
-    /// Commands that still show it, from an empty keyspace.
+    /// Commands that reproduce the difference from an empty keyspace.
     pub transcript: Vec<String>,
 }
 
@@ -122,8 +121,7 @@ fn indented(text: &str) -> String {
     cut.replace('\n', "\n          ")
 }
 
-/// Runs the streams; `Some` is the first finding, already shrunk. `progress` is called for each
-/// episode.
+/// Runs the streams. Returns the first finding, already shrunk, if there is one. `progress` is called for each episode.
 pub fn run(
     table: &Table,
     ours: &str,
@@ -160,8 +158,7 @@ pub fn run(
                 let (seed, tracking) = (options.seed, mode.to_string());
                 Ok(Some(Finding { seed, episode, index, resp, tracking, difference, transcript }))
             };
-            // A server that hangs or has died cannot run the stream again: in this case the whole
-            // stream is shown.
+            // A server that hangs or has died cannot run the stream again: in this case, show the whole stream.
             let Ok(shrunk) =
                 shrink::shrink(&mut arena, units.clone(), &difference, options.shrink_limit)
             else {

@@ -1,8 +1,7 @@
-//! A session that subscribes to channels while a stream runs: it must get the same messages from
-//! both servers.
+//! A session that subscribes to channels while a stream runs. It must get the same messages from both servers.
 //!
-//! Its calls are a part of the stream. How many replies they get depends on what is published, so
-//! it sends a mark behind them and takes all that comes before it.
+//! The session's calls are part of the stream. The number of replies depends on what is published, so the session sends
+//! a marker after its calls and reads everything up to the reply to the marker.
 
 use super::peer::Peer;
 use anyhow::Result;
@@ -10,11 +9,11 @@ use brisk_testkit::random::Random;
 use brisk_testkit::reply::Reply;
 
 const CHANNELS: &[&str] = &["news", "news.one", "nws", "a", "b", "c", "{t}c", "weather", ""];
-/// None fits the channels of keyspace events: when something expires is the server's choice.
+/// None matches the channels of keyspace events, because the server chooses when keys expire.
 const PATTERNS: &[&str] = &["n*", "news.*", "n?ws", "[ab]", "[^a]", "?", "{t}*", "\\a", "weather"];
 const MARK: &str = "no more to come";
 
-/// The commands of a listener, each with the names it takes.
+/// The commands of a listener, each with its possible arguments.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("SUBSCRIBE", CHANNELS),
     ("SUBSCRIBE", CHANNELS),
@@ -44,11 +43,11 @@ pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
 
 /// Sends `requests`, and returns everything received since the last call.
 ///
-/// Which of a session's patterns is served first is the server's choice: messages by pattern come
-/// behind all others, ordered by pattern.
+/// A server may serve the patterns of a session in any order, so the messages for patterns are returned after all
+/// others, sorted by pattern.
 ///
 /// # Errors
-/// The connection fails.
+/// If the connection fails.
 pub fn heard(peer: &mut Peer, requests: &[u8]) -> Result<Vec<Reply>> {
     peer.send(requests)?;
     peer.send(&brisk_testkit::words::encode(&["PING", MARK]))?;
@@ -66,7 +65,7 @@ pub fn heard(peer: &mut Peer, requests: &[u8]) -> Result<Vec<Reply>> {
     Ok(heard)
 }
 
-/// The pattern that brought a message.
+/// The pattern for which a message was sent.
 fn pattern(reply: &Reply) -> Option<String> {
     let parts = reply.elements();
     let by_pattern = parts.first().is_some_and(|kind| kind.text() == "pmessage");

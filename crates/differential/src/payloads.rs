@@ -1,7 +1,6 @@
-//! DUMP payloads for streams of commands: what a redis-server 7.0.15 wrote of values of every type
-//! and encoding.
+//! DUMP payloads for streams of commands. redis-server 7.0.15 created them from values of every type and encoding.
 
-/// Of strings, lists, sets, hashes, sorted sets, streams and a HyperLogLog.
+/// Payloads of strings, lists, sets, hashes, sorted sets, streams and a HyperLogLog.
 pub(super) const PAYLOADS: &[&[u8]] = &[
     b"\x00\x05hello\x0a\x00cr\xdfve4 \x0a",
     b"\x00\xc1\xc7\xcf\x0a\x00g\xed\xa26\xb4\xdb&\xd0",
@@ -47,7 +46,7 @@ pub(super) const PAYLOADS: &[&[u8]] = &[
       \xff\x00\x00\x0a\x00\xa0\x1a\x95=\xfb\x9c\xdd\xde",
     b"\x00\x1bHYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80`\xf3\x80P\xb1\x84K\xfb\x80BZ\
       \x0a\x00\x9fY\x0c\x06\xb6IpI",
-    // Checksum, kind and content wrong.
+    // These have a wrong checksum, a wrong type and wrong content.
     b"\x00\x05hello\x0a\x00\x63\x72\xdf\x76\x65\x34\x20\x0b",
     b"\x63\x0a\x00\xae\x7f\x81\xd3\xec\xda\xe1\xfb",
     b"\x02\x02\x01\x61\x01\x61\x0a\x00\x57\xbe\x76\x2f\xc2\xd6\x52\x3a",

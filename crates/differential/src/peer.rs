@@ -1,4 +1,4 @@
-//! One pipelined connection of the differential runner: bytes out, reply frames in, no copies.
+//! One pipelined connection of the differential runner. It sends bytes and returns reply frames without copying them.
 
 use super::settings::{self, Thresholds};
 use anyhow::{Context, Result, bail};
@@ -8,8 +8,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A reply that takes longer counts as missing. The slowest calls of a stream take milliseconds, but a machine with
-/// much else to do was seen to take 5 s.
+/// A reply that takes longer counts as missing. The slowest calls of a stream take milliseconds, but on a busy machine
+/// a reply has taken 5 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The time in which a server notices that the listeners of an earlier stream are gone.
@@ -22,12 +22,12 @@ pub struct Peer {
     input: Vec<u8>,
     filled: usize,
     taken: usize,
-    /// Messages that came between replies, where they are set aside.
+    /// Messages that arrived between replies, if they are set aside.
     pushes: Option<Vec<Vec<u8>>>,
 }
 
 impl Peer {
-    /// Connects and speaks RESP2.
+    /// Connects with RESP2.
     pub fn connect(address: &str) -> Result<Peer> {
         let stream = TcpStream::connect(address).with_context(|| format!("no one at {address}"))?;
         stream.set_nodelay(true)?;
@@ -62,7 +62,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Waits until the server has noticed that earlier listeners are gone: on a busy machine PUBLISH would still count
+    /// Waits until the server has noticed that earlier listeners are gone: on a busy machine, PUBLISH may still count
     /// them.
     fn wait_for_silence(&mut self) -> Result<()> {
         let is_silent = |peer: &mut Peer| -> Result<bool> {
@@ -87,7 +87,7 @@ impl Peer {
 
     /// Sends bytes.
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        // A server that closed the connection shows at the next reply, with its last words.
+        // If the server has closed the connection, reading the next reply reports this, after any last reply.
         match self.stream.write_all(bytes) {
             Err(e) if !matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
                 Err(e.into())
@@ -96,7 +96,7 @@ impl Peer {
         }
     }
 
-    /// The next reply's bytes; an error says in words why there is none.
+    /// The bytes of the next reply, or a text that explains why there is none.
     pub fn reply(&mut self) -> Result<&[u8], String> {
         loop {
             let Some(len) = frame_len(&self.input[self.taken..self.filled])? else {
@@ -114,7 +114,7 @@ impl Peer {
         }
     }
 
-    /// The next `len` bytes, whatever they are.
+    /// The next `len` bytes, unparsed.
     pub fn bytes(&mut self, len: usize) -> Result<&[u8], String> {
         while self.filled - self.taken < len {
             self.receive()?;
@@ -124,7 +124,7 @@ impl Peer {
         Ok(&self.input[start..self.taken])
     }
 
-    /// From now on messages that come between replies are set aside.
+    /// From now on, messages that arrive between replies are set aside.
     pub fn set_pushes_aside(&mut self) {
         self.pushes = Some(Vec::new());
     }

@@ -1,7 +1,7 @@
-//! Command rows out of the reference table of a real server (JSON facts in `tests/data`).
+//! Command rows from the reference table of a real server (the JSON files in `tests/data`).
 //!
-//! They let the runner play real Redis against real Redis, over commands we may not have yet: a
-//! difference found there is a missing row in [`super::rules`], not a fault of a server.
+//! With them the runner can compare real Redis with real Redis, even for commands that we do not support yet. A
+//! difference found this way is a missing row in [`super::rules`], not a bug of a server.
 
 use super::table::{Row, Table};
 use anyhow::{Context, Result, bail};

@@ -1,9 +1,9 @@
-//! Every legitimate difference between two correct servers, as data: one row, one reason.
+//! Every legitimate difference between two correct servers, as data. Each row has a reason.
 //!
-//! Four lists: what is left out of streams ([`EXCLUDED`]), what is made rarer ([`WEIGHTS`]), which
-//! replies may differ in what way ([`COMPARISONS`]), and which arguments are replaced because
-//! their effect depends on the clock or costs gigabytes ([`GUARDS`]). A row that nothing needs any
-//! more is removed: each hides a class of faults.
+//! There are four lists: commands that are left out of streams ([`EXCLUDED`]), commands that are drawn less often
+//! ([`WEIGHTS`]), how replies may differ ([`COMPARISONS`]), and arguments that are replaced because their effect
+//! depends on the clock or needs gigabytes ([`GUARDS`]). Remove rows that are no longer needed, because each row hides
+//! a class of bugs.
 
 use super::settings;
 use brisk_engine::command::{Origin, Spec};
@@ -17,43 +17,43 @@ pub enum How {
     Unordered,
     /// The same keys with the same values in any order.
     Pairs,
-    /// The same kind of reply with as many elements.
+    /// The same kind of reply with the same number of elements.
     Count,
     /// The same number of texts, each the same up to its first NUL.
     ToNul,
     /// The same kind of reply.
     Kind,
-    /// Two non-negative integers that differ by so much at most.
+    /// Two non-negative integers that differ by at most this number.
     Near(i64),
-    /// As [`How::Near`], but a deadline that was given as an absolute time is equal.
+    /// Like [`How::Near`], but expiry times that were given as absolute times must be equal.
     Deadline(i64),
-    /// Equal but for the integers under these keys of maps, which are near.
+    /// Equal, except for the integers under these map keys, which may differ by at most this number.
     Fields(&'static [&'static str], i64),
-    /// Equal but for one column of a table, where integers are near.
+    /// Equal, except for the integers in one column of a table, which may differ by at most this number.
     Column(usize, i64),
-    /// Equal except for integers that are Unix times in milliseconds, which are near.
+    /// Equal, except for integers that are Unix times in milliseconds, which may differ by at most this number.
     Moments(i64),
-    /// Equal, or an integer that is shared only in Brisk.
+    /// Equal, or a reference count that shows that only Brisk shares the integer.
     Shared,
-    /// Equal but for notes, which are prose.
+    /// Equal, except for the text of `notes`.
     Notes,
-    /// Equal, or encodings that the same set or list has in Redis 7.2 and in 7.0.
+    /// Equal, or encodings that the same set or list can have in Redis 7.2 and in 7.0.
     Encoding,
-    /// Equal, or we refuse.
+    /// Equal, or Brisk replies with an error.
     Refused,
-    /// Equal, or we refuse with this text.
+    /// Equal, or Brisk replies with this error.
     RefusedAs(&'static str),
-    /// Equal, or they refuse what is younger than they are.
+    /// Equal, or the reference server rejects a feature that is newer than its version.
     Younger,
-    /// As the inner rule, or they find a number out of range that is none.
+    /// Like the inner rule, or the reference server reports a number that is not out of range as out of range.
     OrRange(&'static How),
-    /// Equal except for pairs with these keys, which only Brisk returns, integers under those others, which are near,
-    /// and moments, which are near too.
+    /// Equal, with three exceptions: pairs with keys of the first list, which only Brisk returns, integers under keys
+    /// of the second list, and Unix times. The integers and times may differ by at most the given number.
     Grown(&'static [&'static str], &'static [&'static str], i64),
 }
 
-/// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
-/// all that end so.
+/// An excluded command. A name that ends with `*` stands for all commands with this prefix, and one that begins with
+/// `*` for all commands with this suffix.
 #[derive(Debug)]
 pub struct Excluded {
     pub name: &'static str,
@@ -74,7 +74,7 @@ const FRAMES: &str = "changes the number of replies";
 const SCRIPTS: &str = "random text is not a script; units of the generator have scripts that run";
 const LISTENS: &str = "changes the number of replies; the stream's listener does it";
 
-/// What never appears in a stream.
+/// Commands that never appear in a stream.
 pub const EXCLUDED: &[Excluded] = &[
     out("*|help", OWN_TEXT),
     out("acl*", OWN_TEXT),
@@ -135,7 +135,7 @@ pub fn admitted(name: &str) -> bool {
     })
 }
 
-/// How often a command without a row appears.
+/// The weight of a command without a row.
 pub const WEIGHT: u32 = 100;
 
 /// Commands to draw less often than [`WEIGHT`], with the reason.
@@ -164,8 +164,8 @@ pub const WEIGHTS: &[(&str, u32, &str)] = &[
     ("unlink", 60, "keys should live"),
 ];
 
-/// The weight of a command. Container errors and the cluster family (always the same error here)
-/// need few samples.
+/// The weight of a command. Containers, which only return errors, and cluster commands, which always return the same
+/// error here, need few samples.
 pub fn weight(name: &str) -> u32 {
     if let Some(row) = WEIGHTS.iter().find(|row| row.0 == name) {
         return row.1;
@@ -173,14 +173,14 @@ pub fn weight(name: &str) -> u32 {
     if name.starts_with("cluster") { 3 } else { WEIGHT }
 }
 
-/// Whether a row applies to a call, given as words.
+/// Reports whether a row applies to a call, given as its arguments.
 pub type When = fn(&[Vec<u8>]) -> bool;
 
 /// A reply that may differ.
 #[derive(Debug)]
 pub struct Comparison {
     pub name: &'static str,
-    /// Only for calls like this.
+    /// If set, the row applies only to calls for which this returns true.
     pub when: Option<When>,
     pub how: How,
     pub reason: &'static str,
@@ -215,20 +215,19 @@ const TIED: &str =
     "C compares texts only up to a NUL, so equal ones stay in the order of their table";
 const UNSORTED: How = How::OrRange(&How::Count);
 
-/// The widest gap, in milliseconds, between the instants at which both execute one command: a
-/// reply that takes longer counts as missing.
+/// The largest difference, in milliseconds, between the instants at which both servers execute a command.
 pub const GAP_MS: i64 = 5_000;
-/// The same in seconds, with one for rounding.
+/// [`GAP_MS`] in seconds, plus one for rounding.
 const GAP_S: i64 = 6;
 
-/// Longer than an episode takes: consumers are seen at every try since 7.2, before only when they
-/// succeeded.
+/// Longer than any episode. Since 7.2, every attempt to read updates `seen-time` of a consumer; before, only successful
+/// ones did.
 const EPISODE_MS: i64 = 3_600_000;
 
 /// How XINFO STREAM is compared.
 pub const STREAM_INFO: How = How::Grown(&["active-time"], &["seen-time"], EPISODE_MS);
 
-/// How replies are compared that need not be equal. The first row that fits counts.
+/// How to compare replies that need not be equal. The first matching row applies.
 pub const COMPARISONS: &[Comparison] = &[
     may("keys", How::Unordered, HASHED),
     may("smembers", How::Unordered, HASHED),
@@ -326,13 +325,13 @@ pub const COMPARISONS: &[Comparison] = &[
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared in Brisk"),
 ];
 
-/// Only then is there anything to judge.
+/// Without a range, there are no arguments that later versions could reject.
 fn with_range(words: &[Vec<u8>]) -> bool {
     words.len() > 2
 }
 
-/// SORT … BY leaves a set's members in the order of its hash table where the pattern has no `*`,
-/// and, with ALPHA, where weights are equal.
+/// SORT … BY returns a set's members in the order of its hash table if the pattern has no `*`, or, with ALPHA, if
+/// weights are equal.
 fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
@@ -342,7 +341,7 @@ fn by_text(words: &[Vec<u8>]) -> bool {
     !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
 }
 
-/// The same that shows what other keys have for the elements.
+/// SORT … ALPHA without BY, but with GET, which returns values of other keys for the elements.
 fn text_gets(words: &[Vec<u8>]) -> bool {
     by_text(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"GET"))
 }
@@ -351,20 +350,20 @@ fn by_lex(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
 }
 
-/// COMMAND INFO of no command is COMMAND.
+/// COMMAND INFO without arguments returns the same as COMMAND.
 fn nameless(words: &[Vec<u8>]) -> bool {
     words.len() == 2
 }
 
-/// COMMAND INFO of a command that takes more words with us.
+/// COMMAND INFO of a command that accepts more arguments in Brisk.
 fn of_longer(words: &[Vec<u8>]) -> bool {
     words
         .iter()
         .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
-/// Reports whether an option that is followed by keys occurs more than once, perhaps as a name. Redis 7.0 then finds
-/// other keys than the command uses.
+/// Reports whether an option that is followed by keys occurs more than once, perhaps as the name of a key. In this case
+/// Redis 7.0 extracts different keys from those that the command uses.
 pub fn repeats_key_option(words: &[Vec<u8>]) -> bool {
     let count = |names: &[&str]| {
         let is =
@@ -374,7 +373,7 @@ pub fn repeats_key_option(words: &[Vec<u8>]) -> bool {
     count(&["STORE", "STOREDIST"]) > 1 || count(&["STREAMS"]) > 1
 }
 
-/// How the replies to this call are compared.
+/// How to compare the replies to this call.
 pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
     COMPARISONS
         .iter()
@@ -382,35 +381,35 @@ pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
         .map_or(How::Exact, |row| row.how)
 }
 
-/// What both servers run before a call, unseen: keys set with a deadline in the past count until
-/// someone finds them, and a look at each key finds them.
+/// Commands that both servers run before a call, without comparing the replies. Keys that were set with an expiry time
+/// in the past are counted until they are accessed, so these commands access every key.
 pub fn prelude(name: &str) -> Option<&'static [&'static [u8]]> {
     matches!(name, "dbsize" | "memory|usage").then_some(SWEEP)
 }
 
-/// Looks at every key of a database.
+/// Accesses every key of a database.
 pub const SWEEP: &[&[u8]] = &[b"SCAN", b"0", b"COUNT", b"1000000"];
 
-/// The version whose behavior is the measure.
+/// The version of Redis that defines the expected behavior.
 const MEASURE: [u32; 3] = [7, 0, 15];
 
-/// Reports whether a version is newer than that of the server of the comparison.
+/// Reports whether a version is newer than that of the reference server.
 pub fn newer(since: &str) -> bool {
     let mut parts = since.split('.').map(|part| part.parse().unwrap_or(0));
     let version: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
     version > MEASURE
 }
 
-/// Whether the server we are compared with lacks a command.
+/// Reports whether the reference server lacks a command.
 pub fn is_missing(spec: &Spec) -> bool {
     spec.origin == Origin::Brisk || newer(spec.since)
 }
 
-/// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
-/// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not,
-/// streams read together by a consumer that may be new to some, and streams that one of them
-/// refuses to give an identifier.
+/// Keys that both servers delete after this call, without comparing the replies, because their values may now
+/// legitimately differ. These are collections from which random members or ranges of texts have been removed; sorted
+/// sets that SORT has read (Redis then converts them to the encoding of large sorted sets); keys that SORT … STORE
+/// wrote or did not write; streams that are read together by a consumer that may be new to some of them; and streams
+/// for which one of the servers rejects an ID.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     let key = words.get(1).map(Vec::as_slice);
     match name {
@@ -434,13 +433,13 @@ fn stores(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"STORE") || word.eq_ignore_ascii_case(b"STOREDIST")
 }
 
-/// A search that shows the nearest of what it finds.
+/// A search with COUNT, which returns only the nearest results.
 fn cut_off(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"COUNT"))
 }
 
-/// What both servers run after a call that names a consumer, unseen: since 7.2 a consumer exists
-/// from its first try on, before from its first success on.
+/// A command that both servers run after a call that names a consumer, without comparing the replies. Since 7.2, the
+/// first attempt to read creates a consumer; before, the first successful read did.
 pub fn consumer_met<'w>(name: &str, words: &'w [Vec<u8>]) -> Option<Vec<&'w [u8]>> {
     let (key, group, consumer) = match (name, words) {
         ("xclaim" | "xautoclaim", [_, key, group, consumer, ..]) => (&key[..], group, consumer),
@@ -454,7 +453,7 @@ pub fn consumer_met<'w>(name: &str, words: &'w [Vec<u8>]) -> Option<Vec<&'w [u8]
     Some(vec![b"XGROUP", b"CREATECONSUMER", key, group, consumer])
 }
 
-/// The keys behind STREAMS.
+/// The keys after STREAMS.
 fn streams_of(words: &[Vec<u8>]) -> Vec<&[u8]> {
     let at = words.iter().position(|word| word.eq_ignore_ascii_case(b"STREAMS"));
     let behind = at.map_or(&[][..], |at| &words[at + 1..]);
@@ -471,7 +470,7 @@ pub enum Place {
     After(&'static [&'static str]),
 }
 
-/// An argument that is replaced when it is not admitted.
+/// An argument that is replaced if it is not admitted.
 #[derive(Debug)]
 pub struct Guard {
     pub name: &'static str,
@@ -515,7 +514,7 @@ pub const GUARDS: &[Guard] = &[
     guard("bzpopmax", Place::Last, brief_seconds, "0.001", WAITS),
     guard("blmpop", Place::At(1), brief_seconds, "0.001", WAITS),
     guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
-    // Before the next row, which looks at what this one put in.
+    // This row comes before the next one, which checks the replacement.
     guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
@@ -536,7 +535,8 @@ pub const GUARDS: &[Guard] = &[
     guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
 ];
 
-/// Commands that take more words with us than the measured version: how many both take.
+/// Commands that accept more arguments in Brisk than in the reference version, with the number of arguments that both
+/// accept.
 const LENGTHS: &[(&str, usize, &str)] =
     &[("zrank", 3, "WITHSCORE is younger"), ("zrevrank", 3, "WITHSCORE is younger")];
 
@@ -548,17 +548,17 @@ fn no_near_deadline(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 0 || n >= 100_000)
 }
 
-/// In milliseconds, or as an absolute time: small ones are long past, and need no guard, but the
-/// word before may be EX as well as EXAT.
+/// For times in milliseconds and absolute times. Small absolute times are long past and would need no guard, but the
+/// preceding argument may be EX as well as EXAT.
 fn no_near_deadline_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 0 || n >= 100_000_000)
 }
 
-/// 0 means for ever, and so does what rounds up to 0 milliseconds.
+/// 0 means to wait forever, as does a value that rounds to 0 milliseconds.
 fn brief_seconds(word: &[u8]) -> bool {
     match std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok()) {
         Some(seconds) => seconds <= -0.001 || (seconds > 0.0 && seconds <= 0.01),
-        // Refused by Rust, but strtold reads hexadecimal floats.
+        // Rust rejects hexadecimal floats, but strtold accepts them.
         None => !word.starts_with(b"0x"),
     }
 }
@@ -584,7 +584,7 @@ fn no_auto_id(word: &[u8]) -> bool {
     word != b"*"
 }
 
-/// A count that the real server has memory for on any machine, or on none.
+/// A count for which the real server either always has enough memory, or never.
 fn affordable_or_refused(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 1 << 20 || n > i64::MAX / 16)
 }
@@ -601,7 +601,7 @@ fn no_near_idle(word: &[u8]) -> bool {
 ///
 /// [`SETTINGS`]: super::settings::SETTINGS
 pub fn guard_call(name: &str, words: &mut Vec<Vec<u8>>, random: &mut Random) {
-    // A mutation may have put another subcommand in the place of the one that was drawn.
+    // A mutation may have replaced the subcommand.
     let shown = words.iter().take(2).map(|word| word.to_ascii_lowercase()).collect::<Vec<_>>();
     let shown = String::from_utf8_lossy(&shown.join(&b'|')).into_owned();
     let name = if name.contains('|') { &shown[..] } else { name };
@@ -633,8 +633,8 @@ pub fn guard_call(name: &str, words: &mut Vec<Vec<u8>>, random: &mut Random) {
     }
 }
 
-/// Redis 7.0 does each option of HELLO as it comes; from 7.2 on, and here, a wrong one behind it
-/// undoes it.
+/// Redis 7.0 applies each option of HELLO as it reads it. Since 7.2, and in Brisk, no option takes effect if a later
+/// one is invalid.
 fn keep_one_option(words: &mut Vec<Vec<u8>>) {
     let option = words.get(2).map(|word| word.to_ascii_uppercase());
     words.truncate(match option.as_deref() {
@@ -644,7 +644,7 @@ fn keep_one_option(words: &mut Vec<Vec<u8>>) {
     });
 }
 
-/// If the same time from now is requested twice, a millisecond decides whether the second one is later. Where that
+/// If the same relative time is set twice, a millisecond decides whether the second expiry time is later. Where that
 /// matters, each call gets its own time.
 fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
     const TOO_LATE: i64 = i64::MAX - 1; // refused, however it is counted
@@ -670,13 +670,13 @@ pub fn ends_tracking(name: &str) -> bool {
     name == "reset"
 }
 
-/// Reports whether clients that cache or watch the keys of a command may get other notifications than from Redis.
+/// Reports whether clients that cache or watch the keys of a command may get different notifications than from Redis.
 pub fn tells_otherwise(name: &str) -> bool {
     TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
 }
 
-/// Reports whether a reply says that the words of a call are wrong. Which keys Redis then finds in them, and takes for
-/// read, differs from command to command.
+/// Reports whether a reply says that the arguments of a call are invalid. Which keys Redis then extracts from the
+/// arguments and considers read differs from command to command.
 pub fn refuses_words(reply: &[u8]) -> bool {
     reply.starts_with(b"-") && !reply.starts_with(b"-WRONGTYPE")
 }

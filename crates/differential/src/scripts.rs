@@ -1,11 +1,11 @@
-//! Scripts and functions: text that calls random commands, whose keys it declares.
+//! Scripts and functions: Lua code that calls random commands and declares their keys.
 //!
-//! A body calls some commands of the stream, by `redis.call` or `redis.pcall`, their words as KEYS,
-//! as ARGV, or written into the text, and returns what they returned in one form or another. It is
-//! run as a script, by its text or its digest, or as a function of a library.
+//! A body calls some commands of the stream with `redis.call` or `redis.pcall`. Their arguments come from KEYS or ARGV
+//! or are literals. The body returns the results in one of several forms. It is run as a script, by its text or its
+//! digest, or as a function of a library.
 //!
-//! Scripts avoid known differences between Lua 5.1 and Luau: the texts of large numbers, and the
-//! order of `pairs`, in which a script returns maps and sets of RESP3.
+//! Scripts avoid known differences between Lua 5.1 and Luau: how large numbers are formatted, and the order of `pairs`,
+//! in which a script returns RESP3 maps and sets.
 
 use super::generate::{Call, Generator, Unit};
 use super::rules::{self, How};
@@ -13,14 +13,14 @@ use brisk_engine::command::Flags;
 use brisk_engine::keyspec::find_keys;
 use brisk_testkit::random::Random;
 
-/// Calls to look at for one that fits.
+/// Maximum number of calls to generate until one is suitable.
 const TRIES_MAX: usize = 100;
 /// Commands in one body.
 const CALLS_MAX: usize = 4;
-/// Words of a command in a script: with some hundred both interpreters run out of registers, and
-/// say so in words of their own.
+/// Maximum number of arguments of a command in a script. With a few hundred, both interpreters run out of registers,
+/// and their error texts differ.
 const WORDS_MAX: usize = 60;
-/// Libraries that take turns: each is replaced by a newer one of its name.
+/// Number of library names. Loading a library replaces the previous library with its name.
 const LIBRARIES: usize = 4;
 
 /// Scripts that run the command in ARGV. The order of maps differs between interpreters, so in
@@ -34,7 +34,7 @@ const FIXED: &[&str] = &[
     "local r = redis.call(unpack(ARGV)) if type(r) == 'table' then return #r end return r",
 ];
 
-/// How a body ends, given the name of the last result and the list of all.
+/// How a body ends: `{last}` is the last result, and `{all}` the list of all results.
 const ENDS: &[&str] = &[
     "return {all}",
     "return {all}",
@@ -50,7 +50,7 @@ const ENDS: &[&str] = &[
     "return",
 ];
 
-/// Text, and what it is given.
+/// The text of a script, with its keys and arguments.
 struct Body {
     text: String,
     keys: Vec<Vec<u8>>,
@@ -58,7 +58,7 @@ struct Body {
 }
 
 impl Generator<'_> {
-    /// A script or a function, and what it takes to run it.
+    /// A script or a function, with the commands that load and run it.
     pub(super) fn script(&mut self) -> Unit {
         let fixed = !self.composes || self.random.percent(30);
         let body = if fixed { self.fixed_body() } else { self.body() };
@@ -78,7 +78,7 @@ impl Generator<'_> {
         vec![load, self.written("evalsha", &arguments)]
     }
 
-    /// A call of EVAL alone, for transactions.
+    /// A single EVAL, for transactions.
     pub(super) fn eval(&mut self) -> Call {
         match self.body() {
             Some(body) => {
@@ -90,7 +90,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A library with the body as a function, and its call.
+    /// A library that contains the body as a function, and the call of the function.
     fn function(&mut self, body: &Body) -> Unit {
         let at = self.random.below(LIBRARIES);
         let (read_only, name) = (self.random.percent(30), format!("f{at}"));
@@ -137,7 +137,7 @@ impl Generator<'_> {
         Some(body)
     }
 
-    /// A call that may stand in a script, and which of its words are keys.
+    /// A call that is allowed in a script, and the positions of its keys.
     fn callable(&mut self) -> Option<(Call, Vec<usize>)> {
         (0..TRIES_MAX).find_map(|_| {
             let call = self.call();
@@ -146,7 +146,7 @@ impl Generator<'_> {
                 && rules::comparison(&row.name, &call.words) == How::Exact
                 && rules::prelude(&row.name).is_none()
                 && call.resync(&row.name).is_none()
-                // Since 7.2 they run in scripts.
+                // Blocking commands run in scripts since 7.2.
                 && !row.spec.flags.contains(Flags::BLOCKING);
             let word = |at: usize| &call.words[at][..];
             let found = find_keys(row.spec, call.words.len(), &word).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Directives that streams may read and change, since neither server stops being comparable by it.
+//! Directives that streams may read and change, because the servers remain comparable after the change.
 //!
-//! Both servers get the initial values at the start of every episode; in the streams of even seeds
-//! the limits of compact encodings are [low](Thresholds::Low), so that small values convert too.
+//! Both servers get the initial values at the start of every episode; for even seeds, the limits of compact encodings
+//! are [low](Thresholds::Low), so that even small values are converted.
 
 use brisk_testkit::random::Random;
 
@@ -9,11 +9,11 @@ use brisk_testkit::random::Random;
 #[derive(Debug)]
 pub struct Setting {
     pub name: &'static str,
-    /// What both servers start an episode with; nothing where it cannot be set at run time.
+    /// The value at the start of an episode; `None` if the directive cannot be set at run time.
     pub initial: Option<&'static str>,
-    /// Values to try, refused ones among them.
+    /// Values to try, including invalid ones.
     pub values: &'static [&'static str],
-    /// Why no value but these may be tried, or nothing where any word is harmless.
+    /// Why only these values may be tried; empty if any value is harmless.
     pub only: &'static str,
 }
 
@@ -40,7 +40,7 @@ const POLICIES: &[&str] =
     &["noeviction", "allkeys-lru", "volatile-ttl", "VOLATILE-lru", "allkeys", ""];
 const EVENTS: &[&str] = &["", "KEA", "Kg$", "Ex", "AKE", "xyz", "$K", "n"];
 
-/// All of them. Aliases have no initial value of their own.
+/// All directives. Aliases have no separate initial value.
 pub const SETTINGS: &[Setting] = &[
     free("hash-max-listpack-entries", "128", COUNTS),
     free("hash-max-listpack-value", "64", COUNTS),
@@ -108,9 +108,9 @@ pub const SETTINGS: &[Setting] = &[
     only("databases", None, &["16", "abc"], "cannot be set at run time"),
 ];
 
-/// Limits of compact encodings so low that values of a few elements pass them. That of sparse
-/// HyperLogLogs is not among them: where Redis finds out at a conversion that one is damaged, which
-/// streams do to them, it keeps what the command had added before, and we do not.
+/// Limits of compact encodings that are so low that values with a few elements exceed them. The limit of sparse
+/// HyperLogLogs is not among them: streams corrupt HyperLogLogs, and if Redis detects this during a conversion, it
+/// keeps what the command has already added, but Brisk does not.
 const LOW: &[(&str, &str)] = &[
     ("hash-max-listpack-entries", "3"),
     ("hash-max-listpack-value", "8"),
@@ -122,27 +122,27 @@ const LOW: &[(&str, &str)] = &[
     ("stream-node-max-entries", "3"),
 ];
 
-/// The same for directives that Redis 7.0 does not know: a server that lacks them refuses them.
+/// Low limits for directives that Redis 7.0 does not have. A server that lacks them rejects the command.
 const LOW_NEWER: &[(&str, &str)] =
     &[("set-max-listpack-entries", "3"), ("set-max-listpack-value", "8")];
 
-/// Where the compact encodings of an episode end.
+/// The limits of compact encodings in an episode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thresholds {
-    /// At Redis's defaults: most values stay compact.
+    /// Redis's defaults: most values stay compact.
     Default,
-    /// After three elements: most values are converted.
+    /// Three elements: most values are converted.
     Low,
 }
 
 impl Thresholds {
-    /// Those of a stream: half of all seeds take each.
+    /// The thresholds for the stream of a seed: low for even seeds, the defaults for odd ones.
     pub fn of_seed(seed: u64) -> Thresholds {
         if seed.is_multiple_of(2) { Thresholds::Low } else { Thresholds::Default }
     }
 }
 
-/// Patterns for CONFIG GET that catch only directives of Redis 7.0.
+/// Patterns for CONFIG GET that match only directives of Redis 7.0.
 const PATTERNS: &[&str] = &[
     "hash-max*",
     "[hz]*-max-listpack-*",
@@ -161,7 +161,7 @@ const PATTERNS: &[&str] = &[
     "",
 ];
 
-/// A name, now and then in capitals.
+/// A name, occasionally in capitals.
 fn name(random: &mut Random) -> Vec<u8> {
     let name = random.pick(SETTINGS).name;
     if random.percent(10) { name.to_ascii_uppercase().into() } else { name.into() }
@@ -179,19 +179,19 @@ pub fn pair(random: &mut Random) -> [Vec<u8>; 2] {
     [name, value.into()]
 }
 
-/// Reports whether replies to a word of CONFIG GET can be compared: it is a plain name or a known
+/// Reports whether the replies to CONFIG GET with this argument can be compared: it must be a plain name or a known
 /// pattern.
 pub fn is_comparable(word: &[u8]) -> bool {
     let plain = !word.iter().any(|byte| b"*?[".contains(byte));
     plain || PATTERNS.iter().any(|pattern| pattern.as_bytes() == word)
 }
 
-/// The row of a directive, in any case of letters.
+/// The row of a directive. The case of letters does not matter.
 pub fn find(name: &[u8]) -> Option<&'static Setting> {
     SETTINGS.iter().find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Replaces the values that a row does not admit. `words` begins with CONFIG SET.
+/// Replaces values that a row does not admit. `words` begins with CONFIG SET.
 pub fn confine(words: &mut [Vec<u8>]) {
     for pair in words.get_mut(2..).unwrap_or_default().chunks_exact_mut(2) {
         let Some(row) = find(&pair[0]) else { continue };
@@ -201,7 +201,7 @@ pub fn confine(words: &mut [Vec<u8>]) {
     }
 }
 
-/// The CONFIG SET that gives all initial values.
+/// The CONFIG SET command that sets all initial values.
 pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
     let initial = SETTINGS.iter().filter_map(|row| Some((row.name, row.initial?)));
     match thresholds {
@@ -214,7 +214,7 @@ pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
     }
 }
 
-/// Commands that a server may reject because it does not know the directives.
+/// Like [`reset`], for newer directives. A server that does not have them may reject the command.
 pub fn reset_newer(thresholds: Thresholds) -> Vec<&'static [u8]> {
     match thresholds {
         Thresholds::Default => {

@@ -1,4 +1,4 @@
-//! From a failing stream to a short one (delta debugging by halves, thirds … over units).
+//! Reduces a failing stream to a short one by delta debugging: removes ever smaller chunks of units.
 
 use super::arena::Arena;
 use super::difference::Difference;
@@ -6,8 +6,8 @@ use super::generate::Unit;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// The shortest stream found within `limit` that still shows a difference of the same kind. Each
-/// try runs from an empty keyspace.
+/// The shortest stream found within `limit` that still shows a difference of the same kind. Each attempt starts with an
+/// empty keyspace.
 pub fn shrink(
     arena: &mut Arena<'_>,
     units: Vec<Unit>,
@@ -37,13 +37,13 @@ pub fn shrink(
                 _ => start = end,
             }
         }
-        // At single units, repeat until a whole round removes nothing.
+        // When chunks are single units, repeat until a whole round removes nothing.
         chunk = if chunk > 1 { chunk / 2 } else { usize::from(removed) };
     }
     Ok(kept)
 }
 
-/// The units up to the one that holds command `index`.
+/// The units up to the one that contains command `index`.
 pub fn through(mut units: Vec<Unit>, index: usize) -> Vec<Unit> {
     let mut commands = 0;
     let needed = units.iter().take_while(|unit| {

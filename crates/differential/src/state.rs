@@ -1,5 +1,5 @@
-//! Two whole keyspaces compared: which keys, of which type and encoding, with which deadline and
-//! content; and that a full iteration finds what is there.
+//! Compares two whole keyspaces: the keys with their types, encodings, TTLs and contents. Also checks that a full
+//! iteration finds every key and element.
 
 use super::compare::{same, shown};
 use super::difference::Difference;
@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 
 const DATABASES: u32 = 16;
 
-/// A cursor that is not 0 after this number of steps never will be: states have a few dozen keys of
-/// a few thousand elements.
+/// If the cursor is not 0 after this number of steps, the iteration is assumed never to end: keyspaces have a few dozen
+/// keys with a few thousand elements.
 const STEPS_MAX: usize = 100_000;
 
-/// Milliseconds between the instants at which both servers set a relative deadline.
+/// How to compare TTLs: the servers set relative ones at slightly different instants.
 const DEADLINES: How = How::Deadline(GAP_MS);
 
 /// The first difference between the keyspaces of two servers, if any.
@@ -60,7 +60,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Sends a command to both; returns a difference if the replies are not the same under `how`.
+    /// Sends a command to both servers. Returns a difference if the replies are not the same under `how`.
     fn ask<W: AsRef<[u8]>>(&mut self, words: &[W], how: How) -> Result<Option<Difference>> {
         let ours = self.ours.ask(words).map_err(|e| anyhow!("ours at {}: {e}", line(words)))?;
         let theirs = self.theirs.ask(words)?;
@@ -117,13 +117,13 @@ impl Pair {
         self.iteration(&[command.as_bytes(), key], members)
     }
 
-    /// Every `step`-th element of their answer.
+    /// Every `step`-th element of the reference server's reply.
     fn elements_of(&mut self, words: &[&[u8]], step: usize) -> Result<BTreeSet<Vec<u8>>> {
         let reply = parsed(self.theirs.ask(words)?)?;
         Ok(reply.elements().iter().step_by(step).map(|item| bytes(item)).collect())
     }
 
-    /// Iterates on our side from cursor 0 to 0 and compares what was found with `wanted`.
+    /// Runs a full iteration on our server, until the cursor is 0 again, and compares the result with `wanted`.
     fn iteration<W: AsRef<[u8]>>(
         &mut self,
         command: &[W],

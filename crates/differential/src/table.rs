@@ -1,13 +1,13 @@
-//! The commands a stream draws from: the command table, containers replaced by their subcommands.
+//! The commands that a stream draws from: those of the command table, with each container replaced by its subcommands.
 
 use brisk_engine::command::{CommandOf, Spec};
 
 /// One callable command.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// As COMMAND names it: `get`, `client|setname`.
+    /// The name in COMMAND, for example `get` or `client|setname`.
     pub name: String,
-    /// The words a call begins with.
+    /// The arguments that a call begins with: the name, and the subcommand if there is one.
     pub words: Vec<&'static str>,
     pub spec: &'static Spec,
 }
@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Adds the commands of a table, whatever kind of function they hold.
+    /// Adds the commands of a table, regardless of the type of their functions.
     pub fn add<R: 'static>(&mut self, commands: impl IntoIterator<Item = &'static CommandOf<R>>) {
         for command in commands {
             self.add_spec(&command.spec);
@@ -33,8 +33,7 @@ impl Table {
         }
     }
 
-    /// Adds one command without subcommands; a container itself only gives errors, which are worth
-    /// comparing too.
+    /// Adds one command without its subcommands. A container itself only returns errors, which should be compared too.
     pub fn add_spec(&mut self, spec: &'static Spec) {
         self.rows.push(Row { name: spec.name.to_owned(), words: vec![spec.name], spec });
     }

@@ -1,11 +1,11 @@
-//! Values for arguments: a few small sets, so that calls meet each other's data, and the edges of
-//! every number's range.
+//! Values for arguments: small sets of values, so that calls operate on each other's data, and the limits of every
+//! numeric range.
 
 use super::payloads::PAYLOADS;
 use brisk_engine::command::{ArgKind, Group};
 use brisk_testkit::random::Random;
 
-/// Values of one sort.
+/// Values of one kind.
 type Pool = &'static [&'static [u8]];
 
 const ANY_KEYS: &[&[u8]] = &[
@@ -95,8 +95,8 @@ const DOUBLES: &[&[u8]] = &[
     b"123456789012345678",
 ];
 
-// SORT ALPHA compares up to the first NUL and leaves ties in the order of a hash table, so no text
-// here is another one followed by a NUL.
+// SORT ALPHA compares texts up to the first NUL and leaves ties in the order of a hash table, so no text in this list
+// is another one followed by a NUL.
 const TEXTS: &[&[u8]] = &[
     b"a",
     b"b",
@@ -245,8 +245,8 @@ const RADII: &[&[u8]] = &[b"0", b"1", b"100", b"200", b"5000", b"0.5", b"-1", b"
 const GROUPS: &[&[u8]] = &[b"g1", b"g2", b"nosuch"];
 const CONSUMERS: &[&[u8]] = &[b"alice", b"bob", b"carol"];
 
-/// Values for arguments of a certain name, where the kind alone says too little. An empty group
-/// means any. The first row that fits counts.
+/// Values for arguments with certain names, for which the argument's kind is not specific enough. No group means any
+/// group. The first matching row applies.
 const HINTS: &[(&str, Option<Group>, Pool)] = &[
     ("serialized-value", None, PAYLOADS),
     ("id", Some(Group::Stream), STREAM_IDS),
@@ -279,7 +279,7 @@ const HINTS: &[(&str, Option<Group>, Pool)] = &[
     ("cursor", None, CURSORS),
 ];
 
-/// A key, mostly one of the command's own type.
+/// A key, usually one of the command's own type.
 pub fn key(random: &mut Random, group: Group) -> Vec<u8> {
     if random.percent(22) {
         return random.pick(ANY_KEYS).to_vec();
@@ -327,8 +327,8 @@ pub fn value(random: &mut Random, kind: ArgKind, name: &str, group: Group) -> Ve
     }
 }
 
-/// Reports whether `n`, in seconds or milliseconds, is one of the absolute deadlines that streams
-/// give. Relative ones do not meet them.
+/// Reports whether `n`, in seconds or milliseconds, is one of the absolute expiry times that streams use. Relative
+/// expiry times never have these values.
 pub fn is_deadline(n: i64) -> bool {
     let numbers = DEADLINES
         .iter()
@@ -340,7 +340,7 @@ pub fn is_deadline(n: i64) -> bool {
     told.any(|told| told == Some(n))
 }
 
-/// One bound of a range of a sorted set: by rank, score or name.
+/// One bound of a sorted-set range: by rank, by score, or by member.
 fn bound(random: &mut Random) -> Vec<u8> {
     let sorts: [&[&[u8]]; 3] = [SMALL, SCORE_BOUNDS, LEX_BOUNDS];
     let sort = *random.pick(&sorts);
@@ -362,7 +362,7 @@ pub fn text(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// A word from anywhere: what a confused client may send.
+/// An argument from any set, as a faulty client may send it.
 pub fn stray(random: &mut Random) -> Vec<u8> {
     match random.below(6) {
         0 => random.pick(EDGES).to_vec(),

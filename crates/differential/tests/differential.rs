@@ -1,4 +1,4 @@
-//! The differential runner proves itself: two equal servers agree, a lie is found and shrunk.
+//! Tests of the differential runner: equal servers show no difference, and an injected difference is found and shrunk.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_differential::{Options, reference, table::Table};
@@ -58,7 +58,8 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
 fn a_lost_write_is_found_in_the_state_even_if_no_reply_shows_it() {
     let (behind, theirs) = (redis().start(), redis().start());
     let table = table(&["hset"]);
-    // "Ours" turns every hash of over one field into a table at once: same replies, other state.
+    // "Our" server immediately converts every hash with more than one field to a table: the replies are the same, but
+    // the state differs.
     let liar = lying_proxy(behind.address());
     let options = options(5, 4_000);
     let found =
@@ -70,8 +71,8 @@ fn a_lost_write_is_found_in_the_state_even_if_no_reply_shows_it() {
     assert!(finding.transcript.len() <= 2, "{finding}");
 }
 
-/// A server that passes everything on to `behind`, but adds one to every STRLEN above 3, and sets
-/// the limit of small hashes to one field if it receives the usual 128.
+/// A server that forwards everything to `behind`, with two exceptions: it adds one to every STRLEN reply above 3, and
+/// it sets the limit of small hashes to one field if it receives the usual 128.
 fn lying_proxy(behind: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -91,7 +92,7 @@ fn relay(client: TcpStream, server: TcpStream) {
     let asked = Arc::clone(&names);
     std::thread::spawn(move || {
         each_frame(&mut from_client, |frame| {
-            // `*n`, `$len`, then the name.
+            // The name follows the lines `*n` and `$len`.
             let name = frame.split(|&b| b == b'\n').nth(2).unwrap_or_default();
             asked.lock().unwrap().push_back(name.trim_ascii().to_ascii_lowercase());
             to_server.write_all(&misheard(frame))

@@ -1,4 +1,4 @@
-//! Nodes of our server in cluster mode, with a coordinator that they share: a directory, or etcd.
+//! Nodes of our server in cluster mode. They share a coordinator, which is a directory or etcd.
 //!
 //! [`crate::cluster`] starts a cluster of real Redis nodes.
 
@@ -14,34 +14,34 @@ use std::path::PathBuf;
 pub struct BriskNode {
     launch: Launch,
     server: Server,
-    /// The process runs.
+    /// True while the process is running.
     is_up: bool,
 }
 
-/// Nodes that share a coordinator. The processes end with it.
+/// Nodes that share a coordinator. Their processes end when this value is dropped.
 #[derive(Debug)]
 pub struct BriskCluster {
     nodes: Vec<BriskNode>,
-    /// The directory of `local:`. Dropped after the nodes.
+    /// The directory of the `local:` coordinator. It is dropped after the nodes.
     store: TempDir,
 }
 
 impl BriskCluster {
-    /// Starts nodes that form a cluster of this many shards by themselves, and waits until all of them serve.
-    /// [`BriskCluster::primaries`] names the primaries.
+    /// Starts nodes that form a cluster with this number of shards on their own. Waits until all of them serve their
+    /// slots. [`BriskCluster::primaries`] names the primaries.
     ///
     /// # Panics
-    /// The cluster does not come up.
+    /// If the cluster does not start.
     #[must_use]
     #[track_caller]
     pub fn start(shards: usize, replicas_each: usize) -> BriskCluster {
         BriskCluster::start_with(shards, replicas_each, &[])
     }
 
-    /// The same, with more directives for each node. `cluster-coordinator` replaces the directory.
+    /// Like [`BriskCluster::start`], with more directives for each node. `cluster-coordinator` replaces the directory.
     ///
     /// # Panics
-    /// The cluster does not come up.
+    /// If the cluster does not start.
     #[must_use]
     #[track_caller]
     pub fn start_with(
@@ -57,10 +57,10 @@ impl BriskCluster {
         cluster
     }
 
-    /// Starts nodes that are members of no cluster.
+    /// Starts nodes that do not belong to a cluster.
     ///
     /// # Panics
-    /// A node does not start.
+    /// If a node does not start.
     #[must_use]
     #[track_caller]
     pub fn start_apart(nodes: usize, directives: &[(&str, &str)]) -> BriskCluster {
@@ -71,10 +71,10 @@ impl BriskCluster {
         cluster
     }
 
-    /// Starts one more node, which is a member of no cluster. Returns its position.
+    /// Starts another node, which does not belong to a cluster. Returns its position.
     ///
     /// # Panics
-    /// The node does not start.
+    /// If the node does not start.
     #[track_caller]
     pub fn add(&mut self, directives: &[(&str, &str)]) -> usize {
         let launch = Launch::new(Program::Brisk)
@@ -140,7 +140,7 @@ impl BriskCluster {
     /// The position of the node that serves a key.
     ///
     /// # Panics
-    /// No node serves it.
+    /// If no node serves the key.
     #[must_use]
     #[track_caller]
     pub fn owner(&self, key: &str) -> usize {
@@ -156,7 +156,7 @@ impl BriskCluster {
     /// Waits until every running node serves its slots and redirects to the owners of all others.
     ///
     /// # Panics
-    /// A node does not get there.
+    /// If a node does not reach this state in time.
     #[track_caller]
     pub fn wait_until_ok(&self) {
         for at in self.running() {
@@ -175,10 +175,10 @@ impl BriskCluster {
         }
     }
 
-    /// Ends a node at once, as a crash would. Its files stay.
+    /// Kills a node, as a crash would. Its files stay.
     ///
     /// # Panics
-    /// It does not run.
+    /// If the node is not running.
     #[track_caller]
     pub fn kill(&mut self, at: usize) {
         assert!(self.nodes[at].is_up, "the node runs");
@@ -186,10 +186,10 @@ impl BriskCluster {
         self.nodes[at].server.kill_for_now();
     }
 
-    /// Ends a node by SIGTERM, and waits for its end. Its files stay.
+    /// Sends SIGTERM to a node and waits until it exits. Its files stay.
     ///
     /// # Panics
-    /// It does not run, or does not end.
+    /// If the node is not running, or does not exit.
     #[track_caller]
     pub fn terminate(&mut self, at: usize) {
         assert!(self.nodes[at].is_up, "the node runs");
@@ -203,7 +203,7 @@ impl BriskCluster {
     /// Starts a killed node with its files, on its port.
     ///
     /// # Panics
-    /// It does not start.
+    /// If the node does not start.
     #[track_caller]
     pub fn restart(&mut self, at: usize) {
         let node = &mut self.nodes[at];
@@ -214,7 +214,7 @@ impl BriskCluster {
     /// Starts a killed node with its files, on another port.
     ///
     /// # Panics
-    /// It does not start.
+    /// If the node does not start.
     #[track_caller]
     pub fn restart_elsewhere(&mut self, at: usize) {
         let node = &mut self.nodes[at];

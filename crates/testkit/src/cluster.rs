@@ -1,7 +1,7 @@
 //! A cluster of real servers for a test. Its nodes are started and introduced to each other, and the test begins when
 //! all of them report that every slot is served.
 //!
-//! The nodes are Redis or Brisk. [`crate::brisk_cluster`] has nodes of Brisk that form their cluster by themselves.
+//! The nodes are Redis or Brisk. [`crate::brisk_cluster`] starts Brisk nodes that form a cluster on their own.
 
 use crate::conn::Conn;
 use crate::kind::Kind;
@@ -10,55 +10,56 @@ use crate::server::{Launch, Server};
 use crate::temp_dir::TempDir;
 use crate::wait::wait_until;
 
-/// Slots of a cluster.
+/// Number of slots in a cluster.
 const SLOTS: usize = 16_384;
-/// A node that is silent for this time counts as failed. A loaded machine is slow, but a test should not be.
+/// A node that sends nothing for this time counts as failed. It leaves time for a loaded machine, and keeps tests
+/// short.
 const NODE_TIMEOUT_MS: &str = "1500";
-/// The shortest timeout that Brisk accepts: a lease of etcd has at least two seconds.
+/// The shortest timeout that Brisk accepts, because an etcd lease lasts at least two seconds.
 const BRISK_NODE_TIMEOUT_MS: &str = "2000";
 
 /// A node of a cluster.
 #[derive(Debug)]
 pub struct Member {
     launch: Launch,
-    /// The process; `None` once it was killed for good.
+    /// The process; `None` after [`Cluster::kill`].
     server: Option<Server>,
-    /// The process runs.
+    /// True while the process is running.
     is_up: bool,
     port: u16,
     id: String,
-    /// The bus port of a node of Redis. Nodes of Brisk have no bus.
+    /// The cluster bus port of a Redis node. Brisk nodes have no bus.
     bus: Option<Port>,
 }
 
-/// Primaries with their slots, each with its replicas. The processes end with it.
+/// Primaries with their slots and replicas. The processes end when this value is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     kind: Kind,
     members: Vec<Member>,
     primaries: usize,
-    /// The nodes that were killed for good.
+    /// The nodes that [`Cluster::kill`] has ended.
     killed: Vec<Server>,
-    /// The coordinator of nodes of Brisk. Dropped after the nodes.
+    /// The coordinator of Brisk nodes. It is dropped after the nodes.
     _store: TempDir,
 }
 
 impl Cluster {
-    /// Starts `primaries` primaries with `replicas_each` replicas each. The primary `n` has the `n`th part of the
-    /// slots; after the primaries come their first replicas, in the same order, then their second ones.
+    /// Starts `primaries` primaries with `replicas_each` replicas each. Primary `n` owns the `n`th part of the slots.
+    /// The primaries come first, then the first replica of each primary in the same order, then the second replicas.
     ///
     /// # Panics
-    /// It does not come up.
+    /// If the cluster does not start.
     #[must_use]
     #[track_caller]
     pub fn start(primaries: usize, replicas_each: usize) -> Cluster {
         Cluster::start_with(primaries, replicas_each, &[])
     }
 
-    /// The same, with more directives for each of them.
+    /// Like [`Cluster::start`], with more directives for each node.
     ///
     /// # Panics
-    /// It does not come up.
+    /// If the cluster does not start.
     #[must_use]
     #[track_caller]
     pub fn start_with(
@@ -69,11 +70,11 @@ impl Cluster {
         Cluster::start_of(Kind::Redis, primaries, replicas_each, directives)
     }
 
-    /// A cluster of Redis, and after it one of Brisk: for tests that both must pass. Each is started when the
-    /// iterator gets to it.
+    /// A Redis cluster and then a Brisk cluster, for tests that both must pass. The iterator starts each cluster when
+    /// it reaches it.
     ///
     /// # Panics
-    /// A cluster does not come up.
+    /// If a cluster does not start.
     pub fn start_each<'a>(
         primaries: usize,
         replicas_each: usize,
@@ -83,11 +84,11 @@ impl Cluster {
         [Kind::Redis, Kind::Brisk].into_iter().map(start)
     }
 
-    /// The same as [`Cluster::start_with`], with nodes of this kind. Nodes of Brisk share a directory as their
-    /// coordinator, unless a directive names another one.
+    /// Like [`Cluster::start_with`], with nodes of this kind. Brisk nodes share a directory as their coordinator,
+    /// unless a directive names another coordinator.
     ///
     /// # Panics
-    /// It does not come up.
+    /// If the cluster does not start.
     #[must_use]
     #[track_caller]
     pub fn start_of(
@@ -126,13 +127,13 @@ impl Cluster {
         cluster
     }
 
-    /// Which server the nodes are.
+    /// The kind of server that the nodes run.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The nodes support [`Cluster::begin_move`].
+    /// Returns true if the nodes support [`Cluster::begin_move`].
     #[must_use]
     pub fn moves_slots(&self) -> bool {
         self.kind != Kind::Brisk
@@ -142,7 +143,7 @@ impl Cluster {
         let count = self.members.len();
         for at in 0..count {
             let mut node = self.node(at).connect();
-            // Else they would first have to agree on them.
+            // Otherwise the nodes would first have to agree on their configuration epochs.
             ok(&mut node, &format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1));
             if at < self.primaries {
                 let slots = self.slots_of(at);
@@ -197,16 +198,16 @@ impl Cluster {
         }
     }
 
-    /// The slots that a primary was given.
+    /// The slots that a primary got when the cluster was created.
     #[must_use]
     pub fn slots_of(&self, primary: usize) -> std::ops::Range<usize> {
         SLOTS * primary / self.primaries..SLOTS * (primary + 1) / self.primaries
     }
 
-    /// A key of a slot of that primary, a different one for each `n`.
+    /// A key in one of the slots of that primary. Each `n` gives a different key.
     ///
     /// # Panics
-    /// Never, as there are slots enough.
+    /// Never, because there are enough slots.
     #[must_use]
     pub fn key_of(&self, primary: usize, n: usize) -> String {
         let slots = self.slots_of(primary);
@@ -215,7 +216,7 @@ impl Cluster {
         keys.take(n + 1).last().expect("keys have no end")
     }
 
-    /// How many nodes there are, those that were killed too.
+    /// The number of nodes, including killed ones.
     #[must_use]
     pub fn count(&self) -> usize {
         self.members.len()
@@ -224,14 +225,14 @@ impl Cluster {
     /// A node.
     ///
     /// # Panics
-    /// It was killed.
+    /// If the node was killed.
     #[must_use]
     #[track_caller]
     pub fn node(&self, at: usize) -> &Server {
         self.members[at].server.as_ref().expect("this node was killed")
     }
 
-    /// A node's port, also of one that was killed.
+    /// The port of a node, even if it was killed.
     #[must_use]
     pub fn port(&self, at: usize) -> u16 {
         self.members[at].port
@@ -249,7 +250,7 @@ impl Cluster {
         (0..self.members.len()).filter(|at| self.members[*at].is_up)
     }
 
-    /// Kills a node for good. Its port stays claimed: clients of this cluster still connect to it.
+    /// Kills a node permanently. Its port stays claimed, because clients of this cluster still connect to it.
     pub fn kill(&mut self, at: usize) {
         self.members[at].is_up = false;
         if let Some(mut server) = self.members[at].server.take() {
@@ -258,10 +259,10 @@ impl Cluster {
         }
     }
 
-    /// Ends a node at once. Its port and its files stay for [`Cluster::restart`].
+    /// Kills a node. Its port and its files stay for [`Cluster::restart`].
     ///
     /// # Panics
-    /// It does not run.
+    /// If the node is not running.
     #[track_caller]
     pub fn kill_for_now(&mut self, at: usize) {
         let member = &mut self.members[at];
@@ -270,10 +271,10 @@ impl Cluster {
         member.server.iter_mut().for_each(Server::kill_for_now);
     }
 
-    /// Starts a node again that [`Cluster::kill_for_now`] has ended.
+    /// Restarts a node that [`Cluster::kill_for_now`] has ended.
     ///
     /// # Panics
-    /// It does not start.
+    /// If the node does not start.
     #[track_caller]
     pub fn restart(&mut self, at: usize) {
         let member = &mut self.members[at];
@@ -282,10 +283,10 @@ impl Cluster {
         member.is_up = true;
     }
 
-    /// Begins to move a slot: from now on, keys that are not at `from` are looked up at `to`.
+    /// Begins to move a slot. From now on, clients look for keys that are not at `from` at `to`.
     ///
     /// # Panics
-    /// A node refuses.
+    /// If a node replies with an error.
     #[track_caller]
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         let (source, target) = (&self.members[from].id, &self.members[to].id);
@@ -293,10 +294,10 @@ impl Cluster {
         ok(&mut self.node(from).connect(), &format!("CLUSTER SETSLOT {slot} MIGRATING {target}"));
     }
 
-    /// Moves a key of a slot that is being moved.
+    /// Moves a key whose slot is being moved.
     ///
     /// # Panics
-    /// The node refuses.
+    /// If the node replies with an error.
     #[track_caller]
     pub fn move_key(&self, key: &str, from: usize, to: usize) {
         let move_one = format!("MIGRATE 127.0.0.1 {} {key} 0 5000", self.port(to));
@@ -304,10 +305,11 @@ impl Cluster {
         assert!(!reply.is_error(), "{move_one}: {reply}");
     }
 
-    /// Moves the rest of a slot, and notifies the two nodes that it is moved; other nodes learn it by gossip.
+    /// Completes the move of a slot: moves the remaining keys and assigns the slot on the two nodes. Other nodes learn
+    /// of it by gossip.
     ///
     /// # Panics
-    /// A node refuses.
+    /// If a node replies with an error.
     #[track_caller]
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let mut source = self.node(from).connect();
@@ -325,8 +327,8 @@ impl Cluster {
     }
 }
 
-/// The slot of a key: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16384. Written apart from the server's and
-/// the client's, so that it cannot share their mistakes.
+/// The slot of a key: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16384. This implementation is independent
+/// of those in the server and the client, so that it cannot share their bugs.
 #[must_use]
 pub fn slot(key: &str) -> u16 {
     let tag = key.split_once('{').and_then(|(_, rest)| Some(rest.split_once('}')?.0));
@@ -349,7 +351,7 @@ fn ok(node: &mut Conn, command: &str) {
 mod tests {
     use super::slot;
 
-    /// As CLUSTER KEYSLOT of Redis 7.0.15 replies.
+    /// The expected slots are those that CLUSTER KEYSLOT of Redis 7.0.15 returns.
     #[test]
     fn slots_are_those_of_redis() {
         for (key, expected) in [

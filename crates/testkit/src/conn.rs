@@ -17,7 +17,7 @@ macro_rules! assert_reply {
     };
 }
 
-/// The two kinds of socket, behind one face.
+/// A TCP or Unix socket.
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
@@ -65,7 +65,7 @@ impl Stream {
 pub struct Conn {
     stream: Stream,
     input: Vec<u8>,
-    /// Bytes of `input` already given out.
+    /// Bytes of `input` that have already been returned to callers.
     taken: usize,
 }
 
@@ -79,7 +79,7 @@ impl Conn {
         }
     }
 
-    /// As [`Conn::tcp`], for callers that expect refusal.
+    /// Like [`Conn::tcp`], for callers that expect the connection to be refused.
     pub fn try_tcp(address: &str) -> io::Result<Conn> {
         let target = address.to_socket_addrs()?.next().ok_or(io::ErrorKind::NotFound)?;
         let stream = TcpStream::connect_timeout(&target, DEADLINE)?;
@@ -96,13 +96,12 @@ impl Conn {
         }
     }
 
-    /// As [`Conn::unix`], for callers that expect refusal.
+    /// Like [`Conn::unix`], for callers that expect the connection to be refused.
     pub fn try_unix(path: &Path) -> io::Result<Conn> {
         Conn::over(Stream::Unix(UnixStream::connect(path)?))
     }
 
-    /// From now on a wait fails after this time instead of [`DEADLINE`], for callers that expect a
-    /// server to stand still.
+    /// From now on, waits fail after this time instead of [`DEADLINE`]. For callers that expect the server to hang.
     pub fn give_up_after(&mut self, limit: Duration) {
         let _ = self.stream.read_timeout(Some(limit));
     }
@@ -113,7 +112,7 @@ impl Conn {
         Ok(Conn { stream, input: Vec::new(), taken: 0 })
     }
 
-    /// Switches to RESP3 by HELLO 3, or back by HELLO 2; the reply is dropped.
+    /// Switches to RESP3 with HELLO 3, or back with HELLO 2. The reply is discarded.
     #[track_caller]
     pub fn hello(&mut self, version: u8) -> &mut Conn {
         let reply = self.cmd(&format!("HELLO {version}"));
@@ -135,7 +134,7 @@ impl Conn {
         self.try_reply()
     }
 
-    /// Sends one command given as words, and waits for its reply.
+    /// Sends a command given as separate arguments, and waits for its reply.
     #[track_caller]
     pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Reply {
         self.send_raw(&words::encode(words));
@@ -197,7 +196,7 @@ impl Conn {
         }
     }
 
-    /// Waits for `len` bytes and returns them as they came.
+    /// Waits for `len` bytes and returns them unparsed.
     #[track_caller]
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         while self.unread().len() < len {
@@ -244,8 +243,8 @@ impl Conn {
         got
     }
 
-    /// Asserts that the connection is in step: the next reply answers an ECHO sent now, so nothing
-    /// unexpected lay between.
+    /// Asserts that the connection is in step: the next reply is that of an ECHO sent now, so no unexpected reply came
+    /// before it.
     #[track_caller]
     pub fn assert_in_step(&mut self) {
         assert_eq!(self.cmd("ECHO in-step").to_string(), "\"in-step\"");
@@ -259,7 +258,7 @@ impl Conn {
         }
     }
 
-    /// The id of this connection, by CLIENT ID.
+    /// The ID of this connection, from CLIENT ID.
     #[track_caller]
     pub fn id(&mut self) -> i64 {
         self.cmd("CLIENT ID").integer()
@@ -276,7 +275,7 @@ impl Conn {
         }
     }
 
-    /// Closes the sending direction.
+    /// Shuts down the sending direction.
     #[track_caller]
     pub fn finish_sending(&mut self) {
         let done = match &self.stream {
@@ -286,7 +285,7 @@ impl Conn {
         assert!(done.is_ok(), "cannot shut down: {done:?}");
     }
 
-    /// Bytes received and not yet given out.
+    /// Bytes that were received but not yet returned to callers.
     pub fn unread(&self) -> &[u8] {
         &self.input[self.taken..]
     }
@@ -299,7 +298,7 @@ impl Conn {
         let mut chunk = [0; 64 * 1024];
         let read = loop {
             match self.stream.read(&mut chunk) {
-                // A process that was stopped and continued: reads with a timeout are not restarted.
+                // The process was stopped and continued. Linux does not restart reads that have a timeout.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }

@@ -1,8 +1,7 @@
-//! A crowd of clients that wait for items, and producers that bring them: who gets what, and
-//! whether each item came once and in order.
+//! Many consumers that wait for items, and producers that send items. Checks that each item arrives once and in order.
 //!
-//! A producer sends numbered items. A consumer waits for one after the other, on one of a few
-//! threads that read many connections in turn.
+//! A producer sends numbered items. A consumer waits for one item at a time. A few threads read the connections of all
+//! consumers.
 
 use crate::server::Server;
 use crate::words::encode;
@@ -16,27 +15,27 @@ const THREADS: usize = 4;
 const PRODUCERS: usize = 4;
 /// Items in one send of a producer.
 const SENT_AT_ONCE: usize = 50;
-/// If there is no delivery for this time, something is stuck.
+/// If no item is delivered for this time, something is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How items are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     BlPop,
-    /// Each consumer moves items to one list of its own.
+    /// Each consumer moves items to its own list.
     BlMove,
     XReadGroup,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
-    /// Different items that arrived, each once and those of a producer in order.
+    /// Distinct items that arrived. Each arrived once, and the items of each producer arrived in order.
     pub delivered: usize,
     pub per_second: f64,
 }
 
-/// Clients that wait.
+/// Waiting consumers, and the server that they use.
 #[derive(Debug)]
 pub struct Crowd<'a> {
     server: &'a Server,
@@ -101,10 +100,10 @@ impl<'a> Crowd<'a> {
         Crowd { server, way, clients }
     }
 
-    /// Has `items` items made and taken.
+    /// Produces and consumes `items` items.
     ///
     /// # Errors
-    /// If one is lost, comes twice or out of order, or nothing happens for a while.
+    /// If an item is lost, arrives twice or out of order, or nothing is delivered for 20 seconds.
     pub fn run(&self, items: usize) -> Result<Done> {
         let mut control = self.server.connect();
         if self.way == Way::XReadGroup {
@@ -169,8 +168,8 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// Reads what consumers get, and lets each wait again; for each of them (producer, number) in the
-/// order in which they came.
+/// Reads the items that consumers get, and makes each consumer wait again. Returns the (producer, number) pairs of each
+/// consumer in order of arrival.
 fn consume(
     mut share: Vec<Consumer>,
     items: usize,
@@ -221,7 +220,7 @@ fn item_of(reply: &[u8]) -> Result<(usize, usize)> {
     Ok((number()?, number()?))
 }
 
-/// Every item once, and for each consumer those of a producer in order.
+/// Checks that every item arrived once, and that each consumer got the items of each producer in order.
 fn check(found: &[Vec<(usize, usize)>], items: usize) -> Result<usize> {
     let mut seen: Vec<Vec<bool>> =
         (0..PRODUCERS).map(|p| vec![false; (p..items).step_by(PRODUCERS).count()]).collect();

@@ -1,5 +1,5 @@
-//! Whether two servers hold the same: by one digest of everything where both compute the same one,
-//! else key by key; and if not, what differs first.
+//! Compares the datasets of two servers and finds the first difference. If both servers compute the same digest, one
+//! digest of the whole dataset is compared; otherwise each key is.
 //!
 //! Parts that a digest does not cover are compared separately: the libraries of functions, the groups of streams, and
 //! the TTLs of keys.
@@ -14,7 +14,7 @@ const DATABASES: usize = 16;
 /// The COUNT of SCAN.
 const SCAN_COUNT: &str = "500";
 
-/// A server, and what it is.
+/// A server and its kind.
 #[derive(Debug, Clone)]
 pub struct Holder {
     pub kind: Kind,
@@ -26,7 +26,7 @@ impl Holder {
         Holder { kind, address: address.to_owned() }
     }
 
-    /// The digest of everything.
+    /// The digest of the whole dataset.
     #[track_caller]
     pub fn digest(&self) -> String {
         Conn::tcp(&self.address).cmd("DEBUG DIGEST").text()
@@ -46,7 +46,7 @@ fn described(holder: &Holder) -> String {
     format!("{} at {}", holder.kind, holder.address)
 }
 
-/// What differs first: the database, the key, and what both have there.
+/// The first difference: the database, the key, and the values on both servers.
 pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
     let mut pair = Pair {
         conns: [one, other].map(|holder| Conn::tcp(&holder.address)),
@@ -62,7 +62,7 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
         }
     }
     let digests = pair.ask(&["DEBUG", "DIGEST"]);
-    // It cannot be: each key was the same.
+    // This should be impossible, because every key was the same.
     (pair.has_one_digest && digests[0] != digests[1])
         .then(|| format!("DEBUG DIGEST alone: {} and {}", digests[0], digests[1]))
 }
@@ -70,7 +70,7 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
 struct Pair {
     conns: [Conn; 2],
     has_one_digest: bool,
-    /// Valkey does not replicate a consumer that was created by a claim of nothing.
+    /// Valkey does not replicate a consumer that was created by an XCLAIM that claimed nothing.
     tells_idle_consumers: bool,
 }
 
@@ -127,7 +127,7 @@ impl Pair {
         }
     }
 
-    /// Members with their scores as numbers, since the digits of a score are a matter of taste.
+    /// Compares members with their scores as numbers, because servers may format the same score differently.
     fn scores(&mut self, key: &[u8]) -> Option<String> {
         let [one, other] = self.ask(&[b"ZRANGE".as_slice(), key, b"0", b"-1", b"WITHSCORES"]);
         let pairs = |reply: &Reply| -> Vec<(String, f64)> {
@@ -138,8 +138,8 @@ impl Pair {
         (pairs(&one) != pairs(&other)).then(|| format!("ZRANGE: {one}\nand: {other}"))
     }
 
-    /// Entries, the last id, and groups with what each consumer has not acknowledged. When a consumer
-    /// was seen is no part of it.
+    /// Compares entries, the last ID, and groups with the pending entries of each consumer. Ignores when a consumer was
+    /// last seen.
     fn stream(&mut self, key: &[u8]) -> Option<String> {
         if let Some(difference) = self.differ(&[b"DEBUG".as_slice(), b"DIGEST-VALUE", key]) {
             return Some(difference);
@@ -157,7 +157,7 @@ impl Pair {
                 let id = group.field("last-delivered-id").map(Reply::to_string);
                 let consumers = group.field("consumers").map(Reply::elements).unwrap_or_default();
                 let consumer = |consumer: &&Reply| {
-                    // The name of the field in Redis 7.0, or in Valkey.
+                    // The field is `pending` in Redis 7.0 and `pel` in Valkey.
                     let pending = consumer.field("pending").or_else(|| consumer.field("pel"));
                     let pending = pending.expect("XINFO tells what is pending");
                     let counts = tells_idle || !pending.elements().is_empty();

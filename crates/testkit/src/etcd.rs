@@ -1,5 +1,5 @@
-//! etcd for a test: one or several members on claimed loopback ports, each with a data directory of
-//! its own. Members are stopped by their process ids when the value goes out of scope.
+//! etcd for a test: one or more members on claimed loopback ports, each with its own data directory. Members are
+//! stopped by their process ids when the value goes out of scope.
 
 use crate::port::Port;
 use crate::server::signal;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Path of etcd's program; without it `etcd` in `PATH`.
+/// Environment variable with the path of the etcd executable. If it is unset, `etcd` is looked up in `PATH`.
 pub const ETCD_BIN: &str = "BRISK_ETCD_BIN";
 
-/// How long a member may take for the answer to one health check.
+/// How long a member may take to respond to a health check.
 const HEALTH_PATIENCE: Duration = Duration::from_secs(2);
-/// How long members may take until they are healthy, on a busy machine.
+/// How long members may take to become healthy on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(120);
 
 /// The members to start.
@@ -29,7 +29,7 @@ pub struct EtcdLaunch {
     args: Vec<String>,
 }
 
-/// Members that run.
+/// Running members.
 #[derive(Debug)]
 pub struct Etcd {
     members: Vec<EtcdMember>,
@@ -43,7 +43,7 @@ struct EtcdMember {
     child: Option<Child>,
     client: Port,
     peer: Port,
-    /// Health without TLS and without authentication.
+    /// Serves health checks without TLS and without authentication.
     health: Port,
 }
 
@@ -53,20 +53,20 @@ impl EtcdLaunch {
         EtcdLaunch { members, scheme: "http", args: Vec::new() }
     }
 
-    /// Adds an argument of the command line.
+    /// Adds a command-line argument.
     pub fn arg(mut self, arg: &str) -> EtcdLaunch {
         self.args.push(arg.to_owned());
         self
     }
 
-    /// Clients must use TLS. The files are arguments of their own.
+    /// Requires clients to use TLS. The certificate files are passed with [`EtcdLaunch::arg`].
     pub const fn tls(mut self) -> EtcdLaunch {
         self.scheme = "https";
         self
     }
 
-    /// Starts the members and waits until all are healthy. `None`, and a line for the gate, if this
-    /// machine has no etcd.
+    /// Starts the members and waits until all are healthy. If this machine has no etcd, prints a line for the gate and
+    /// returns `None`.
     #[track_caller]
     pub fn start(self) -> Option<Etcd> {
         if !is_installed() {
@@ -108,19 +108,19 @@ impl Etcd {
         self.members[at].child.as_ref().map(Child::id).expect("the member runs")
     }
 
-    /// Stops a member without ending it: its connections stay, and nothing answers.
+    /// Suspends a member with SIGSTOP: its connections stay open, but it does not respond.
     #[track_caller]
     pub fn freeze(&self, at: usize) {
         signal(self.pid(at), "STOP");
     }
 
-    /// Lets a frozen member go on.
+    /// Resumes a frozen member.
     #[track_caller]
     pub fn thaw(&self, at: usize) {
         signal(self.pid(at), "CONT");
     }
 
-    /// Ends a member at once; its data stays.
+    /// Kills a member; its data stays.
     #[track_caller]
     pub fn kill(&mut self, at: usize) {
         let mut child = self.members[at].child.take().expect("the member runs");
@@ -128,14 +128,14 @@ impl Etcd {
         let _ = child.wait();
     }
 
-    /// Starts a member that was killed with its data.
+    /// Restarts a killed member with its data.
     #[track_caller]
     pub fn restart(&mut self, at: usize) {
         assert!(self.members[at].child.is_none(), "the member runs");
         self.spawn(at);
     }
 
-    /// Starts a member that was killed again with other settings.
+    /// Restarts a killed member with other settings.
     #[track_caller]
     pub fn restart_as(&mut self, at: usize, launch: EtcdLaunch) {
         self.launch = launch;

@@ -1,14 +1,14 @@
-//! Which server a node of a test is, as data: ours, the real Redis, or Valkey.
+//! The kind of server that a test node runs: Brisk, the real Redis, or Valkey.
 
 use crate::server::{Launch, Program, redis_binary};
 use crate::skip::skipped;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Path of the real Valkey's binary; without it, combinations with Valkey are skipped.
+/// Environment variable with the path of the real Valkey binary. If it is unset, combinations with Valkey are skipped.
 pub const VALKEY_BIN: &str = "BRISK_VALKEY_BIN";
 
-/// Which server a node is.
+/// The kind of server that a node runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Brisk,
@@ -19,11 +19,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A server of this kind. It sends a snapshot to a replica without waiting for more replicas,
-    /// pings its replicas every second, and times out blocked clients soon after their time.
+    /// A server of this kind. It sends a snapshot to a replica without waiting for more replicas, pings its replicas
+    /// every second, and ends the waits of blocked clients soon after their timeouts.
     ///
     /// # Panics
-    /// If it is Valkey and there is none, see [`Kind::is_there`].
+    /// If the kind is Valkey and this machine has no Valkey; see [`Kind::is_there`].
     pub fn launch(self) -> Launch {
         let program = match self {
             Kind::Brisk => Program::Brisk,
@@ -37,8 +37,7 @@ impl Kind {
         if self == Kind::Brisk { launch.set("threads", "2") } else { launch }
     }
 
-    /// Reports whether this machine has it. If not, the calling test skips a part of itself and
-    /// says so.
+    /// Reports whether this machine has this server. If not, prints that the calling test skips a part.
     pub fn is_there(self) -> bool {
         let is_there = self != Kind::Valkey || valkey_binary().is_some();
         if !is_there {
@@ -47,8 +46,8 @@ impl Kind {
         is_there
     }
 
-    /// Reports whether both compute `DEBUG DIGEST` in the same way: ours computes the one of Redis
-    /// 7.0, and Valkey prints other digits of scores.
+    /// Reports whether both kinds compute `DEBUG DIGEST` in the same way. Brisk computes the digest of Redis 7.0.
+    /// Valkey's digest differs because it formats scores differently.
     pub fn has_digest_of(self, other: Kind) -> bool {
         (self == Kind::Valkey) == (other == Kind::Valkey)
     }
@@ -68,12 +67,12 @@ fn valkey_binary() -> Option<PathBuf> {
     std::env::var_os(VALKEY_BIN).map(PathBuf::from)
 }
 
-/// Reports whether this machine has all of `kinds`; if not, the calling test says so.
+/// Reports whether this machine has all of `kinds`. If not, prints that the calling test skips a part.
 pub fn are_there(kinds: &[Kind]) -> bool {
     kinds.iter().all(|kind| kind.is_there())
 }
 
-/// The chain of replication, in one line.
+/// The replication chain, in one line.
 pub fn named(kinds: &[Kind]) -> String {
     kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(" -> ")
 }

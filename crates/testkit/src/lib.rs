@@ -1,27 +1,28 @@
-//! The test machinery: real server processes and scripted connections. It depends on no crate of the server, so that
-//! the tests of a published crate build little; the differential runner, which does, is `brisk-differential`.
+//! The test kit: real server processes and scripted connections. It does not depend on the server's crates, so that
+//! tests of a published crate build little. The differential runner, which does depend on them, is
+//! `brisk-differential`.
 //!
-//! - [`server`]: start, watch and stop a server process, ours or a real Redis.
-//! - [`cluster`]: several of them that serve a cluster's slots.
-//! - [`brisk_cluster`]: nodes of ours in cluster mode, with a coordinator.
+//! - [`server`]: starts, watches and stops a server process, either Brisk or a real Redis.
+//! - [`cluster`]: several server processes that serve a cluster's slots.
+//! - [`brisk_cluster`]: Brisk nodes in cluster mode, with a coordinator.
 //! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
-//! - [`matrix`]: run one test body for every protocol and I/O back end.
+//! - [`matrix`]: runs a test body for every protocol and I/O back end.
 //! - [`writers`]: clients that change values of every type.
-//! - [`digest`]: whether two servers hold the same.
-//! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
-//! - [`proxy`]: a bad network between two nodes.
-//! - [`etcd`]: members of etcd.
+//! - [`digest`]: compares the datasets of two servers.
+//! - [`race`]: runs many clients concurrently, and checks that some order of their operations explains the replies.
+//! - [`proxy`]: simulates network faults between two nodes.
+//! - [`etcd`]: starts etcd members.
 //! - [`sentinels`]: real sentinels that watch a primary.
-//! - [`kind`]: which server a node is, ours, Redis or Valkey.
-//! - [`skip`]: what a test prints if this machine lacks what it needs.
-//! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
+//! - [`kind`]: the kind of server that a node runs: Brisk, Redis or Valkey.
+//! - [`skip`]: the line that a test prints if this machine lacks something that the test needs.
+//! - [`wait`]: the only module that sleeps; all other code passes it a condition and a deadline.
 //!
-//! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of the engine simply
-//! passes the instant it wants, and the next instant to the next call. A test of a process sees real time; choose
-//! expiry times far enough in the future or the past that time does not matter.
+//! There is no manual clock. Time is an argument of every call into `brisk-engine`, so an engine test passes whatever
+//! instant it wants to each call. A test of a server process runs in real time, so choose expiry times so far in the
+//! future or the past that delays do not matter.
 //!
-//! Everything here fails by panicking at the caller's line, as assertions do: a test kit has no
-//! caller who could handle an error. The exception is [`race`], whose findings are values.
+//! Functions of this crate fail by panicking at the caller's line, as assertions do, because a test cannot handle an
+//! error. The exception is [`race`], which returns its findings.
 #![forbid(unsafe_code)]
 
 pub mod brisk_cluster;

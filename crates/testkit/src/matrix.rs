@@ -47,7 +47,7 @@ impl std::ops::Deref for Config {
 enum Backend {
     Epoll,
     IoUring,
-    /// The only one a real Redis has.
+    /// The server's own choice. A real Redis has no other back end.
     Own,
 }
 
@@ -89,7 +89,7 @@ pub fn each_config(body: impl Fn(&Config)) {
     each_config_of(Launch::subject, body);
 }
 
-/// As [`each_config`], with servers started as `launch` says.
+/// Like [`each_config`], with servers that `launch` configures.
 #[track_caller]
 pub fn each_config_of(launch: impl Fn() -> Launch, body: impl Fn(&Config)) {
     for &backend in backends() {
@@ -101,7 +101,7 @@ pub fn each_config_of(launch: impl Fn() -> Launch, body: impl Fn(&Config)) {
     }
 }
 
-/// Runs `body` for each I/O back end, for behavior that has nothing to do with the protocol.
+/// Runs `body` for each I/O back end, for behavior that does not depend on the protocol.
 #[track_caller]
 pub fn each_backend(launch: impl Fn() -> Launch, body: impl Fn(&mut Server)) {
     for &backend in backends() {

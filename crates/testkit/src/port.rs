@@ -1,15 +1,15 @@
 //! Ports for server processes, claimed so that parallel tests never share one.
 //!
-//! Binding port 0 and closing the socket again is not enough: our own server listens with
-//! `SO_REUSEPORT`, so two servers given the same port would both start and share its connections.
-//! A claim is therefore a locked file per port, which the kernel unlocks when its process dies.
+//! Binding port 0 and closing the socket again is not enough: our own server listens with `SO_REUSEPORT`, so two
+//! servers given the same port would both start and share its connections. Therefore a claim locks a file named after
+//! the port. The kernel releases the lock when the process ends.
 
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the range Linux gives to outgoing connections (32768 and up).
+/// Below the range that Linux uses for outgoing connections (32768 and up).
 const FIRST: u32 = 21_000;
 const COUNT: u32 = 10_000;
 

@@ -1,18 +1,17 @@
-//! A bad network between two nodes: a proxy for TCP that does, on command, what networks and their
-//! middle boxes do to a connection.
+//! Simulates network faults between two nodes: a TCP proxy that does to connections what networks and middleboxes do,
+//! on request.
 //!
 //! | fault | how |
 //! |---|---|
-//! | connections break | [`Proxy::cut`], by RST or by FIN; [`Proxy::cut_next_after`] exactly behind a byte |
+//! | connections break | [`Proxy::cut`], by RST or by FIN; [`Proxy::cut_next_after`] after an exact number of bytes |
 //! | connections are rejected | [`Proxy::refuse`] |
 //! | slow | [`Proxy::delay`] both ways, [`Proxy::throttle`] |
-//! | half open | [`Proxy::stall`]: bytes of a direction stand still; [`Proxy::swallow`]: they are gone |
-//! | cut into pieces | [`Proxy::split`]: a write for each of the first bytes, then of random sizes |
+//! | half open | [`Proxy::stall`] holds the bytes of a direction back; [`Proxy::swallow`] discards them |
+//! | split into pieces | [`Proxy::split`]: the first bytes arrive one by one, the rest in pieces of random sizes |
 //!
-//! The *client* is who connects to the proxy, the *server* is where the proxy connects to: between
-//! a replica and its primary the replica is the client. Rules hold for the connections that are
-//! there and for those that come. A direction of a connection has two threads: one reads into a
-//! bounded queue, one writes from it when the rules say so.
+//! The *client* connects to the proxy, and the proxy connects to the *server*. Between a replica and its primary, the
+//! replica is the client. Rules apply to existing and to new connections. Each direction of a connection has two
+//! threads: one reads into a bounded queue, and the other writes from the queue when the rules allow it.
 
 use crate::port::Port;
 use crate::random::Random;
@@ -24,25 +23,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of a direction of a connection that the proxy holds; more stay with the sender.
+/// Bytes that the proxy buffers per direction of a connection. When the buffer is full, the proxy stops reading.
 const HELD_BYTES_MAX: usize = 1 << 20;
 const READ_BYTES_MAX: usize = 64 * 1024;
-/// A writer that its receiver keeps waiting looks so often whether the connection was cut.
+/// While its receiver is not reading, a writer checks at this interval whether the connection was cut.
 const WRITE_PATIENCE: Duration = Duration::from_millis(20);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// A throttled direction writes so often.
+/// How often a throttled direction writes.
 const THROTTLE_PERIOD: Duration = Duration::from_millis(10);
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// By RST: what is on the way is lost.
+    /// By RST: data in transit is lost.
     Reset,
-    /// By FIN: what was written arrives.
+    /// By FIN: data that was written arrives.
     End,
 }
 
-/// Which way bytes go.
+/// The direction in which bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     ToServer,
@@ -53,17 +52,17 @@ impl Direction {
     pub const BOTH: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 }
 
-/// Into which pieces the bytes of a connection are cut.
+/// How the bytes of a connection are split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     /// The number of bytes that arrive one by one.
     pub single_bytes: u64,
-    /// Afterwards the pieces have random sizes, of 1 byte to this many.
+    /// The pieces after them have random sizes, from 1 byte to this number.
     pub bytes_max: usize,
     pub seed: u64,
 }
 
-/// What happens to the bytes of a direction.
+/// The rules for the bytes of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rules {
     delay: Duration,
@@ -76,7 +75,7 @@ struct Rules {
 /// A direction of a connection.
 #[derive(Debug, Default)]
 struct Pipe {
-    /// With the time before which they are not written.
+    /// Pieces of data, each with the earliest time at which it may be written.
     pieces: VecDeque<(Instant, Vec<u8>)>,
     held_bytes: usize,
     written_bytes: u64,
@@ -85,7 +84,7 @@ struct Pipe {
 
 #[derive(Debug)]
 struct Connection {
-    /// The client's and the server's.
+    /// The client's and the server's sockets.
     sockets: Arc<[TcpStream; 2]>,
     pipes: [Pipe; 2],
     cut: Option<Cut>,
@@ -110,7 +109,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// A proxy; it ends, and its connections with it, when it goes out of scope.
+/// A running proxy. Dropping it stops the proxy and closes its connections.
 #[derive(Debug)]
 pub struct Proxy {
     shared: Arc<Shared>,
@@ -119,15 +118,15 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy before the server at `address`, which need not be there yet.
+    /// Starts a proxy in front of the server at `address`. The server need not be running yet.
     ///
     /// # Panics
-    /// If the address is not one of numbers, or the system refuses a socket.
+    /// If the address is not numeric, or no socket can be created.
     #[track_caller]
     pub fn to(address: &str) -> Proxy {
         let target: SocketAddr = address.parse().expect("an address of numbers");
         let port = Port::claim();
-        // A process that another test starts at this moment may hold what the claim has tried it with.
+        // A process that another test is starting may have inherited the socket that tested the port for the claim.
         let mut listener = None;
         wait_until("the port to be free", || {
             listener = TcpListener::bind(("127.0.0.1", port.number())).ok();
@@ -140,7 +139,7 @@ impl Proxy {
         Proxy { shared, port, acceptor: Some(acceptor) }
     }
 
-    /// The port on 127.0.0.1 where it listens.
+    /// The port on 127.0.0.1 on which the proxy listens.
     pub const fn port(&self) -> u16 {
         self.port.number()
     }
@@ -150,7 +149,7 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port())
     }
 
-    /// Cuts all connections, and waits until they are gone; how many they were.
+    /// Cuts all connections and waits until they are gone. Returns how many there were.
     pub fn cut(&self, how: Cut) -> usize {
         let mut state = self.shared.lock();
         let numbers: Vec<u64> = state.connections.keys().copied().collect();
@@ -167,7 +166,7 @@ impl Proxy {
         self.shared.lock().cut_next_after = Some((direction, bytes, how));
     }
 
-    /// Sets whether new connections are reset at once.
+    /// Sets whether new connections are reset immediately.
     pub fn refuse(&self, is_refusing: bool) {
         self.shared.lock().is_refusing = is_refusing;
     }
@@ -197,12 +196,12 @@ impl Proxy {
         self.change(&[direction], |rules| rules.is_swallowed = is_swallowed);
     }
 
-    /// Into which pieces bytes are cut, both ways.
+    /// Sets how bytes are split into pieces, in both directions.
     pub fn split(&self, split: Option<Split>) {
         self.change(&Direction::BOTH, |rules| rules.split = split);
     }
 
-    /// Takes back all rules. Connections stay.
+    /// Removes all rules. Connections stay open.
     pub fn heal(&self) {
         self.change(&Direction::BOTH, |rules| *rules = Rules::default());
         let mut state = self.shared.lock();
@@ -215,12 +214,12 @@ impl Proxy {
         self.shared.lock().connections.len()
     }
 
-    /// Connections that came so far, those refused included.
+    /// Number of connections accepted so far, including those that were then reset.
     pub fn accepted(&self) -> u64 {
         self.shared.lock().accepted
     }
 
-    /// Bytes of a direction that were written, or swallowed, so far.
+    /// Bytes of a direction that were written or discarded so far.
     pub fn written_bytes(&self, direction: Direction) -> u64 {
         self.shared.lock().written_bytes[direction as usize]
     }
@@ -336,7 +335,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A thread of a connection ends; the last one closes it.
+    /// Called when a thread of a connection ends. The last thread closes the connection.
     fn leave(&self, number: u64) {
         let mut state = self.lock();
         if let Some(connection) = state.connections.get_mut(&number) {
@@ -431,7 +430,7 @@ impl Shared {
                 };
                 state = self.wait(state, limit);
             };
-            // Before they can arrive: a client that has seen a reply finds its request counted.
+            // Count the bytes before they can arrive, so that a client that has seen a reply finds its request counted.
             state.written_bytes[direction as usize] += piece.len() as u64;
             drop(state);
             self.changed.notify_all();
@@ -446,7 +445,7 @@ impl Shared {
         }
     }
 
-    /// Writes one piece; whether the connection is still good.
+    /// Writes one piece. Returns false if the connection has failed or was cut.
     fn write(&self, number: u64, mut receiver: &TcpStream, mut piece: &[u8]) -> bool {
         while !piece.is_empty() {
             match receiver.write(piece) {
@@ -482,7 +481,7 @@ impl Shared {
 }
 
 impl Pipe {
-    /// Takes what is to be written next.
+    /// Takes the piece to write next.
     fn take(
         &mut self,
         direction: Direction,

@@ -1,6 +1,6 @@
-//! Random numbers that are the same for the same seed on every machine (SplitMix64).
+//! Pseudorandom numbers (SplitMix64). A seed gives the same numbers on every machine.
 
-/// A generator; cloning it repeats its future.
+/// A generator. A clone produces the same numbers as the original.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -10,7 +10,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The generator for the `part`-th piece of what `seed` describes.
+    /// The generator for part number `part` of a run with this seed.
     pub fn derived(seed: u64, part: u64) -> Random {
         let mut outer = Random(seed);
         Random(outer.bits() ^ part.wrapping_mul(0xd1b5_4a32_d192_ed03))

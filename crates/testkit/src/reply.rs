@@ -1,13 +1,13 @@
-//! Replies as the judge sees them: framing, trees, and the text `redis-cli` would print.
+//! Replies as the tests see them: framing, parsed trees, and the text that `redis-cli` prints.
 //!
-//! Written apart from `brisk-resp` on purpose: a decoder that shares its mistakes with the server
-//! under test could not find them. It favours plainness over speed except in [`frame_len`], which
-//! the differential runner calls for every reply.
+//! This decoder is deliberately independent of `brisk-resp`: a decoder that shares bugs with the server under test
+//! could not find them. It is written for simplicity rather than speed, except [`frame_len`], which the differential
+//! runner calls for every reply.
 
 use crate::words::quoted;
 use std::fmt;
 
-/// Nesting beyond this is taken for a broken stream. The deepest real reply is COMMAND DOCS (11).
+/// Deeper nesting is treated as a corrupt stream. The deepest real reply is COMMAND DOCS (11).
 const DEPTH_MAX: usize = 64;
 
 /// One reply.
@@ -23,7 +23,7 @@ pub enum Reply {
     Map(Vec<(Reply, Reply)>),
     Set(Vec<Reply>),
     Push(Vec<Reply>),
-    /// As sent, since a judge compares the digits.
+    /// The digits as sent, because tests compare them.
     Double(Vec<u8>),
     Bool(bool),
     BigNumber(Vec<u8>),
@@ -31,8 +31,8 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Reads the reply at the start of `bytes`: the reply and its length, `None` if more bytes are
-    /// needed, an error text if this is no RESP.
+    /// Parses the reply at the start of `bytes`. Returns the reply and its length, `None` if more bytes are needed, or
+    /// an error text if the bytes are not valid RESP.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
         match frame_len(bytes)? {
             None => Ok(None),
@@ -48,7 +48,7 @@ impl Reply {
         matches!(self, Reply::Error(_))
     }
 
-    /// The elements of an array, set or push; a map's keys and values in turn; else nothing.
+    /// The elements of an array, set or push, or the alternating keys and values of a map. Empty for other replies.
     pub fn elements(&self) -> Vec<&Reply> {
         match self {
             Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => items.iter().collect(),
@@ -57,8 +57,8 @@ impl Reply {
         }
     }
 
-    /// The bytes of a string-like reply (without `txt:` where verbatim), decimal digits of an
-    /// integer, else nothing.
+    /// The text of a string-like reply (without `txt:` if it is verbatim), or the decimal digits of an integer. Empty
+    /// for other replies.
     pub fn text(&self) -> String {
         match self {
             Reply::Status(b)
@@ -90,7 +90,7 @@ impl Reply {
     }
 }
 
-/// Length of the reply at the start of `bytes`; `None` if it has not all arrived.
+/// Length of the reply at the start of `bytes`; `None` if it is incomplete.
 pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, String> {
     let mut at = 0;
     let mut open = 1usize; // values still to come

@@ -1,4 +1,4 @@
-//! Real sentinels that watch a primary, quick to find out that it is gone.
+//! Real sentinels that monitor a primary and quickly detect its failure.
 
 use crate::conn::Conn;
 use crate::reply::Reply;
@@ -10,13 +10,13 @@ use std::time::Duration;
 pub const SERVICE: &str = "group";
 const QUORUM: u32 = 2;
 const COUNT: usize = 3;
-/// A silent sentinel is passed over.
+/// A sentinel that does not reply within this time is skipped.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How sentinels are made quick, and quick to recover on a busy machine: SENTINEL DEBUG.
+/// Shorter periods, so that sentinels react quickly, and recover quickly from delays on a busy machine.
 const PERIODS: &str =
     "SENTINEL DEBUG info-period 300 publish-period 300 ask-period 200 tilt-period 1000";
 
-/// Three of them.
+/// Three running sentinels.
 #[derive(Debug)]
 pub struct Sentinels {
     servers: Vec<Server>,
@@ -25,13 +25,13 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Starts them, and waits until they know one another and all replicas.
+    /// Starts the sentinels, and waits until they know one another and all replicas.
     #[track_caller]
     pub fn watch(primary_port: u16, replicas: usize) -> Sentinels {
         Sentinels::start(primary_port, replicas, None)
     }
 
-    /// The same; clients of these sentinels need this password.
+    /// Like [`Sentinels::watch`], but clients of these sentinels need this password.
     #[track_caller]
     pub fn with_password(primary_port: u16, replicas: usize, password: &str) -> Sentinels {
         Sentinels::start(primary_port, replicas, Some(password))
@@ -66,12 +66,12 @@ impl Sentinels {
         sentinels
     }
 
-    /// Where they are.
+    /// The addresses of the sentinels.
     pub fn addresses(&self) -> Vec<String> {
         self.servers.iter().map(Server::address).collect()
     }
 
-    /// Their processes.
+    /// The processes of the sentinels.
     pub fn servers(&self) -> &[Server] {
         &self.servers
     }
@@ -86,7 +86,7 @@ impl Sentinels {
         conn
     }
 
-    /// Ends one at once, and starts it again with what it knew.
+    /// Kills a sentinel and restarts it with its saved state.
     #[track_caller]
     pub fn restart(&mut self, at: usize) {
         self.servers[at].kill_for_now();
@@ -100,14 +100,14 @@ impl Sentinels {
         self.servers.iter().map(|server| primary_by(&server.address(), password)).collect()
     }
 
-    /// Where the primary is, if all agree.
+    /// The address of the primary, if all sentinels agree.
     pub fn primary(&self) -> Option<String> {
         let told = self.told();
         let first = told.first()?.clone()?;
         told.iter().all(|other| other.as_ref() == Some(&first)).then_some(first)
     }
 
-    /// Where clients ask who the primary is.
+    /// A function that queries the sentinels for the address of the primary.
     pub fn finder(&self) -> impl Fn() -> Option<String> + Send + use<> {
         let (sentinels, password) = (self.addresses(), self.password.clone());
         move || sentinels.iter().find_map(|sentinel| primary_by(sentinel, password.as_deref()))
@@ -121,21 +121,21 @@ impl Sentinels {
         })
     }
 
-    /// Has them hand over to a replica.
+    /// Requests a failover to a replica.
     #[track_caller]
     pub fn hand_over(&self) {
         let mut conn = self.connect(0);
-        // For a while after one failover it refuses another.
+        // For a while after a failover, a sentinel rejects another.
         wait_until("the sentinel to begin", || {
             conn.cmd(&format!("SENTINEL FAILOVER {SERVICE}")).to_string() == "OK"
         });
     }
 
-    /// Waits until all take another server than this one for the primary; where that is.
+    /// Waits until all sentinels report a different primary than this one. Returns its address.
     #[track_caller]
     pub fn wait_until_it_is_not(&self, former: &str) -> String {
         let mut primary = None;
-        // Sentinels that did not agree in time try again after a while.
+        // Sentinels that could not agree in time retry after a while.
         let is_found = holds_within(3 * DEADLINE, || {
             primary = self.primary().filter(|primary| primary != former);
             primary.is_some()

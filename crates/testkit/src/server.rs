@@ -1,8 +1,8 @@
-//! A server process for a test: ours or a real Redis, started in a directory of its own on a
-//! claimed port, watched through `/proc`, stopped when the value goes out of scope.
+//! A server process for a test: Brisk or a real Redis. It is started in its own directory on a claimed port, watched
+//! through `/proc`, and stopped when the value goes out of scope.
 //!
-//! The process never outlives the test: `Drop` ends it, also while a panic unwinds, and where
-//! `setpriv` exists the kernel ends it when the starting thread dies.
+//! The process never outlives the test. `Drop` ends it, even during a panic. If `setpriv` is installed, the kernel also
+//! ends it when the starting thread dies.
 
 use crate::conn::Conn;
 use crate::port::Port;
@@ -14,28 +14,29 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the real Redis is, when it is not simply in `PATH`.
+/// Environment variable with the path of the real Redis, if it is not in `PATH`.
 pub const REDIS_BIN: &str = "BRISK_REDIS_BIN";
-/// Path of our server's binary; without it cargo builds one.
+/// Environment variable with the path of our server's binary. If it is unset, cargo builds one.
 pub const SERVER_BIN: &str = "BRISK_SERVER_BIN";
-/// `redis` runs the integration tests against a real Redis instead of our server, which shows
-/// that the tests themselves are right.
+/// Environment variable. If it is `redis`, the integration tests run against a real Redis instead of our server, which
+/// shows that the tests themselves are correct.
 pub const SUBJECT: &str = "BRISK_TEST_SUBJECT";
 
-/// The name of a server's configuration file in its directory, where it has one.
+/// The name of a server's configuration file in its directory, if it has one.
 const CONFIG_FILE: &str = "server.conf";
 
-/// A port may still be taken between the claim and the server's bind; then another is tried.
+/// Attempts to start a server. Each uses a new port, because another process may bind a port between its claim and the
+/// server's bind.
 const STARTS_MAX: usize = 5;
 
-/// Which program runs.
+/// The program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// Our server.
     Brisk,
     /// The real Redis.
     Redis,
-    /// Any compatible server that takes `--directive value` arguments.
+    /// Any compatible server that accepts `--directive value` arguments.
     At(PathBuf),
 }
 
@@ -52,8 +53,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A server of `program`: no persistence, DEBUG and protected settings allowed, and no wait for
-    /// replicas at shutdown or for more of them before a synchronisation, as the tests need them.
+    /// A server of `program` with the settings that tests need: no persistence, DEBUG and protected settings allowed,
+    /// no wait for replicas at shutdown, and no wait for more replicas before a synchronization.
     pub fn new(program: Program) -> Launch {
         Launch::bare(program)
             .set("save", "")
@@ -62,11 +63,11 @@ impl Launch {
             .set("enable-protected-configs", "yes")
             // The servers of a test exit in any order, and links between them may be blocked.
             .set("shutdown-timeout", "0")
-            // Five seconds by default, in which a primary waits for more replicas.
+            // By default a primary waits five seconds for more replicas.
             .set("repl-diskless-sync-delay", "0")
     }
 
-    /// A server of `program` with nothing set but where it listens and writes.
+    /// A server of `program` that sets only where it listens and writes.
     pub const fn bare(program: Program) -> Launch {
         Launch {
             program,
@@ -89,21 +90,21 @@ impl Launch {
         Launch::new(if subject_is_redis() { Program::Redis } else { Program::Brisk })
     }
 
-    /// Adds a configuration directive; the last of a name wins.
+    /// Adds a configuration directive, which replaces an earlier one with the same name.
     pub fn set(mut self, directive: &str, value: &str) -> Launch {
         self.directives.retain(|(name, _)| name != directive);
         self.directives.push((directive.to_owned(), value.to_owned()));
         self
     }
 
-    /// Gives it a configuration file with this text, which it may rewrite. Settings of [`Launch::set`] come after it,
-    /// even when the server is started again.
+    /// Gives the server a configuration file with this text, which the server may rewrite. Settings of [`Launch::set`]
+    /// come after it, even when the server is restarted.
     pub fn file(mut self, text: &str) -> Launch {
         self.file = Some(text.to_owned());
         self
     }
 
-    /// A word of the command line behind the configuration file.
+    /// Adds a command-line argument after the configuration file.
     pub fn word(mut self, word: &str) -> Launch {
         self.words.push(word.to_owned());
         self
@@ -115,19 +116,19 @@ impl Launch {
         self
     }
 
-    /// Runs it under another program: that one's words, before the server's own.
+    /// Runs the server under another program. `words` is that program's command line, which precedes the server's.
     pub fn under(mut self, words: &[&str]) -> Launch {
         self.under = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// It is up as soon as it answers, if only that it is loading.
+    /// Considers the server started as soon as it replies, even if it replies that it is loading.
     pub const fn while_loading(mut self) -> Launch {
         self.loading = true;
         self
     }
 
-    /// Starts the server and waits until it answers.
+    /// Starts the server and waits until it replies.
     #[track_caller]
     pub fn start(self) -> Server {
         match self.try_start() {
@@ -136,7 +137,7 @@ impl Launch {
         }
     }
 
-    /// As [`Launch::start`], with what went wrong (the end of the server's log included) as text.
+    /// Like [`Launch::start`], but returns an error text, which includes the end of the server's log.
     pub fn try_start(self) -> Result<Server, String> {
         let mut last = String::new();
         for _ in 0..STARTS_MAX {
@@ -149,7 +150,7 @@ impl Launch {
         Err(last)
     }
 
-    /// Starts a server that was killed again, on its port and with the files it left behind.
+    /// Restarts a killed server on its port, with the files that it left.
     #[track_caller]
     pub fn start_again(&self, server: &mut Server) {
         assert!(!server.is_running(), "the server still runs");
@@ -162,7 +163,7 @@ impl Launch {
         }
     }
 
-    /// As [`Launch::start_again`], but on another port.
+    /// Like [`Launch::start_again`], but on another port.
     #[track_caller]
     pub fn start_elsewhere(&self, server: &mut Server) {
         server.port = Port::claim();
@@ -197,7 +198,7 @@ impl Launch {
         command.arg("--dir").arg(dir).arg("--unixsocket").arg(dir.join("socket"));
         for (name, value) in &self.directives {
             command.arg(format!("--{name}"));
-            // Several words of one directive are several arguments: `--save 3600 1`.
+            // A directive with several values becomes several arguments: `--save 3600 1`.
             let words = crate::words::split(value).unwrap_or_else(|| vec![value.clone().into()]);
             if words.is_empty() {
                 command.arg("");
@@ -258,12 +259,12 @@ pub fn redis_binary() -> PathBuf {
 /// A program that comes with the real Redis, such as `redis-check-aof`.
 pub fn redis_tool(name: &str) -> PathBuf {
     let server = redis_binary();
-    // Next to a server that is named by its path, in `PATH` otherwise.
+    // The tool is next to the server if the server is named by its path, otherwise in `PATH`.
     if server.components().count() > 1 { server.with_file_name(name) } else { name.into() }
 }
 
-/// Our server's binary: from [`SERVER_BIN`], else built by cargo (once per process; nothing to do
-/// when it is fresh) in the profile of the running test.
+/// Our server's binary: the one that [`SERVER_BIN`] names, or one that cargo builds in the profile of the running test.
+/// The build runs once per process, and does nothing if the binary is up to date.
 pub fn brisk_binary() -> Result<&'static Path, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| match std::env::var_os(SERVER_BIN) {
@@ -286,7 +287,7 @@ fn build_brisk() -> Result<PathBuf, String> {
         Some(other) => other,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // Written past libtest's capture: the first run of the tests takes minutes here.
+    // Written past libtest's output capture, because this build takes minutes in the first run of the tests.
     let note = format!(
         "note: the tests need a server: building brisk-server; {SERVER_BIN} names a built one\n"
     );
@@ -311,10 +312,10 @@ pub fn workspace_root() -> &'static Path {
     crate_dir.ancestors().nth(2).unwrap_or(crate_dir)
 }
 
-/// The RDB files of servers of all times that the tests have, in one order.
+/// The RDB fixtures, which servers of many versions have written, sorted.
 ///
 /// # Panics
-/// If they are not there.
+/// If the fixtures are missing.
 pub fn rdb_fixtures() -> Vec<PathBuf> {
     let root = workspace_root().join("tests/fixtures/rdb");
     let folders = [root.clone(), root.join("old")];
@@ -329,7 +330,7 @@ fn fresh_dir() -> Result<PathBuf, String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("brisk-test-{}-{number}", std::process::id()));
-    // A leftover of an earlier process that had our id.
+    // Remove the leftover of an earlier process that had our process ID.
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
     Ok(dir)
@@ -365,7 +366,7 @@ impl Server {
         &self.dir
     }
 
-    /// Everything the process has written to its standard outputs.
+    /// Everything the process has written to standard output and standard error.
     pub fn log(&self) -> String {
         let bytes = fs::read(self.dir.join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -383,28 +384,28 @@ impl Server {
         std::array::from_fn(|_| self.connect())
     }
 
-    /// A connection by the Unix socket.
+    /// A connection through the Unix socket.
     #[track_caller]
     pub fn connect_unix(&self) -> Conn {
         Conn::unix(&self.unix_socket())
     }
 
     fn answers_ping(&self, while_loading: bool) -> bool {
-        // A server may be started without a plain port.
+        // A server may have no port without TLS.
         Conn::try_tcp(&self.address())
             .or_else(|_| Conn::try_unix(&self.unix_socket()))
             .and_then(|mut conn| conn.try_cmd("PING"))
             .is_ok_and(|reply| {
                 let reply = reply.to_string();
-                // A server that requires a password does not say that it is loading.
+                // A server that requires a password does not reveal that it is loading.
                 let hides_loading =
                     reply.starts_with("(error) NOAUTH") && !self.is_ready_by_its_log();
                 while_loading || !(reply.starts_with("(error) LOADING") || hides_loading)
             })
     }
 
-    /// Reports whether the server has logged since its last start that it is ready; true if it logs elsewhere, or loads
-    /// nothing since it is a sentinel.
+    /// Reports whether the server has logged since its last start that it is ready. True if it logs elsewhere, or is a
+    /// sentinel, which loads nothing.
     fn is_ready_by_its_log(&self) -> bool {
         let log = self.log();
         let since_start = log.rsplit("just started").next().unwrap_or_default();
@@ -445,7 +446,7 @@ impl Server {
         names.map(|name| name.trim_end().to_owned()).collect()
     }
 
-    /// Bytes of its memory that lie in huge pages.
+    /// Bytes of its memory that are in huge pages.
     pub fn huge_page_bytes(&self) -> u64 {
         let rollup = self.proc_file("smaps_rollup");
         let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
@@ -453,7 +454,7 @@ impl Server {
         kib.unwrap_or(0) << 10
     }
 
-    /// CPU time used so far, user and system, all threads, in clock ticks of 10 ms.
+    /// CPU time used so far (user and system, all threads), in clock ticks of 10 ms.
     pub fn cpu_ticks(&self) -> u64 {
         cpu_ticks(self.pid())
     }
@@ -472,7 +473,7 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
     }
 
-    /// Reports whether the process still runs.
+    /// Reports whether the process is still running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -482,7 +483,7 @@ impl Server {
         signal(self.pid(), name);
     }
 
-    /// Sends SIGTERM and waits for the end; returns the exit code, if there is one.
+    /// Sends SIGTERM and waits until the process exits. Returns the exit code, if there is one.
     #[track_caller]
     pub fn terminate(mut self) -> Option<i32> {
         match self.stop() {
@@ -491,7 +492,7 @@ impl Server {
         }
     }
 
-    /// Waits for the exit of a process after a shutdown request, which must be a clean shutdown; returns its log.
+    /// Waits until the process exits after a shutdown request, and returns its log. The shutdown must be clean.
     #[track_caller]
     pub fn ended(mut self) -> String {
         crate::wait::wait_until("the server has ended", || !self.is_running());
@@ -500,12 +501,12 @@ impl Server {
         log
     }
 
-    /// Ends it at once, as a loss of power would.
+    /// Kills the process.
     pub fn kill(mut self) {
         self.kill_for_now();
     }
 
-    /// Ends it at once; its port and its files stay for [`Launch::start_again`].
+    /// Kills the process. Its port and its files stay for [`Launch::start_again`].
     pub fn kill_for_now(&mut self) {
         self.stopped = true;
         let _ = self.child.kill();
@@ -550,11 +551,11 @@ impl Drop for Server {
     }
 }
 
-/// Sends a process a signal, named without `SIG`; one that has ended needs none. After STOP no thread of the process
-/// runs: on a busy machine the others go on until one of them has taken the signal.
+/// Sends a process a signal, named without `SIG`. Does nothing if the process has ended. After STOP, waits until no
+/// thread of the process is running: on a busy machine, threads continue until one of them has handled the signal.
 #[track_caller]
 pub fn signal(pid: u32, name: &str) {
-    // A shell's own `kill`, as the only safe way to send a signal without a dependency.
+    // The shell's built-in `kill` is the only safe way to send a signal without a dependency.
     let words = format!("kill -{name} {pid}");
     let _ = Command::new("sh").args(["-c", &words]).stderr(Stdio::null()).status();
     if name == "STOP" {
@@ -562,15 +563,15 @@ pub fn signal(pid: u32, name: &str) {
     }
 }
 
-/// True if no thread of a process runs.
+/// True if no thread of a process is running.
 fn is_stopped(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
-    // The state follows the name in parentheses.
+    // The thread state follows the name in parentheses.
     stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 'Z', 'X'])))
 }
 
-/// CPU time a process has used, user and system, all threads, in clock ticks of 10 ms.
+/// CPU time that a process has used (user and system, all threads), in clock ticks of 10 ms.
 pub fn cpu_ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name in parentheses may contain blanks; fields are counted after it.
@@ -579,8 +580,8 @@ pub fn cpu_ticks(pid: u32) -> u64 {
     tick(11) + tick(12)
 }
 
-/// CPU time in nanoseconds of a process's threads that are alive, by the scheduler's own account;
-/// falls back to ticks where the kernel keeps none.
+/// CPU time of a process's live threads in nanoseconds, from the scheduler's statistics. Falls back to ticks if the
+/// kernel has no such statistics.
 pub fn cpu_ns(pid: u32) -> u64 {
     let precise = || {
         let mut total = 0u64;

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory of its own for one test, removed at its end.
+/// A temporary directory for one test, removed when the value is dropped.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// A new one.
+    /// Creates a new directory.
     ///
     /// # Panics
-    /// The system refuses it.
+    /// If the directory cannot be created.
     #[expect(clippy::new_without_default, reason = "it is made, not defaulted")]
     #[must_use]
     pub fn new() -> Self {
@@ -22,7 +22,7 @@ impl TempDir {
         Self(std::fs::canonicalize(path).expect("a test needs its folder"))
     }
 
-    /// Where a file of this name lies in it.
+    /// The path of a file with this name in the directory.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)

@@ -1,15 +1,15 @@
-//! Waiting for a condition with a deadline: the only place of the tests that lets time pass.
+//! Waiting for a condition with a deadline. No other module of the test kit sleeps.
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take before a test gives up. Generous, since a loaded machine is
-/// slow; a test that succeeds never waits this long.
+/// How long a condition may take before a test gives up. It is long because a loaded machine is slow. A test that
+/// succeeds never waits this long.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Pause between two looks at a condition: short against a test, long against a look.
+/// Pause between two checks of a condition: short compared with a test, long compared with a check.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until `condition` holds. Panics with `what` when [`DEADLINE`] has passed.
+/// Waits until `condition` holds. Panics with `what` if it does not hold within [`DEADLINE`].
 #[track_caller]
 pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
     assert!(holds_within(DEADLINE, condition), "waited {DEADLINE:?} in vain for: {what}");

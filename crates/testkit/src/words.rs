@@ -1,9 +1,9 @@
-//! A command line cut into words, with the quoting rules of `redis-cli`, and words made requests.
+//! Splits a command line into arguments by the quoting rules of `redis-cli`, and encodes arguments as requests.
 //!
-//! Written once more on purpose: what judges the server's parsers must not be one of them.
+//! This parser is deliberately independent of the server's parsers, because it is used to test them.
 
-/// Cuts `line` at blanks. `"…"` knows the escapes `\n \r \t \b \a \xHH` and `\c` for any other
-/// `c`; `'…'` knows only `\'`. A quote opens only at the start of a word. `None`: a quote is open.
+/// Splits `line` at blanks. `"…"` supports the escapes `\n \r \t \b \a \xHH` and `\c` for any other `c`; `'…'` supports
+/// only `\'`. A quote opens only at the start of an argument. Returns `None` if a quote is not closed.
 pub fn split(line: &str) -> Option<Vec<Vec<u8>>> {
     let bytes = line.as_bytes();
     let mut words = Vec::new();

@@ -1,9 +1,9 @@
 //! Clients that change values of every type, by every command of Redis 7.0 that is not replicated as it was sent:
-//! random ones, those with relative times, blocking ones, and those that depend on the dataset.
+//! random commands, commands with relative times, blocking commands, and commands that depend on the dataset.
 //!
-//! The same seed gives the same commands of a client; in which order those of several clients are
-//! executed is up to the server. Keys are few, so that commands meet each other's values. Only keys
-//! that begin with `fleeting:` have deadlines that come while a test runs.
+//! A client sends the same commands for the same seed. The server determines the order in which the commands of several
+//! clients are executed. There are few keys, so that commands often use the same values. Only keys that begin with
+//! `fleeting:` expire while a test runs.
 
 use crate::conn::Conn;
 use crate::random::Random;
@@ -11,14 +11,14 @@ use crate::reply::Reply;
 
 /// Databases that are written to.
 pub const DATABASES: usize = 4;
-/// Numbers of the keys of a kind.
+/// Number of keys of each kind.
 const KEYS: usize = 5;
-/// In percent of all steps: transactions, and commands sent without waiting for replies.
+/// Percentages of all steps: transactions, and commands that are sent without waiting for replies.
 const TRANSACTIONS: usize = 12;
 const PIPELINES: usize = 10;
 
-/// `{n}`, `{m}`: of keys; `{d}`: of a database; `{c}`: of the client; `{i}`: a number that changes;
-/// `{f}`: a fraction with many digits.
+/// Placeholders: `{n}` and `{m}` are key numbers, `{d}` a database number, `{c}` the client's number, `{i}` a number
+/// that changes, and `{f}` a fraction with many digits.
 const LINES: &[&str] = &[
     "INCR counter:{n}",
     "DECRBY counter:{n} {i}",
@@ -149,7 +149,7 @@ const RARE: &[&str] = &[
     "FLUSHALL ASYNC",
 ];
 
-/// Errors that show a mistake in the lines above.
+/// Errors that indicate a mistake in the lines above.
 const MISTAKES: &[&str] = &["ERR unknown", "ERR syntax", "ERR wrong number", "ERR Protocol"];
 
 /// Clients that write.
@@ -157,7 +157,7 @@ const MISTAKES: &[&str] = &["ERR unknown", "ERR syntax", "ERR wrong number", "ER
 pub struct Writers {
     address: String,
     seed: u64,
-    /// In a thousand lines, those that change whole databases.
+    /// Lines per thousand that change whole databases.
     rare_per_thousand: usize,
 }
 
@@ -170,13 +170,13 @@ pub struct Written {
 }
 
 impl Writers {
-    /// Those of a seed, who write to the server at `address`.
+    /// Writers with this seed, which write to the server at `address`.
     pub fn to(address: &str, seed: u64) -> Writers {
         let rare_per_thousand = RARE_PER_THOUSAND;
         Writers { address: address.to_owned(), seed, rare_per_thousand }
     }
 
-    /// The same, who leave keys alone that are not theirs: they empty and exchange no databases.
+    /// These writers, without commands that empty or swap databases, so that keys of other clients stay unchanged.
     #[must_use]
     pub fn sparing_databases(mut self) -> Writers {
         self.rare_per_thousand = 0;
@@ -186,7 +186,7 @@ impl Writers {
     /// Runs this number of clients at once. Each writes while `goes_on` returns true for the number of its steps.
     ///
     /// # Panics
-    /// If a connection fails or a command is refused as none.
+    /// If a connection fails or a command is rejected as invalid.
     pub fn run(&self, clients: u64, goes_on: impl Fn(u64) -> bool + Sync) -> Written {
         std::thread::scope(|scope| {
             let goes_on = &goes_on;
@@ -202,7 +202,7 @@ impl Writers {
         })
     }
 
-    /// Writes as the client of this number.
+    /// Writes as the client with this number.
     fn write(&self, client: u64, goes_on: impl Fn(u64) -> bool) -> Written {
         let mut lines = Lines {
             client,
@@ -270,7 +270,7 @@ impl Lines {
     }
 }
 
-/// Waits until no key is left whose deadline comes soon.
+/// Waits until no key is left that expires soon.
 #[track_caller]
 pub fn wait_until_nothing_expires(address: &str) {
     let mut conn = Conn::tcp(address);
@@ -278,7 +278,7 @@ pub fn wait_until_nothing_expires(address: &str) {
         conn.cmd(&format!("SELECT {db}"));
         let names = (0..KEYS).map(|n| format!(" fleeting:{n} fleeting:list:{n}"));
         let count = format!("EXISTS{}", names.collect::<String>());
-        // A look also has them deleted. One without a deadline is there for good.
+        // EXISTS also deletes expired keys. A list without a TTL would stay forever, so delete it.
         for n in 0..KEYS {
             conn.cmd(&format!("DEL fleeting:list:{n}"));
         }

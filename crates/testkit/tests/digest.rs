@@ -1,4 +1,4 @@
-//! The judges of replicas prove themselves: whatever differs is found, and writers write everything.
+//! Tests of the tools that check replicas: every kind of difference is found, and the writers cover all types.
 
 use brisk_testkit::digest::{Holder, first_difference};
 use brisk_testkit::writers::{DATABASES, Writers, wait_until_nothing_expires};
@@ -65,7 +65,7 @@ fn writers_write_every_type_into_several_databases_and_end_with_what_stays() {
     let mut conn = server.connect();
     let mut types = BTreeSet::new();
     let mut used = [false; DATABASES];
-    // Now and then they delete everything.
+    // The writers occasionally delete everything.
     for round in 0..6 {
         let written = Writers::to(&server.address(), round).run(2, |step| step < 300);
         assert!(written.errors * 5 < written.commands, "{written:?}");

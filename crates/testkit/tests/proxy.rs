@@ -1,4 +1,4 @@
-//! The bad network proves itself, between plain sockets: each fault does what it says, and nothing else.
+//! Tests of the proxy between plain sockets: each fault does what it says, and nothing else.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
@@ -39,7 +39,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| random.bits() as u8).collect()
 }
 
-/// Sends both ways at once, ends, and asserts that everything arrives.
+/// Sends in both directions simultaneously, closes, and asserts that everything arrives.
 fn assert_carries(client: TcpStream, server: TcpStream, len: usize) {
     let bytes = noise(len);
     let send = |mut socket: TcpStream| {
@@ -128,7 +128,7 @@ fn a_connection_is_cut_after_exactly_n_bytes() {
             ToClient => (server, client),
         };
         let all = noise(100_000);
-        // It fails if the connection is cut in the meantime.
+        // The write fails if the connection is cut first.
         let _ = from.write_all(&all);
         let mut got = Vec::new();
         to.read_to_end(&mut got).unwrap();
@@ -176,7 +176,7 @@ fn a_direction_can_be_stalled_and_resumed() {
     let mut got = [0; 6];
     client.read_exact(&mut got).unwrap();
     assert_eq!(&got, b"answer");
-    // A receiver that reads nothing does not keep it from being cut.
+    // The connection can be cut even if the receiver reads nothing.
     drop(server.write(&noise(4_000_000)[..100_000]));
     link.proxy.part();
     assert_eq!(link.proxy.cut(Cut::Reset), 1);

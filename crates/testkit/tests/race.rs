@@ -1,5 +1,4 @@
-//! The checker of races proves itself: histories by hand, right and wrong ones, and servers that
-//! are faulty on purpose.
+//! Tests of the race checker: with handwritten histories, both valid and invalid, and with deliberately faulty servers.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::race::linear::{Event, EventOf, Verdict, check};
@@ -236,13 +235,13 @@ fn a_compare_and_set_that_two_win_is_noticed() {
 /// The fault of a faulty server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// Runs the commands of a transaction as they come.
+    /// Runs the commands of a transaction as they arrive.
     Torn,
-    /// Says OK to WATCH.
+    /// Replies OK to WATCH, but does nothing.
     BlindWatch,
     /// Repeats earlier replies to some reads.
     StaleRead,
-    /// Puts a popped item back, now and then.
+    /// Occasionally puts a popped item back.
     Twice,
 }
 
@@ -272,7 +271,7 @@ fn every_faulty_server_is_found_out() {
     }
 }
 
-/// A server that passes everything on to `behind`, but for one fault.
+/// A server that forwards everything to `behind`, except for one fault.
 fn faulty(behind: String, fault: Fault) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -288,7 +287,7 @@ fn faulty(behind: String, fault: Fault) -> String {
     address
 }
 
-/// One connection of a faulty server; it ends with either side.
+/// One connection of a faulty server. It ends when either side closes.
 struct Relay {
     client: TcpStream,
     server: TcpStream,
@@ -340,7 +339,7 @@ impl Relay {
             }
             ("DISCARD", Some(_)) => Some(b"+OK\r\n".to_vec()),
             (_, Some(mut answers)) => {
-                // A command that would block gets the reply that it has inside a transaction.
+                // A command that would block gets the reply that it gets inside a transaction.
                 let waits = name.starts_with('B');
                 answers.push(if waits { b"*-1\r\n".to_vec() } else { self.ask(request)? });
                 self.queued = Some(answers);
@@ -374,7 +373,7 @@ impl Relay {
     }
 }
 
-/// The next request or reply; nothing at the end of the connection.
+/// Reads the next request or reply. Returns `None` at the end of the connection.
 fn frame(from: &mut TcpStream, input: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut chunk = [0; 16 * 1024];
     loop {

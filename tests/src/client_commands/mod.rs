@@ -1,15 +1,15 @@
-//! The typed commands of the client, written from the command table of the server.
+//! Generates the client's typed commands from the server's command table.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! |---|---|
-//! | `rows` | all rows as calls: what each is, and whose it may be |
-//! | `tree` | the argument trees, and what functions and options they become |
-//! | `names` | what these are called |
-//! | `replies` | what each reply is made into |
-//! | `write` | the text |
+//! | `rows` | all rows as calls, with the types that have them as methods |
+//! | `tree` | the argument trees, and the functions and options that are derived from them |
+//! | `names` | the names of functions and options |
+//! | `replies` | the types of replies |
+//! | `write` | the generated code |
 //!
-//! The test `client_commands` compares what is written here with what is committed; with `BRISK_BLESS=1` it
-//! commits it.
+//! The test `client_commands` compares the generated files with the committed ones. With `BRISK_BLESS=1`, it overwrites
+//! them.
 
 mod names;
 mod replies;
@@ -23,12 +23,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::{Command, Stdio};
 
-/// The directory of the files, in the workspace.
+/// The directory of the generated files, relative to the workspace.
 pub const FOLDER: &str = "crates/client/src/commands";
 
 /// A type that has the commands as methods.
 struct Owner {
-    /// Its type, and where that is.
+    /// The name of the type, and its path.
     name: &'static str,
     path: &'static str,
     folder: &'static str,
@@ -53,13 +53,13 @@ const OWNERS: &[Owner] = &[
     },
 ];
 
-/// After it replies are no longer one for each request, which only a `Subscriber` understands.
+/// Reports whether replies no longer correspond to requests after this command. Only a `Subscriber` supports that.
 fn is_answered_otherwise(call: &Call<'_>) -> bool {
     call.row.ends_with("subscribe")
         || ["client|reply", "monitor", "psync", "sync"].contains(&call.row)
 }
 
-/// It is neither deprecated nor a matter of servers among themselves.
+/// Reports whether the command is neither deprecated nor only for communication between servers.
 fn is_recommended(call: &Call<'_>) -> bool {
     call.spec.deprecated.is_none() && !call.spec.syscmd
 }
@@ -72,7 +72,7 @@ pub fn table() -> CommandTable {
     brisk_server::commands::table(&[]).expect("nothing is renamed").0
 }
 
-/// Rows, and the functions generated for each.
+/// The rows, and the functions generated for each.
 pub fn functions(table: &CommandTable) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for call in rows::calls(table).calls {
@@ -81,7 +81,7 @@ pub fn functions(table: &CommandTable) -> BTreeMap<String, Vec<String>> {
     functions
 }
 
-/// Entries about replies that are of no function or option, and those that are said twice.
+/// Entries about replies that belong to no function or option, and duplicate entries.
 pub fn replies_of_nothing(table: &CommandTable) -> Vec<&'static str> {
     let calls = rows::calls(table);
     let known: BTreeSet<_> = calls.calls.iter().map(|call| call.base.as_str()).collect();
@@ -97,10 +97,10 @@ pub fn replies_of_nothing(table: &CommandTable) -> Vec<&'static str> {
     said.into_iter().chain(switches.map(|(name, ..)| *name)).chain(notes).collect()
 }
 
-/// All files: the path in [`FOLDER`], and the text.
+/// All generated files: the path in [`FOLDER`], and the text.
 ///
 /// # Errors
-/// `rustfmt` is not there, or takes something for no Rust.
+/// If `rustfmt` is missing, or reports a syntax error.
 pub fn files(table: &CommandTable) -> io::Result<BTreeMap<String, String>> {
     let calls = rows::calls(table);
     let mut files = BTreeMap::new();
@@ -151,7 +151,7 @@ fn head(paragraphs: &[&str]) -> String {
     head + "\n"
 }
 
-/// What files may import: where it is, and its names.
+/// The possible imports: the path, and the names.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("super", &["BINDS", "BINDS_AND_BLOCKS", "BLOCKS", "PLAIN", "READS", "READS_AND_BLOCKS"]),
     ("crate::arg", &["ToArg", "ToArgs"]),
@@ -251,7 +251,7 @@ fn root_file(parts: &[String]) -> String {
     text
 }
 
-/// Names of commands that are not for shared connections, for those that are given by name.
+/// Lists of commands that are not suitable for shared connections, for commands that callers specify by name.
 fn special(calls: &Calls<'_>) -> String {
     let list = |about: &str, name: &str, takes: fn(&Call<'_>) -> bool| {
         let taken = calls.calls.iter().filter(|call| takes(call));
@@ -280,7 +280,7 @@ fn methods_root(owner: &Owner, parts: &[String]) -> String {
     text
 }
 
-/// As `cargo fmt` leaves it.
+/// Formats code like `cargo fmt`.
 fn formatted(text: &str) -> io::Result<String> {
     let mut rustfmt = Command::new("rustfmt")
         .args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Max"])
@@ -289,7 +289,7 @@ fn formatted(text: &str) -> io::Result<String> {
         .stderr(Stdio::piped())
         .spawn()?;
     let mut stdin = rustfmt.stdin.take().expect("it is a pipe");
-    // It reads all before it writes anything.
+    // rustfmt reads all input before it writes anything.
     io::Write::write_all(&mut stdin, text.as_bytes())?;
     drop(stdin);
     let output = rustfmt.wait_with_output()?;

@@ -1,6 +1,6 @@
 //! The names of functions, methods, parameters and types.
 
-/// Words of the protocol that are several words.
+/// Protocol tokens that consist of several words.
 const TOKENS: &[(&str, &str)] = &[
     ("ABSTTL", "abs_ttl"),
     ("ACLCAT", "acl_cat"),
@@ -54,10 +54,10 @@ const TOKENS: &[(&str, &str)] = &[
     ("~", "about"),
 ];
 
-/// Commands whose names are words of Rust.
+/// Commands whose names are Rust keywords.
 const FUNCTIONS: &[(&str, &str)] = &[("move", "move_to"), ("type", "type_of")];
 
-/// Parameters that have a better name than the row's, or must not have that one.
+/// Parameters that need a different name from that in the row.
 const PARAMETERS: &[(&str, &str)] = &[
     ("categoryname", "category"),
     ("capability", "capabilities"),
@@ -83,9 +83,9 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("whereto", "to"),
 ];
 
-/// Options whose names are others' already, or say too little. Row, name, better name.
+/// Options whose names are already in use or not specific enough. Row, name, better name.
 const METHODS: &[(&str, &str, &str)] = &[
-    // A method of every command.
+    // Every command has a method with this name.
     ("client|durability", "timeout", "within_ms"),
     ("client|unblock", "timeout", "as_timeout"),
     ("failover", "timeout", "within_ms"),
@@ -93,11 +93,11 @@ const METHODS: &[(&str, &str, &str)] = &[
     ("bitcount", "index", "range"),
 ];
 
-/// Options with a second name, for those who do not know the word. Function, method, second name.
+/// Options with a second, more descriptive name. Function, method, second name.
 pub(super) const ALIASES: &[(&str, &str, &str)] =
     &[("set", "nx", "only_if_absent"), ("set", "xx", "only_if_present")];
 
-/// The enumerations: words, name, what it is.
+/// The enumerations: tokens, name, description.
 pub(super) const CHOICES: &[(&[&str], &str, &str)] = &[
     (&["LEFT", "RIGHT"], "Side", "An end of a list"),
     (&["MIN", "MAX"], "Extreme", "An end of a sorted set"),
@@ -136,17 +136,17 @@ pub(super) fn function(row: &str) -> String {
     found(FUNCTIONS, row).map_or_else(|| snake(row), str::to_owned)
 }
 
-/// A word of the protocol, in a name.
+/// A protocol token as part of a name.
 pub(super) fn token(word: &str) -> String {
     found(TOKENS, word).map_or_else(|| snake(word), str::to_owned)
 }
 
-/// A parameter that is one word.
+/// The name of a parameter for a single argument.
 pub(super) fn parameter(name: &str) -> String {
     found(PARAMETERS, name).map_or_else(|| snake(name), str::to_owned)
 }
 
-/// A parameter that is any number of words.
+/// The name of a parameter for any number of arguments.
 pub(super) fn parameters(name: &str) -> String {
     let one = parameter(name);
     if one.ends_with('s') { one } else { one + "s" }
@@ -158,16 +158,16 @@ pub(super) fn method(row: &str, name: String) -> String {
     better.map_or(name, |(_, _, better)| (*better).to_owned())
 }
 
-/// The enumeration of these words.
+/// The name of the enumeration with these tokens.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no such enumeration.
 pub(super) fn choice(words: &[&str]) -> &'static str {
     let choice = CHOICES.iter().find(|(choices, ..)| *choices == words);
     choice.unwrap_or_else(|| panic!("the choice {words:?} has no name")).1
 }
 
-/// `client_list` as a type.
+/// A function name such as `client_list` as a type name.
 pub(super) fn type_name(function: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();
@@ -176,7 +176,7 @@ pub(super) fn type_name(function: &str) -> String {
     function.split('_').map(capital).collect()
 }
 
-/// The module of a group.
+/// The module for a command group.
 pub(super) fn module(group: &str) -> &'static str {
     match group {
         "string" => "strings",

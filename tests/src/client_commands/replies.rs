@@ -1,7 +1,7 @@
-//! The type of each command's reply: the one fact about a command that its row does not state.
+//! The type of each command's reply, which is the only fact about a command that its row does not state.
 //!
-//! A reply that callers rarely use has a fixed type, so that they need not name one. A reply that they read is a `T` of
-//! their choice, and if a reply also has the key, that is a `K` of their choice.
+//! A reply that callers rarely use has a fixed type, so that callers need not specify one. A reply that callers read is
+//! a `T` of their choice. If a reply also contains a key, the key is a `K` of their choice.
 
 /// Types, and the functions whose replies have them.
 pub(super) const REPLIES: &[(&str, &str)] = &[
@@ -19,7 +19,7 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
          rename replconf replicaof reset restore restore_asking save script_debug script_flush script_kill \
          select setex shutdown slaveof slowlog_reset swapdb unwatch watch xgroup_create xgroup_setid xsetid",
     ),
-    // Whether it was done, or is so.
+    // These commands reply whether something was done, or is true.
     (
         "bool",
         "client_unblock copy expire expireat hexists hsetex hsetnx move_to msetnx persist pexpire pexpireat \
@@ -52,13 +52,13 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
         "acl_help client_help cluster_help command_help config_help function_help latency_help memory_help \
          module_help object_help pubsub_help replication_help script_help slowlog_help xgroup_help xinfo_help",
     ),
-    // What people read: nothing, or a value of theirs.
+    // A value of the caller's type, or null.
     (
         "Option<T>",
         "acl_getuser blmove brpoplpush client_getname dump get getdel getex getset hget hrandfield lindex \
          lmove lpop randomkey rpop rpoplpush spop srandmember zrandmember",
     ),
-    // The key that had something, and what was taken from it: an element, or members with their scores.
+    // The key of a non-empty collection, and the element, or the members with their scores, that were popped from it.
     ("Option<(K, T)>", "blpop brpop"),
     ("Option<(K, Vec<T>)>", "blmpop lmpop"),
     ("Option<(K, T, f64)>", "bzpopmax bzpopmin"),
@@ -83,13 +83,13 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
     ("Vec<Option<i64>>", "bitfield bitfield_ro"),
     ("Vec<Option<f64>>", "zmscore"),
     ("Vec<Option<(f64, f64)>>", "geopos"),
-    // Seconds, and microseconds.
+    // Seconds and microseconds.
     ("(i64, i64)", "time"),
-    // Local copies, and copies of replicas.
+    // The numbers of local and of replica acknowledgements.
     ("(i64, i64)", "waitaof"),
-    // Where to go on, 0 at the end, and what was found on the way.
+    // The next cursor, which is 0 at the end, and the elements found.
     ("(u64, Vec<T>)", "hscan scan sscan zscan"),
-    // A set, a map, a list, a tree: as the caller wants it.
+    // A set, a map, a list or a tree, as the caller chooses.
     (
         "T",
         "client_trackinginfo command_docs config_get debug echo eval eval_ro evalsha evalsha_ro exec fcall \
@@ -103,20 +103,20 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
 /// The type of the replies of `function`.
 ///
 /// # Panics
-/// If REPLIES does not have it.
+/// If REPLIES does not contain the function.
 pub(super) fn reply(function: &str) -> &'static str {
     let of = |names: &str| names.split_whitespace().any(|name| name == function);
     let found = REPLIES.iter().find(|(_, names)| of(names));
     found.unwrap_or_else(|| panic!("`{function}` has no reply: say in REPLIES what it is")).0
 }
 
-/// Options that make another type of it: function, option, the type. `T` is the one that it had.
+/// Options that change the reply's type: function, option, new type. `T` is the original type.
 pub(super) const SWITCHES: &[(&str, &str, &str)] = &[
     ("hrandfield", "count", "Vec<T>"),
     ("lpop", "count", "Vec<T>"),
     ("lpos", "count", "Vec<i64>"),
     ("rpop", "count", "Vec<T>"),
-    // The value before, whatever was or was not written.
+    // The previous value, whether or not the new value was written.
     ("set", "get", "Option<U>"),
     ("spop", "count", "Vec<T>"),
     ("srandmember", "count", "Vec<T>"),

@@ -32,22 +32,22 @@ impl Traits {
 /// A function of the client.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
-    /// `client|list`.
+    /// For example `client|list`.
     pub(super) row: &'a str,
-    /// `client_list`; several functions may have it in common.
+    /// For example `client_list`. Several functions may share it.
     pub(super) base: String,
-    /// `CLIENT LIST`.
+    /// For example `CLIENT LIST`.
     pub(super) words: String,
     pub(super) spec: &'static Spec,
     pub(super) function: Function,
     pub(super) syntax: String,
     pub(super) reply: &'static str,
-    /// The marker of its options, if it has some.
+    /// The marker type of its options, if it has options.
     pub(super) options: Option<String>,
     pub(super) traits: Traits,
 }
 
-/// Options that functions have in common.
+/// Options that several functions share.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) base: String,
@@ -59,22 +59,22 @@ pub(super) struct Options {
     pub(super) methods: Vec<Method>,
 }
 
-/// What all rows become.
+/// The calls and options of all rows.
 #[derive(Debug)]
 pub(super) struct Calls<'a> {
     pub(super) calls: Vec<Call<'a>>,
     pub(super) options: Vec<Options>,
 }
 
-/// Commands that change the state of their connection, or report what was done on it, in addition to those whose rows
-/// show this by their effect on a transaction or a database, or as a part of Pub/Sub.
+/// Commands that change the state of their connection, or depend on what was done on it. Commands whose rows already
+/// show this (by an effect on a transaction or the selected database, or as part of Pub/Sub) are not listed.
 const BINDS: &[&str] = &[
     // The identity of the connection.
     "auth",
     "client|setinfo",
     "client|setname",
     "hello",
-    // The form of its replies.
+    // The format of its replies.
     "client|caching",
     "client|capa",
     "client|durability",
@@ -92,10 +92,10 @@ const BINDS: &[&str] = &[
     // Later commands are queued, or may be rejected.
     "multi",
     "watch",
-    // They speak of what was written on this connection.
+    // They depend on what was written on this connection.
     "wait",
     "waitaof",
-    // The connection becomes a replica's.
+    // The connection becomes that of a replica.
     "psync",
     "replconf",
     "sync",
@@ -114,7 +114,7 @@ fn traits(row: &str, spec: &Spec, fork: Option<&str>, may_wait: bool) -> Traits 
     }
 }
 
-/// The calls of all rows but containers, whose subcommands are the commands.
+/// The calls of all rows except containers, whose subcommands have their own rows.
 pub(super) fn calls(table: &CommandTable) -> Calls<'_> {
     let mut all = Calls { calls: Vec::new(), options: Vec::new() };
     for row in table.all().filter(|row| !row.is_container()) {

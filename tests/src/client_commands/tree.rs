@@ -1,10 +1,10 @@
-//! The arguments of a command as a tree that can be reshaped: those of the row, except for distinctions that a typed
-//! function needs.
+//! The arguments of a command as a tree that can be reshaped. They are those of the row, plus distinctions that typed
+//! functions need.
 
 use super::names;
 use brisk_engine::command::{Arg, ArgKind};
 
-/// An argument, see [`Arg`].
+/// An argument; see [`Arg`].
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) name: &'static str,
@@ -54,7 +54,7 @@ impl Node {
         node
     }
 
-    /// As the documents of a command show it.
+    /// The syntax, as in the documentation of commands.
     pub(super) fn syntax(&self) -> String {
         let inner = match &self.kind {
             Kind::Token => String::new(),
@@ -88,18 +88,18 @@ pub(super) fn nodes(args: &[Arg]) -> Vec<Node> {
     args.iter().map(Node::of).collect()
 }
 
-/// A group of functions of one row that have their options in common.
+/// A group of functions of one row that share their options.
 #[derive(Debug)]
 pub(super) struct Variant {
-    /// `set`, `client_list`, `xread_block`.
+    /// For example `set`, `client_list` or `xread_block`.
     pub(super) base: String,
     pub(super) nodes: Vec<Node>,
-    /// The option that was made a part of it.
+    /// The option that was made a required part of the variant.
     pub(super) fork: Option<&'static str>,
 }
 
-/// Options that make another command of it, by their words or names: they change what the reply is made of in
-/// a way that the type cannot follow, or what the command needs of its connection. Row, option, function.
+/// Options that become separate functions, by their tokens or names. They change the structure of the reply in a way
+/// that the type cannot express, or the requirements on the connection. Row, option, function.
 const FORKS: &[(&str, &str, &str)] = &[
     ("acl|log", "RESET", "acl_log_reset"),
     ("georadius", "STORE", "georadius_store"),
@@ -114,16 +114,16 @@ const FORKS: &[(&str, &str, &str)] = &[
     ("xreadgroup", BLOCK, "xreadgroup_block"),
 ];
 
-/// Choices between words alone that are a function or a method each: what is behind them depends on them.
+/// Choices between tokens that become a function or a method each, because the following arguments depend on them.
 const SPLIT: &[&str] = &["strategy"];
 
-/// The word for what is so without a word.
+/// The token for the default, which need not be sent.
 const DEFAULT: &str = "=";
 
-/// Without it, the command does not wait.
+/// The option without which the command does not block.
 pub(super) const BLOCK: &str = "BLOCK";
 
-/// Rows whose trees do not say that words follow.
+/// Rows whose trees lack the final arguments.
 const WORDS: &[(&str, &str)] = &[
     ("command|getkeys", "words"),
     ("command|getkeysandflags", "words"),
@@ -131,7 +131,7 @@ const WORDS: &[(&str, &str)] = &[
     ("replconf", "words"),
 ];
 
-/// Optional arguments that every caller gives: they become parameters, which may be empty.
+/// Optional arguments that almost every caller uses. They become parameters, which may be empty.
 const WANTED: &[(&str, &str)] = &[
     ("acl|setuser", "rule"),
     ("pfadd", "element"),
@@ -151,7 +151,7 @@ pub(super) fn variants(row: &str, args: &[Arg]) -> Vec<Variant> {
         wanted.unwrap_or_else(|| panic!("{row} has no {name}")).optional = false;
     }
     if row == "client|kill" {
-        // The old form, an address alone, cannot be distinguished from the filters.
+        // The old form, with only an address, cannot be distinguished from the filters.
         nodes = filters(&nodes);
     }
     let forks: Vec<_> = FORKS.iter().filter(|(name, ..)| *name == row).collect();
@@ -196,12 +196,12 @@ fn without(nodes: Vec<Node>, option: &str) -> Vec<Node> {
     .collect()
 }
 
-/// With the option, which is none any more.
+/// The nodes with this option made required.
 fn with(mut nodes: Vec<Node>, option: &str) -> Option<Vec<Node>> {
     for node in &mut nodes {
         if is(node, option) {
             node.optional = false;
-            // The first key of the command has that name already.
+            // The first key of the command already has that name.
             if node.name == "key" {
                 node.name = "destination";
             }
@@ -217,7 +217,7 @@ fn with(mut nodes: Vec<Node>, option: &str) -> Option<Vec<Node>> {
     None
 }
 
-/// A word of a call, or several.
+/// One or more arguments of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
     Literal(&'static str),
@@ -226,16 +226,16 @@ pub(super) enum Piece {
     Time(String),
     Key(String),
     Keys(String),
-    /// How many the words of this name are.
+    /// The number of arguments with this name.
     Count(String),
-    /// One word of an enumeration: its name, and the type.
+    /// One token of an enumeration: the name, and the type.
     Choice(String, &'static str),
 }
 
-/// Words that belong together.
+/// Arguments that belong together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phrase {
-    /// What distinguishes it from its alternatives.
+    /// The names that distinguish it from its alternatives.
     pub(super) name: Vec<String>,
     pub(super) pieces: Vec<Piece>,
 }
@@ -262,7 +262,7 @@ fn product(left: &[Phrase], right: &[Phrase]) -> Vec<Phrase> {
     left.iter().flat_map(|one| right.iter().map(move |other| both(one, other))).collect()
 }
 
-/// How a required argument can be written: one phrase for each function.
+/// The forms of a required argument: one phrase for each function.
 pub(super) fn phrases(node: &Node) -> Vec<Phrase> {
     let inner = if node.multiple { vec![Phrase::of(several(node))] } else { single(node) };
     match node.token {
@@ -278,7 +278,7 @@ fn single(node: &Node) -> Vec<Phrase> {
         Kind::Word => vec![Phrase::of(vec![Piece::Word(name)])],
         Kind::Time => vec![Phrase::of(vec![Piece::Time(name)])],
         Kind::Key => vec![Phrase::of(vec![Piece::Key(name)])],
-        // One parameter for both numbers: they never stand alone.
+        // Both numbers are one parameter, because they always occur together.
         Kind::Block(_) if node.name == "longitude_latitude" => {
             vec![Phrase::of(vec![Piece::Words(name)])]
         }
@@ -287,7 +287,7 @@ fn single(node: &Node) -> Vec<Phrase> {
     }
 }
 
-/// Parts one after the other, each with all that is possible; optional ones may be missing.
+/// The combinations of the forms of consecutive parts. Optional parts may be missing.
 fn sequence(parts: &[Node]) -> Vec<Phrase> {
     let parts = counted(parts);
     parts.iter().fold(vec![Phrase::default()], |before, part| {
@@ -313,7 +313,7 @@ fn phrases_of_option(node: &Node) -> Vec<Phrase> {
     }
 }
 
-/// An argument, or the number of those behind it.
+/// An argument, or the number of the arguments after it.
 enum Part<'a> {
     Node(&'a Node),
     Count(&'a Node),
@@ -357,7 +357,7 @@ fn choice(node: &Node, choices: &[Node]) -> Vec<Phrase> {
         let words: Vec<_> = tokens.iter().map(|token| token.token).collect();
         return vec![Phrase::of(vec![Piece::Choice(name, names::choice(&words))])];
     }
-    // A word that may be a special one: `*` of XADD, `$` of XGROUP CREATE.
+    // An argument that can have a special value: `*` of XADD, `$` of XGROUP CREATE.
     if let ([plain], false) = (&others[..], tokens.is_empty())
         && plain.token.is_empty()
     {
@@ -377,14 +377,14 @@ pub(super) struct Method {
     pub(super) pieces: Vec<Piece>,
     pub(super) syntax: String,
     pub(super) since: &'static str,
-    /// Its words go behind all others.
+    /// True if its arguments come after all others.
     pub(super) is_last: bool,
-    /// The method that must have been called before.
+    /// The method that must be called first.
     pub(super) behind: Option<String>,
     pub(super) again: bool,
 }
 
-/// What may be left out, as methods.
+/// The methods for optional arguments.
 pub(super) fn methods(row: &str, node: &Node) -> Vec<Method> {
     let mut found = Vec::new();
     option(row, node, "", &mut found);
@@ -471,17 +471,17 @@ fn block(row: &str, node: &Node, parts: &[Node], since: &'static str, found: &mu
     }
 }
 
-/// A function: what comes before options, and what behind them.
+/// A function: the arguments before and after the options.
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     pub(super) name: String,
     pub(super) head: Vec<Piece>,
     pub(super) tail: Vec<Piece>,
-    /// Options stand between the two.
+    /// True if options come between the two.
     pub(super) is_parted: bool,
 }
 
-/// Required blocks are no more than their parts.
+/// Replaces required blocks with their parts.
 fn flat(nodes: &[Node]) -> Vec<Node> {
     let mut all = Vec::new();
     for node in nodes {
@@ -502,7 +502,7 @@ fn flat(nodes: &[Node]) -> Vec<Node> {
 pub(super) fn functions(row: &str, variant: &Variant) -> (Vec<Function>, Vec<Method>) {
     let mut nodes = flat(&variant.nodes);
     for at in 1..nodes.len() {
-        // EVAL's keys may be none, and are a parameter all the same.
+        // EVAL may have no keys, but they are a parameter anyway.
         if nodes[at - 1].name == "numkeys" {
             nodes[at].optional = false;
         }
@@ -515,7 +515,7 @@ pub(super) fn functions(row: &str, variant: &Variant) -> (Vec<Function>, Vec<Met
     for (at, part) in counted(&nodes).into_iter().enumerate() {
         match part {
             Part::Node(node) if node.optional => {
-                // The same as `Command::args`, under its name.
+                // This is the same as `Command::args`.
                 if node.name == "arg" && node.multiple {
                     continue;
                 }

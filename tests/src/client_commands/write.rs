@@ -1,4 +1,4 @@
-//! The text of functions, options and methods.
+//! The code of functions, options and methods.
 
 use super::names;
 use super::replies::{NOTES, SWITCHES};
@@ -6,10 +6,10 @@ use super::rows::{Call, Options};
 use super::tree::{Method, Piece};
 use std::fmt::Write;
 
-/// The maximum length of a line of a comment.
+/// The maximum length of a comment line.
 const COMMENT_MAX: usize = 106;
 
-/// A comment of these paragraphs, whose lines begin with `mark`.
+/// Writes a comment with these paragraphs. Its lines begin with `mark`.
 pub(super) fn docs(out: &mut String, mark: &str, paragraphs: &[String]) {
     for (at, paragraph) in paragraphs.iter().filter(|text| !text.is_empty()).enumerate() {
         if at > 0 {
@@ -17,7 +17,7 @@ pub(super) fn docs(out: &mut String, mark: &str, paragraphs: &[String]) {
         }
         let mut line = String::new();
         for word in paragraph.split(' ') {
-            // A word that would begin a list or a title does not begin a line.
+            // A word that Markdown would read as a list item or a heading must not begin a line.
             let begins = word.starts_with(|c: char| c.is_alphabetic() || "[`(".contains(c));
             if begins && !line.is_empty() && line.len() + 1 + word.len() > COMMENT_MAX {
                 let _ = writeln!(out, "{mark} {line}");
@@ -32,7 +32,7 @@ pub(super) fn docs(out: &mut String, mark: &str, paragraphs: &[String]) {
     }
 }
 
-/// Text that stands in a comment as it is.
+/// Escapes text for a doc comment.
 fn plain(text: &str) -> String {
     text.replace('[', "\\[").replace(']', "\\]").replace('<', "\\<").replace('>', "\\>")
 }
@@ -92,7 +92,7 @@ impl Call<'_> {
         self.reply.contains('T')
     }
 
-    /// The type of the command, with the owner `whose`.
+    /// The type of the command, with `whose` as the owner.
     fn command(&self, whose: &str) -> String {
         match &self.options {
             Some(options) => format!("Command<{whose}, {}, options::{options}>", self.reply),
@@ -115,7 +115,7 @@ impl Call<'_> {
         vec![summary, format!("`{}`", self.syntax)]
     }
 
-    /// A free function that builds the command.
+    /// Writes a free function that builds the command.
     pub(super) fn write_function(&self, out: &mut String) {
         let mut about = self.about();
         let errors = match self.generics() {
@@ -171,7 +171,7 @@ impl Call<'_> {
         out.push_str("Command::typed(request)\n}\n\n");
     }
 
-    /// The same as a method of what sends it.
+    /// Writes the method of an owner that sends the command.
     pub(super) fn write_method(&self, out: &mut String, owner: &str) {
         docs(out, "///", &self.about());
         let pieces = self.all_pieces();
@@ -183,7 +183,7 @@ impl Call<'_> {
     }
 }
 
-/// The marker of options, and their methods.
+/// Writes the marker type of options, and their methods.
 pub(super) fn write_options(out: &mut String, options: &Options) {
     let Options { base, function, words, reply, methods, .. } = options;
     let marker = names::type_name(base);
@@ -255,7 +255,7 @@ fn write_option(out: &mut String, method: &Method, generics: &str, to: &str, the
     let _ = writeln!(out, "self.option(|request| {body}){then}\n}}\n");
 }
 
-/// The enumerations.
+/// Writes the enumerations.
 pub(super) fn write_types(out: &mut String) {
     for (words, name, about) in names::CHOICES {
         docs(out, "///", &[format!("{about}.")]);

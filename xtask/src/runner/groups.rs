@@ -1,9 +1,10 @@
-//! Which tests run together in one process.
+//! Defines which tests run together in one process.
 //!
-//! The modules of an integration test executable are groups; any other executable is one. A group is named after its
-//! package: `brisk-tests/failover`, `brisk-engine/lib`, `brisk-cli/bin:brisk-cli`. A test of it has the group's name in
-//! front: `brisk-tests/failover::a_replica_takes_over`. An integration test executable whose tests are in no module
-//! gives its own name to the group, so a group keeps its name when its file becomes a module of a larger executable.
+//! Each module of an integration test executable is a group. Any other executable is one group. A group's name begins
+//! with its package: `brisk-tests/failover`, `brisk-engine/lib`, `brisk-cli/bin:brisk-cli`. The name of a test begins
+//! with its group: `brisk-tests/failover::a_replica_takes_over`. If the tests of an integration test executable are not
+//! in modules, the group has the executable's name. So a group keeps its name when its file becomes a module of a
+//! larger executable.
 
 use crate::artifacts::{Target, TestExecutable};
 use anyhow::{Context, Result, bail};
@@ -15,7 +16,7 @@ use std::process::Command;
 pub(super) struct Group<'b> {
     pub(super) name: String,
     pub(super) executable: &'b TestExecutable,
-    /// The tests by the names that the executable gives them.
+    /// The names of the tests within the executable.
     pub(super) tests: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! The lists of the runner, which are files of the tree: lines of fields that are separated by tabs.
+//! The lists of the runner. They are files in the source tree, with tab-separated fields.
 //!
 //! | file | fields |
 //! |---|---|
-//! | `seconds.tsv` | group, seconds it took: the longest groups begin first |
-//! | `serial.tsv` | group, reason: runs alone, after all others |
-//! | `retried.tsv` | test, date, reason: has a second try when it fails |
+//! | `seconds.tsv` | group, its duration in seconds: the longest groups start first |
+//! | `serial.tsv` | group, reason: the group runs alone, after all others |
+//! | `retried.tsv` | test, date, reason: the test is retried once if it fails |
 
 use crate::steps::workspace_root;
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-/// Seconds of a group that is not in the list.
+/// Assumed seconds of a group that is not in the list.
 const SECONDS_UNKNOWN: f64 = 10.0;
 
 /// The lists.
@@ -60,7 +60,7 @@ impl Lists {
         self.retried.iter().any(|name| name == test)
     }
 
-    /// Lines of `serial.tsv` and `retried.tsv` that name nothing that exists.
+    /// Names in `serial.tsv` and `retried.tsv` that do not exist any more.
     pub(super) fn stale(&self, exists: impl Fn(&str) -> bool) -> Vec<&str> {
         let names = self.serial.iter().chain(&self.retried).map(String::as_str);
         names.filter(|name| !exists(name)).collect()
@@ -82,7 +82,7 @@ fn path(name: &str) -> PathBuf {
     workspace_root().join("xtask/src/runner").join(name)
 }
 
-/// The rows of a list; lines that begin with `#` are comments.
+/// The rows of a list. Lines that begin with `#` are comments.
 fn rows<'t, const N: usize>(name: &str, text: &'t str) -> Result<Vec<[&'t str; N]>> {
     let mut rows = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {

@@ -1,8 +1,8 @@
-//! Runs the tests of a build: each group of tests in a process of its own, several processes at once.
+//! Runs the tests of a build: each group of tests in a separate process, with several concurrent processes.
 //!
-//! A process runs its tests one after another, so the time between two results is the time of a test. Tests mostly
-//! wait for servers; [`JOBS_PER_CPU`] processes keep a CPU busy. A failed test fails the run, unless `retried.tsv`
-//! grants it a second try, and that is reported.
+//! A process runs its tests one after another, so the time between two results is the time of a test. Tests mostly wait
+//! for servers, so [`JOBS_PER_CPU`] processes are needed to keep a CPU busy. A failed test fails the run, unless it is
+//! listed in `retried.tsv` and its second attempt passes. Second attempts are reported.
 
 mod groups;
 mod lists;
@@ -25,27 +25,27 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// Processes at once for each CPU of the machine.
+/// Number of concurrent processes per CPU of the machine.
 const JOBS_PER_CPU: usize = 4;
 /// The maximum number of concurrent processes on any number of CPUs.
 const JOBS_MAX: usize = 32;
-/// A process of the gate that prints no result for this long hangs.
+/// A process of the gate that prints no result for this time is considered hung.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
-/// The name under which the documentation tests run.
+/// The name of the documentation tests.
 const DOC_TESTS: &str = "doc";
 
 /// What to run, and how.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options<'o> {
-    /// Tests whose names contain one of these; all if there is none.
+    /// If not empty, only tests whose names contain one of these are run.
     pub(crate) only: &'o [&'o str],
-    /// Processes at once.
+    /// Number of concurrent processes.
     pub(crate) jobs: Option<usize>,
-    /// Whether to record how long the groups took.
+    /// True to record the durations of the groups.
     pub(crate) record: bool,
-    /// More variables for the tests.
+    /// Additional environment variables for the tests.
     pub(crate) environment: &'o [(&'o str, &'o str)],
-    /// A process that prints no result for this long is killed, and its test has failed.
+    /// A process that prints no result for this time is killed, and its current test fails.
     pub(crate) silence_max: Duration,
 }
 
@@ -78,7 +78,7 @@ impl Job<'_> {
     }
 }
 
-/// Runs the tests of a build; says whether all passed.
+/// Runs the tests of a build. Returns whether all passed.
 pub(crate) fn run(built: &Built, options: &Options<'_>) -> Result<bool> {
     let lists = Lists::read()?;
     let mut groups = Vec::new();
@@ -143,7 +143,7 @@ struct Runner<'r> {
 }
 
 impl<'r> Runner<'r> {
-    /// Runs the jobs in their order, `at_once` at a time.
+    /// Runs the jobs in order, `at_once` at a time.
     fn run_all(&self, jobs: VecDeque<Job<'r>>, at_once: usize, report: &mut Report) -> Result<()> {
         let waiting = Mutex::new(jobs);
         let next = || waiting.lock().ok().and_then(|mut waiting| waiting.pop_front());
@@ -169,7 +169,7 @@ impl<'r> Runner<'r> {
         })
     }
 
-    /// Runs one job; with the tests that passed at their second try.
+    /// Runs one job. Also returns the tests that passed on the second attempt.
     fn run(&self, job: &Job<'_>) -> Result<(Ended, Outcome, Vec<String>)> {
         let ended = self.process(job, job.tests())?;
         let mut outcome = Outcome::of(&ended, job.tests());
@@ -206,7 +206,7 @@ impl<'r> Runner<'r> {
             Job::Tests(group) => {
                 let mut command = bound_to_us(&group.executable.path);
                 command.args(["--test-threads=1", "--color=never", "--exact"]).args(tests);
-                // As cargo does; the rest of its variables are known when the tests are compiled.
+                // As in cargo. The other variables of cargo are only used at compile time.
                 command.current_dir(&group.executable.directory);
                 command.env("CARGO_MANIFEST_DIR", &group.executable.directory);
                 command.env("CARGO_PKG_NAME", &group.executable.package);
@@ -214,7 +214,7 @@ impl<'r> Runner<'r> {
             }
         };
         command.envs(self.options.environment.iter().copied());
-        // The programs that the testkit would build otherwise.
+        // Pass the built programs, which the test kit would otherwise build.
         if let Ok(server) = self.built.program("brisk-server") {
             command.env("BRISK_SERVER_BIN", server);
         }

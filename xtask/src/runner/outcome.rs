@@ -3,8 +3,8 @@
 use super::process::{End, Ended};
 use std::time::Duration;
 
-/// How a line begins by which a test says that it, or a part of it, was skipped. The testkit prints it:
-/// `skipped: TEST: REASON`.
+/// The prefix of a line that reports a skipped test, or a skipped part of a test. The test kit prints `skipped: TEST:
+/// REASON`.
 const SKIPPED: &str = "skipped: ";
 
 /// The outcome of one process.
@@ -13,14 +13,14 @@ pub(super) struct Outcome {
     pub(super) passed: usize,
     pub(super) ignored: usize,
     pub(super) failed: Vec<String>,
-    /// Tests and how long each took. Their sum is meaningful only if they ran one after another.
+    /// Tests and their durations. The sum is meaningful only if the tests ran one after another.
     pub(super) times: Vec<(String, Duration)>,
-    /// Tests and why they, or parts of them, were skipped.
+    /// Tests, and the reasons why they or parts of them were skipped.
     pub(super) skips: Vec<(String, String)>,
 }
 
 impl Outcome {
-    /// Reads what a process printed that had to run `tests`. A test that has no result counts as failed.
+    /// Parses the output of a process that was started to run `tests`. A test without a result counts as failed.
     pub(super) fn of(ended: &Ended, tests: &[String]) -> Outcome {
         let mut outcome = Outcome::parse(&ended.lines, &ended.errors);
         let succeeded = matches!(ended.end, End::Exited(status) if status.success());
@@ -38,8 +38,8 @@ impl Outcome {
         outcome
     }
 
-    /// Reads results. `test NAME ... ok` is printed in two parts, before and after the test, and what a process
-    /// of the test prints may stand between them.
+    /// Parses results. `test NAME ... ok` is printed in two parts, before and after the test. Output of the test's
+    /// processes may be between them.
     fn parse(lines: &[(Duration, String)], errors: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let mut since = Duration::ZERO;
@@ -56,7 +56,7 @@ impl Outcome {
                 result = rest;
             }
             let Some(name) = &running else { continue };
-            // The reason of an ignored test follows it.
+            // The reason why a test is ignored follows the word.
             let ignored = result == "ignored" || result.starts_with("ignored, ");
             if ignored {
                 outcome.ignored += 1;

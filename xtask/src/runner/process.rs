@@ -10,16 +10,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the runner looks whether a process has ended.
+/// How often the runner checks whether a process has ended.
 const TICK: Duration = Duration::from_millis(100);
-/// How long the output of an ended process may stay open: a process that it left behind holds it.
+/// How long the output of an ended process may stay open, because of a process that it has left running.
 const LEFT_OPEN: Duration = Duration::from_secs(2);
 
 /// How a process ended.
 #[derive(Debug)]
 pub(super) enum End {
     Exited(ExitStatus),
-    /// It printed nothing for too long and was killed.
+    /// The process printed nothing for too long and was killed.
     Silent,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) end: End,
-    /// The lines of its standard output, each with the time since the start. The last may be incomplete.
+    /// The lines of its standard output, each with the time since the start. The last line may be incomplete.
     pub(super) lines: Vec<(Duration, String)>,
     pub(super) errors: String,
     pub(super) elapsed: Duration,
@@ -41,7 +41,7 @@ enum Event {
     Closed,
 }
 
-/// Runs a process in a process group of its own and kills the group if the process prints nothing for `silence`.
+/// Runs a process in its own process group. Kills the group if the process prints nothing for `silence`.
 pub(super) fn run(command: &mut Command, silence: Duration) -> Result<Ended> {
     let started = Instant::now();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -106,7 +106,7 @@ enum Taken {
     Closed,
     /// Nothing was printed for the allowed time.
     Silent,
-    /// It is time to look at the process.
+    /// It is time to check the process.
     Tick,
 }
 
@@ -119,7 +119,8 @@ struct Text {
 }
 
 impl Text {
-    /// Takes output until both are closed, `silence` has passed without any, or the process is to be looked at.
+    /// Receives output until both outputs are closed, nothing was printed for `silence`, or it is time to check the
+    /// process.
     fn take(&mut self, events: &Receiver<Event>, silence: Duration) -> Taken {
         let last = self.lines.last().map_or(Duration::ZERO, |(at, _)| *at);
         loop {
@@ -134,7 +135,7 @@ impl Text {
         }
     }
 
-    /// Takes the rest of the output of a process that has ended; says whether it was closed in time.
+    /// Receives the rest of the output of a process that has ended. Returns whether the output was closed in time.
     fn drain(&mut self, events: &Receiver<Event>) -> bool {
         let until = Instant::now() + LEFT_OPEN;
         loop {
@@ -166,7 +167,7 @@ impl Text {
 
 /// Kills the processes of a group that the runner has started.
 fn kill_group(leader: u32) {
-    // The shell's own `kill`: the standard library sends signals to single children only.
+    // Use the shell's built-in `kill`, because the standard library can only kill individual child processes.
     let line = format!("kill -KILL -{leader}");
     let _ = Command::new("sh").args(["-c", &line]).stderr(Stdio::null()).status();
 }

@@ -1,4 +1,4 @@
-//! The report of a run: a line for each group, failures with all their output, and a summary.
+//! The report of a run: a line for each group, the complete output of failures, and a summary.
 #![expect(clippy::print_stdout, reason = "the report is the output of the command")]
 
 use super::Job;
@@ -7,9 +7,9 @@ use super::process::{End, Ended};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Tests that the summary lists as the slowest.
+/// Number of slowest tests that the summary lists.
 const SLOWEST: usize = 20;
-/// Tests that the summary names for one reason of a skip.
+/// Number of tests that the summary names per reason for skipping.
 const NAMED: usize = 5;
 
 /// The results so far.
@@ -43,7 +43,7 @@ impl Report {
         }
     }
 
-    /// Adds a group and prints its line, after its output if a test failed.
+    /// Adds a group and prints its line. If a test failed, prints the output first.
     pub(super) fn add(
         &mut self,
         job: &Job<'_>,
@@ -89,12 +89,12 @@ impl Report {
         );
     }
 
-    /// Seconds of each group.
+    /// The duration of each group in seconds.
     pub(super) fn seconds(&self) -> Vec<(String, f64)> {
         self.seconds.clone()
     }
 
-    /// Prints the summary; says whether all tests passed.
+    /// Prints the summary. Returns whether all tests passed.
     pub(super) fn finish(mut self) -> bool {
         self.times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         println!("the slowest tests:");

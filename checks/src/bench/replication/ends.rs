@@ -1,5 +1,5 @@
 //! Stand-ins for both ends of a replication link: a replica that reads and discards, and a primary that sends given
-//! bytes. So the cost of the other end is not measured, and is the same for all servers.
+//! bytes. This way the cost of the other end is not measured, and is the same for all servers.
 
 use crate::bench::load::Lines;
 use anyhow::{Context, Result, bail, ensure};
@@ -77,7 +77,7 @@ impl Drain {
         Ok(self.reader.get_ref().write_all(&encode(words))?)
     }
 
-    /// The next line that is not empty; empty lines are keep-alives.
+    /// The next line that is not empty. Empty lines are keepalives.
     fn line(&mut self) -> Result<String> {
         loop {
             let mut line = String::new();

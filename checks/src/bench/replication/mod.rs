@@ -5,7 +5,7 @@
 //! | `primary` | CPU time of a primary per SET, with one replica that only reads |
 //! | `replica` | CPU time of a replica per SET, with a primary that only sends |
 //! | `behind` | the lag of a replica of a primary with two workers |
-//! | `sync` | a full copy: its duration, and the waits of the primary's clients meanwhile |
+//! | `sync` | a full copy: its duration, and the waits of the primary's clients in the meantime |
 //! | `stalled` | memory for replicas that do not read |
 //! | `promotion` | from REPLICAOF NO ONE to the first write |
 //!
@@ -30,14 +30,14 @@ use std::time::{Duration, Instant};
 /// The largest ratio of the memory for ten stalled replicas to that for one.
 const STALLED_MAX: f64 = 1.2;
 const STALLED: [usize; 2] = [1, 10];
-/// Bytes that are written while they do not read.
+/// Bytes that are written while the replicas do not read.
 const UNREAD_BYTES: u64 = 64 << 20;
 const UNREAD_KEYS: u64 = 1000;
 const UNREAD_VALUE: usize = 1000;
 /// The limit from REPLICAOF NO ONE to a write, in ms.
 const PROMOTED_MS_MAX: f64 = 10.0;
 const PROMOTIONS: usize = 7;
-/// The time limit for the link of a small dataset.
+/// The time limit for the link to come up with a small dataset.
 const LINKED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Our server or the peer.
@@ -50,7 +50,7 @@ enum Side {
 const SIDES: [Side; 2] = [Side::Ours, Side::Peer];
 
 impl Side {
-    /// With `workers` workers for our server, and settings that neither disconnect nor delay a slow replica.
+    /// A launch with `workers` workers for our server, and settings that neither disconnect nor delay a slow replica.
     fn launch(self, setup: &Setup<'_>, workers: usize) -> Result<Launch> {
         let launch = match self {
             Side::Ours => ours(setup, workers)?,
@@ -101,7 +101,7 @@ fn number(server: &Server, field: &str) -> Result<u64> {
     server.info(field).parse().with_context(|| format!("{field} of INFO"))
 }
 
-/// Makes `replica` follow `primary`, and waits until the link is up.
+/// Makes `replica` a replica of `primary`, and waits until the link is up.
 fn follow(replica: &Server, primary: &Server) -> Result<()> {
     ask_to_follow(replica, primary.port())?;
     let is_up = || replica.info("master_link_status") == "up";
@@ -157,7 +157,7 @@ fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// SETs that continue until this is dropped.
+/// A load of SETs that runs until this value is dropped.
 struct Writers(Child);
 
 impl Writers {
@@ -172,13 +172,13 @@ impl Writers {
 
 impl Drop for Writers {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to stop.
+        // If the process has already ended, there is nothing to stop.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// From REPLICAOF NO ONE until a write is accepted, on a replica under load.
+/// The time from REPLICAOF NO ONE until a write is accepted, on a replica under load.
 fn promotion(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut found: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
     for (side, times) in SIDES.iter().zip(&mut found) {
@@ -207,7 +207,7 @@ fn promotion(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The duration in ms.
+/// Promotes the replica. Returns the duration in ms.
 fn promote(replica: &Server) -> Result<f64> {
     let (mut one, mut other) =
         (Peer::connect(&replica.address())?, Peer::connect(&replica.address())?);

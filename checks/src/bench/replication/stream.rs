@@ -21,11 +21,11 @@ const KEYS: u64 = 100_000;
 const COST_MAX: f64 = 0.5;
 /// SETs per system call of the simulated primary, and the total number of SETs.
 const SHAPES: [(usize, u64); 3] = [(1, 400_000), (16, 1_000_000), (500, 2_000_000)];
-/// The lag limit of a replica that keeps up: it has executed everything this soon after the load.
+/// The lag limit of a replica that keeps up: it must have executed everything within this time after the load.
 const BEHIND_MS_MAX: f64 = 100.0;
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(60);
 
-/// CPU time of a primary per SET, with a replica that reads at once.
+/// CPU time of a primary per SET, with a replica that reads immediately.
 pub(super) fn primary(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let servers: Vec<Server> =
         SIDES.iter().map(|side| side.start_on(setup, SERVER_CPU)).collect::<Result<_>>()?;
@@ -120,7 +120,7 @@ fn applied(
     at_once: usize,
 ) -> Result<f64> {
     let before = cpu_ns(server.pid());
-    // A separate thread, since child processes inherit the CPU affinity of a thread.
+    // Use a separate thread, because child processes inherit the CPU affinity of a thread.
     std::thread::scope(|scope| {
         let sending = scope.spawn(|| {
             load_from_here()?;

@@ -1,8 +1,8 @@
 //! A full copy: from REPLICAOF until the replica has everything, and the waits of a client of the primary during this
 //! time.
 //!
-//! The primary has one CPU and the replica the other one. There, a thread with a higher priority sends the primary a
-//! GET or a SET every two ms.
+//! The primary has one CPU, and the replica the other. On the replica's CPU, a thread with a higher priority sends the
+//! primary a GET or a SET every two ms.
 
 use super::{SIDES, ask_to_follow, number};
 use crate::bench::Setup;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Size of the data at scale 1.
 const DATA_BYTES: u64 = 2 << 30;
-/// A round takes up to a minute.
+/// Maximum number of rounds. A round takes up to a minute.
 const ROUNDS_MAX: usize = 3;
 const PROBE_EVERY: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -31,8 +31,8 @@ const SYNCED_WITHIN: Duration = Duration::from_secs(300);
 /// The number of keys whose values are compared.
 const SAMPLE: usize = 500;
 
-/// One half of the data is in strings of random bytes, the rest in small collections of all types. The memory of one of
-/// them, including overhead, is estimated.
+/// One half of the data is strings of random bytes, and the rest is small collections of all types. The memory of each,
+/// including overhead, is estimated.
 const STRING_BYTES: usize = 400;
 const STRING_TAKES: u64 = 500;
 const COLLECTION_ELEMENTS: u64 = 20;
@@ -141,7 +141,7 @@ fn probed<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, Ve
     })
 }
 
-/// Checks that both have the same number of keys, and the same values in some of them.
+/// Checks that both servers have the same number of keys, and the same values for some of them.
 fn compare(primary: &mut Conn, replica: &mut Conn) -> Result<()> {
     let (wanted, found) = (primary.cmd("DBSIZE"), replica.cmd("DBSIZE"));
     ensure!(wanted == found, "the replica has {found} keys of {wanted}");
@@ -171,7 +171,7 @@ impl Numbered {
         Ok(Numbered { bytes, digits: digits.context("no number in it")? })
     }
 
-    /// Appends the command with this number; returns its position.
+    /// Appends the command with this number. Returns its position.
     fn write(&self, number: u64, into: &mut Vec<u8>) -> usize {
         let begin = into.len();
         into.extend_from_slice(&self.bytes);

@@ -40,7 +40,7 @@ pub(super) enum Shape {
     Streams,
     /// Messages of a subscription.
     Messages,
-    /// Any type: the reply of a script, for example.
+    /// Any type, for example the reply of a script.
     Any,
     /// Nothing is sent.
     Nothing,

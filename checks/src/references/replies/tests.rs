@@ -1,4 +1,4 @@
-//! The types of replies that a server sends, compared with those of the table.
+//! Compares the types of replies that a server sends with those in the table.
 
 use super::{Shape, all, of};
 use brisk_differential::generate::Generator;
@@ -10,11 +10,11 @@ use brisk_testkit::words::{line, split};
 use brisk_testkit::{Launch, Server};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Random calls in each protocol.
+/// Number of random calls in each protocol.
 const CALLS: usize = 15_000;
 
-/// Commands that stop the connection or the server, need other servers, or always fail. The test does not run them, and
-/// in cluster mode only it could run those of `cluster`.
+/// Commands that stop the connection or the server, need other servers, or always fail. The test does not run them.
+/// Those of `cluster` could only run in cluster mode.
 const NOT_RUN: &[&str] = &[
     "acl|load",
     "acl|save",
@@ -39,7 +39,7 @@ const NOT_RUN: &[&str] = &[
     "sync",
 ];
 
-/// A reply that needs a second connection, whose address is known.
+/// A reply that needs a second connection with a known address.
 const NOT_SEEN: (&str, Shape) = ("client|kill", Shape::Status);
 
 /// Calls that the generator does not make, in this order.
@@ -238,14 +238,14 @@ fn fits(shape: Shape, reply: &[u8], is_resp3: bool) -> bool {
     }
 }
 
-/// Runs calls on one connection and notes which commands have replied without an error.
+/// Runs calls on one connection, and records which commands have replied without an error.
 struct Runner<'t> {
     table: &'t CommandTable,
     peer: Peer,
     is_resp3: bool,
-    /// The commands and the numbers of the variants of their replies.
+    /// The commands, and the indexes of the reply variants that were seen.
     seen: BTreeSet<(String, usize)>,
-    /// Replies with other types, by command and type.
+    /// Replies with unexpected types, by command and type.
     findings: BTreeMap<(String, u8), String>,
 }
 

@@ -1,4 +1,4 @@
-//! Advice about keys: shorter names, numbers instead of long ids, and many small keys in few hashes.
+//! Advice about keys: shorter names, numbers instead of long IDs, and few hashes instead of many small keys.
 
 use super::{Advice, Case, Means};
 use crate::analysis::Findings;
@@ -8,18 +8,18 @@ use crate::pattern::{Mark, Part, Pattern};
 use crate::record::{EMBEDDED_MAX, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys of which such a part of the numbers in their range exist go with their neighbours; others would
-/// leave most hashes nearly empty, and are spread by their CRC32.
+/// If at least this fraction of the numbers in the range of numeric keys exists, a hash contains consecutive numbers.
+/// Otherwise most of these hashes would be nearly empty, so keys are distributed by their CRC32.
 const DENSE: f64 = 0.25;
-/// Fewer keys are not worth a new layout.
+/// For fewer keys, a new layout is not worthwhile.
 const PACKED_KEYS_MIN: u64 = 100;
 
-/// The words that stand in one place of keys, behind the same beginning.
+/// The words that occur at one position of keys, after the same prefix.
 #[derive(Debug)]
 pub struct Names(BTreeMap<Vec<Part>, BTreeSet<Vec<u8>>>);
 
 impl Names {
-    /// Those of all patterns.
+    /// The words of all patterns.
     #[must_use]
     pub fn of(findings: &Findings) -> Names {
         let mut all: BTreeMap<Vec<Part>, BTreeSet<Vec<u8>>> = BTreeMap::new();
@@ -33,7 +33,7 @@ impl Names {
         Names(all)
     }
 
-    /// The shortest beginning of a word that no other word in its place begins with.
+    /// The shortest prefix of a word that is not also a prefix of another word at its position.
     fn shortened<'w>(&self, before: &[Part], word: &'w [u8]) -> &'w [u8] {
         let others = self.0.get(before);
         let is_taken = |short: &[u8]| {
@@ -48,7 +48,7 @@ impl Names {
     }
 }
 
-/// Shorter words.
+/// Advice to shorten words in key names.
 pub(super) fn shorter(case: &Case<'_>, names: &Names) -> Option<Advice> {
     let parts = &case.pattern.0;
     let mut saved = 0;
@@ -61,7 +61,7 @@ pub(super) fn shorter(case: &Case<'_>, names: &Names) -> Option<Advice> {
         other => other.clone(),
     };
     let short = Pattern(parts.iter().enumerate().map(shorten).collect());
-    // A single key does not justify a cryptic name.
+    // For a single key, a cryptic name is not worthwhile.
     if saved == 0 || !parts.iter().any(Part::varies) {
         return None;
     }
@@ -81,7 +81,7 @@ fn by_key_length(case: &Case<'_>, by: f64) -> Bytes {
     }
 }
 
-/// Numbers instead of UUIDs and the like.
+/// Advice to use numbers instead of long IDs such as UUIDs.
 pub(super) fn integer(case: &Case<'_>) -> Option<Advice> {
     let group = case.group;
     let ids = case.pattern.0.iter().filter(|part| is_long_id(part)).count() as f64;
@@ -110,7 +110,7 @@ fn is_long_id(part: &Part) -> bool {
     matches!(part, Part::Mark(mark) if mark.is_long_id())
 }
 
-/// Plain keys as fields of small hashes. M4.
+/// Advice to store plain keys as fields of small hashes (requirement M4).
 pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
     let (group, packing) = (case.group, &case.group.measures.packing);
     if case.key.kind != Kind::String
@@ -129,7 +129,7 @@ pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
     let range = packing.most.saturating_sub(packing.least) as f64 + 1.0;
     let is_dense = packing.is_numeric && keys / range >= DENSE;
     let shards = if is_dense {
-        // Values are sampled: the highest number may not be among them.
+        // Values are sampled, so the highest number may be missing.
         let by_numbers = (packing.most / size - packing.least / size + 1) as f64;
         by_numbers.max((keys / size as f64).ceil())
     } else {
@@ -155,7 +155,7 @@ pub(super) fn packed(case: &Case<'_>) -> Option<Advice> {
     Some(advice)
 }
 
-/// The words of a pattern up to the first part that varies, and behind the last one.
+/// The words of a pattern before the first and after the last part that varies.
 fn base_of(pattern: &Pattern) -> String {
     let parts = &pattern.0;
     let first = parts.iter().position(Part::varies).unwrap_or(parts.len());
@@ -175,7 +175,7 @@ fn base_of(pattern: &Pattern) -> String {
     }
 }
 
-/// The memory of hashes among which this number of keys is spread evenly.
+/// The memory of hashes over which this number of keys is distributed evenly.
 fn shards_cost(case: &Case<'_>, shards: f64, keys: f64, entries: f64, base: usize) -> Bytes {
     let Models { redis, brisk } = &case.findings.models;
     let each = (entries / shards).round() as u64;
@@ -223,7 +223,7 @@ mod tests {
         let names = Names([(Vec::new(), words.into())].into());
         assert_eq!(names.shortened(&[], b"unit"), b"un");
         assert_eq!(names.shortened(&[], b"users"), b"users");
-        // What begins another word cannot be shorter.
+        // A word that is a prefix of another word cannot be shortened.
         assert_eq!(names.shortened(&[], b"user"), b"user");
         assert_eq!(names.shortened(&[], "größe".as_bytes()), b"g");
     }

@@ -1,12 +1,12 @@
 //! Possible changes, and the memory that each would save with this data.
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
-//! | [`keys`] | shorter keys, numbers instead of long ids, many small keys in few hashes |
-//! | [`values`] | limits of encodings, integers as members, compression, times to live |
+//! | [`keys`] | shorter keys, numbers instead of long IDs, few hashes instead of many small keys |
+//! | [`values`] | limits of encodings, integers as members, compression, TTLs |
 //!
-//! Each figure is of one piece of advice alone, done to the data as they are. Those for the same keys cannot be
-//! added: a key that is packed away need not be shortened.
+//! Each number is the saving of one change alone, applied to the current data. The savings of changes to the same keys
+//! cannot be added: for example, a key that became a field of a hash need not be shortened.
 
 pub mod keys;
 pub mod values;
@@ -16,10 +16,10 @@ use crate::group::{Group, GroupKey};
 use crate::model::Bytes;
 use crate::pattern::Pattern;
 
-/// Savings below are not worth a line: bytes in the server that gains more.
+/// Smaller savings are not reported. In bytes, in the server that saves more.
 const SAVED_MIN: f64 = 4096.0;
 
-/// A kind of advice. Names are those of the JSON.
+/// A kind of advice. The names are those in the JSON report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Means {
     ShorterKeys,
@@ -47,7 +47,7 @@ impl Means {
         }
     }
 
-    /// In a table for people.
+    /// The title in tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -63,22 +63,22 @@ impl Means {
     }
 }
 
-/// Something that could be done.
+/// A possible change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     pub means: Means,
     pub pattern: String,
     pub group: GroupKey,
-    /// Keys that it concerns.
+    /// The number of affected keys.
     pub keys: u64,
     pub saved: Bytes,
     /// The change in detail.
     pub how: String,
-    /// What to know before.
+    /// A caveat.
     pub note: Option<String>,
 }
 
-/// A group with what is needed to advise on it.
+/// A group with the facts that are needed to give advice about it.
 pub(crate) struct Case<'a> {
     pub(crate) findings: &'a Findings,
     pub(crate) pattern: &'a Pattern,
@@ -104,7 +104,7 @@ impl Case<'_> {
     }
 }
 
-/// All that could be done, what saves most in Redis first.
+/// All possible changes, sorted by their savings in Redis, the largest first.
 #[must_use]
 pub fn advise(findings: &Findings) -> Vec<Advice> {
     let names = keys::Names::of(findings);

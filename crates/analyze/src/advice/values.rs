@@ -1,4 +1,4 @@
-//! Advice about values: limits of encodings, integers as members, compression, times to live.
+//! Advice about values: limits of encodings, integers as members, compression, TTLs.
 
 use super::{Advice, Case, Means};
 use crate::group::SPANS;
@@ -6,14 +6,14 @@ use crate::measure::{COMPRESSED_MIN, Change, ENTRIES_STEPS, TEXT_STEPS};
 use crate::model::Bytes;
 use crate::record::Kind;
 
-/// Limits are raised only as far as needed for this part of what the highest would save.
+/// Limits are raised only as far as needed to reach this fraction of the savings of the highest limits.
 const LIMIT_PART: f64 = 0.9;
-/// A key without a TTL that has not been used for this time counts as forgotten.
+/// A key without a TTL is considered forgotten if it has been idle for longer than this span.
 const FORGOTTEN_SPAN: usize = 4;
-/// If this share of the keys of a pattern has a TTL, the others seem to lack theirs.
+/// If this fraction of a pattern's keys has a TTL, the other keys seem to lack one by mistake.
 const MOSTLY: f64 = 0.5;
 
-/// Higher limits up to which collections are packed.
+/// Advice to raise the limits up to which collections are packed.
 pub(super) fn limit(case: &Case<'_>) -> Option<Advice> {
     let cells = &case.group.measures.limits;
     let up_to = |entries: usize, text: usize| {
@@ -68,7 +68,7 @@ pub(super) fn limit(case: &Case<'_>) -> Option<Advice> {
     Some(advice)
 }
 
-/// Integers as members of sets.
+/// Advice to use integers as members of sets.
 pub(super) fn integer_members(case: &Case<'_>) -> Option<Advice> {
     let change = &case.group.measures.integers;
     if change.keys == 0 || change.saved.redis.max(change.saved.brisk) <= 0.0 {
@@ -82,7 +82,7 @@ pub(super) fn integer_members(case: &Case<'_>) -> Option<Advice> {
     Some(advice)
 }
 
-/// `list-compress-depth`.
+/// Advice to set `list-compress-depth`.
 pub(super) fn compressed_lists(case: &Case<'_>) -> Option<Advice> {
     let lists = &case.group.measures.lists;
     let saved = lists.scaled(lists.saved_lzf).times(case.group.scale());
@@ -99,7 +99,7 @@ pub(super) fn compressed_lists(case: &Case<'_>) -> Option<Advice> {
     Some(case.advice(Means::CompressLists, keys, saved, how))
 }
 
-/// Values that the program compresses.
+/// Advice to compress values in the application.
 pub(super) fn compressed(case: &Case<'_>) -> Option<Advice> {
     let values = &case.group.measures.values;
     if values.raw == 0 {
@@ -128,7 +128,7 @@ pub(super) fn compressed(case: &Case<'_>) -> Option<Advice> {
     Some(advice)
 }
 
-/// Keys without a deadline that seem to lack one.
+/// Advice about keys that seem to lack a TTL.
 pub(super) fn without_ttl(case: &Case<'_>) -> Option<Advice> {
     let group = case.group;
     let known: u64 = group.idle_forever.total();

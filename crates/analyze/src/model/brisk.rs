@@ -1,5 +1,5 @@
 //! The memory of keys in Brisk. A key, its expiry time and a short value are one allocation (`docs/design/entry.md`);
-//! large collections lie in segments (`docs/design/segments.md`), sorted sets in leaves of up to 64 members.
+//! large collections are stored in segments (`docs/design/segments.md`), and sorted sets in leaves of up to 64 members.
 
 use super::Classes;
 use super::shape::{LISTPACK_BYTES, Shape};
@@ -10,17 +10,17 @@ const WORD: u64 = 8;
 const OBJECT: u64 = 24;
 const LONG_KEY_MIN: u64 = 255;
 const LONG_KEY: u64 = 4;
-/// Longer strings have pages of their own, behind an allocation that counts who refers to them.
+/// Longer strings have their own pages, to which a reference-counted allocation points.
 const INLINE_MAX: u64 = (1 << 16) - 1;
 const SHARED_STRING: u64 = 48;
 const PAGE: u64 = 4096;
-/// The number of slots of a database, which exist even without keys; each has a table of buckets.
+/// The number of slots of a database. They exist even without keys. Each has a table of buckets.
 const SLOTS: f64 = 16_384.0;
 const BUCKET: u64 = 64;
-/// Keys of a bucket when its table grows.
+/// Average number of keys per bucket when a table grows.
 const BUCKET_KEYS: f64 = 6.5;
-/// With more keys in a slot than this, what a key takes of its table does not depend on it any more.
-/// (`table/mod.rs` of `structures`: 13 to 15 bytes.)
+/// With more keys per slot than this, the table memory per key is constant (13 to 15 bytes, see `table/mod.rs` of
+/// `structures`).
 const SLOT_KEYS_MANY: f64 = 100.0;
 const PLACE: f64 = 14.0;
 /// Overhead of an element in a segment: ELEMENT_HEAD bytes, and one more above ELEMENT_SHORT_MAX bytes. The overhead of
@@ -28,15 +28,16 @@ const PLACE: f64 = 14.0;
 const ELEMENT_HEAD: u64 = 1;
 const ELEMENT_SHORT_MAX: u64 = 31;
 const ELEMENT_VALUE_SHORT_MAX: u64 = 253;
-/// Longest text in a segment; a longer one is an allocation with two counters.
+/// Maximum length of a text in a segment. A longer text is an allocation with two counters.
 const ELEMENT_MAX: u64 = 512;
 const ELEMENT_OUTSIDE: u64 = 16 + 16 + 2;
-/// A collection in segments without its elements; bytes of the index for each element, with the gaps; and how full the
-/// arenas of elements are. These and what follows were measured: see the tests that fill a server.
+/// The memory of a collection in segments without its elements, the index bytes per element including gaps, and the
+/// fill level of the element arenas. These and the following values were measured; see the tests that fill a server.
 const SEGMENTS: u64 = 280;
 const INDEX: f64 = 6.2;
 const ARENA_FILLED: f64 = 0.92;
-/// The same for the leaves of a sorted set, with the bytes for each member in addition to its text, and for the set.
+/// For sorted sets, the fill level of the leaves, the bytes per member in addition to its text, and the memory of the
+/// set itself.
 const LEAF_FILLED: f64 = 0.95;
 const MEMBER: f64 = 26.5;
 const SORTED_SET: u64 = 700;
@@ -52,25 +53,25 @@ const STREAM_BLOCK: u64 = 48;
 const STREAM_GROUP: u64 = 300;
 const STREAM_PENDING: u64 = 60;
 
-/// See the head of this file.
+/// The model of Brisk; see the module documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Brisk;
 
 impl Brisk {
-    /// The memory of an allocation.
+    /// The memory that the allocator uses for an allocation of this size.
     #[must_use]
     pub fn class(bytes: u64) -> u64 {
         Classes::USUAL.of(bytes)
     }
 
-    /// A member in a segment.
+    /// The bytes of a member in a segment.
     #[must_use]
     pub fn member(len: u64) -> u64 {
         let long = u64::from(len > ELEMENT_SHORT_MAX);
         ELEMENT_HEAD + long + if len > ELEMENT_MAX { len + ELEMENT_OUTSIDE } else { len }
     }
 
-    /// A field and its value in a segment.
+    /// The bytes of a field and its value in a segment.
     #[must_use]
     pub fn pair(field: u64, value: u64) -> u64 {
         let value = if value <= ELEMENT_VALUE_SHORT_MAX {
@@ -83,7 +84,7 @@ impl Brisk {
         Brisk::member(field) + value
     }
 
-    /// The tables of a database with this number of keys: by chance, each slot has more or less than its share.
+    /// The memory of the tables of a database with this number of keys. The number of keys per slot varies randomly.
     #[must_use]
     pub fn places(&self, keys: u64) -> u64 {
         let mean = keys as f64 / SLOTS;
@@ -102,7 +103,7 @@ impl Brisk {
         (SLOTS * table) as u64
     }
 
-    /// A key's own allocation before it is rounded. What lies outside is [`Brisk::outside`].
+    /// The size of a key's own allocation, before rounding. [`Brisk::outside`] is the memory outside of it.
     #[must_use]
     pub fn entry_bytes(&self, key: u64, has_deadline: bool, inline: Inline) -> u64 {
         let form = match inline {
@@ -115,13 +116,13 @@ impl Brisk {
         HEADER + u64::from(has_deadline) * WORD + long + key + form
     }
 
-    /// A key with its value.
+    /// The memory of a key with its value.
     #[must_use]
     pub fn key(&self, key: u64, has_deadline: bool, inline: Inline, outside: u64) -> u64 {
         Brisk::class(self.entry_bytes(key, has_deadline, inline)) + outside
     }
 
-    /// What of a value lies in its key's allocation.
+    /// The part of a value that is in its key's allocation.
     #[must_use]
     pub fn inline(&self, kind: Kind, encoding: Encoding, shape: &Shape) -> Inline {
         match (kind, encoding) {
@@ -131,7 +132,7 @@ impl Brisk {
         }
     }
 
-    /// What of a value lies elsewhere.
+    /// The memory of a value outside of its key's allocation.
     #[must_use]
     pub fn outside(&self, kind: Kind, encoding: Encoding, shape: &Shape) -> u64 {
         let filled = |bytes: u64, part: f64| (bytes as f64 / part) as u64;
@@ -163,44 +164,44 @@ impl Brisk {
         }
     }
 
-    /// A string of this length, as far as it lies outside of its key's allocation.
+    /// The memory of a string with this length outside of its key's allocation.
     #[must_use]
     pub fn text_outside(&self, len: u64) -> u64 {
         if len > INLINE_MAX { SHARED_STRING + len.next_multiple_of(PAGE) } else { 0 }
     }
 
-    /// A collection in one listpack with `entries` bytes of entries, without its key.
+    /// The memory of a collection in one listpack with `entries` bytes of entries, without its key.
     #[must_use]
     pub fn packed(&self, entries: u64) -> u64 {
         Brisk::class(LISTPACK_BYTES + entries)
     }
 
-    /// A set of integers, without its key.
+    /// The memory of a set of integers, without its key.
     #[must_use]
     pub fn intset(&self, members: u64, width: u64) -> u64 {
         const HEAD: u64 = 8;
         Brisk::class(HEAD + members * width)
     }
 
-    /// A hash or set in segments, without its key; `arena` is the memory of its elements there.
+    /// The memory of a hash or set in segments, without its key. `arena` is the memory of its elements in the arenas.
     #[must_use]
     pub fn table(&self, elements: u64, arena: u64) -> u64 {
         SEGMENTS + (elements as f64 * INDEX + arena as f64 / ARENA_FILLED) as u64
     }
 
-    /// A node of a list that is compressed to `bytes` bytes.
+    /// The memory of a list node that is compressed to `bytes` bytes.
     #[must_use]
     pub fn compressed_node(&self, bytes: u64) -> u64 {
         Brisk::class(NODE_COMPRESSED + bytes)
     }
 }
 
-/// The part of a value that lies in its key's allocation.
+/// The part of a value that is in its key's allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inline {
     Int,
-    /// A text of this length, unless it is too long.
+    /// A text with this length, unless it is too long.
     Text(u64),
-    /// What leads to the rest.
+    /// A pointer to the rest.
     Object,
 }

@@ -1,13 +1,13 @@
 //! The memory of a key in Redis 7 and in Brisk, in its current form and in others.
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
-//! | [`shape`] | a value as numbers: elements, bytes of texts, and what they add up to in each form |
+//! | [`shape`] | a value as numbers: elements, bytes of texts, and sizes in each form |
 //! | [`redis`] | allocations of Redis 7.0 |
-//! | [`brisk`] | those of Brisk |
+//! | [`brisk`] | allocations of Brisk |
 //!
-//! Both give bytes that the allocator hands out, which is what `used_memory` counts. The tests fill real servers
-//! and compare.
+//! Both models return the bytes that the allocator reserves, which `used_memory` also counts. The tests fill real
+//! servers and compare the results.
 
 pub mod brisk;
 pub mod redis;
@@ -24,12 +24,12 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Those of the jemalloc that comes with Redis, which is built for steps of 8 bytes.
+    /// The classes of the jemalloc that Redis bundles, which is built with a quantum of 8 bytes.
     pub const BUNDLED: Classes = Classes { quantum: 8 };
-    /// Those of jemalloc as it is built everywhere else: in distributions, and in Brisk.
+    /// The classes of all other jemalloc builds: in distributions, and in Brisk.
     pub const USUAL: Classes = Classes { quantum: 16 };
 
-    /// The classes with such steps; only 8 and 16 are in use.
+    /// The classes with this quantum. Only 8 and 16 are supported.
     #[must_use]
     pub fn of_quantum(quantum: u64) -> Option<Classes> {
         match quantum {
@@ -39,13 +39,14 @@ impl Classes {
         }
     }
 
-    /// Steps between the small classes.
+    /// The quantum: the steps between small classes.
     #[must_use]
     pub fn quantum(self) -> u64 {
         self.quantum
     }
 
-    /// The memory of an allocation of `bytes`: steps of the quantum, then four classes per doubling.
+    /// The memory of an allocation of `bytes`. Small classes are multiples of the quantum; above them there are four
+    /// classes per doubling.
     #[must_use]
     pub fn of(self, bytes: u64) -> u64 {
         if bytes <= 8 {
@@ -56,7 +57,7 @@ impl Classes {
     }
 }
 
-/// Both models together.
+/// Both models.
 #[derive(Debug, Clone, Copy)]
 pub struct Models {
     pub redis: Redis,
@@ -70,7 +71,7 @@ impl Models {
     }
 }
 
-/// Bytes in both servers.
+/// A number of bytes in both servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Bytes {
     pub redis: f64,
@@ -83,13 +84,13 @@ impl Bytes {
         Bytes { redis: redis as f64, brisk: brisk as f64 }
     }
 
-    /// Each times `factor`.
+    /// Both numbers multiplied by `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Bytes {
         Bytes { redis: self.redis * factor, brisk: self.brisk * factor }
     }
 
-    /// The difference of each; it may be negative.
+    /// Both differences, which may be negative.
     #[must_use]
     pub fn minus(self, other: Bytes) -> Bytes {
         Bytes { redis: self.redis - other.redis, brisk: self.brisk - other.brisk }
@@ -105,7 +106,7 @@ impl Bytes {
 mod tests {
     use super::*;
 
-    /// The tables in jemalloc's documentation.
+    /// The expected sizes are those in jemalloc's documentation.
     #[test]
     fn sizes_are_rounded_as_jemalloc_does() {
         for (bytes, eight, sixteen) in [

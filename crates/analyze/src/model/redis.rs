@@ -1,7 +1,7 @@
 //! The memory of keys in Redis 7.0: the allocations of each structure, rounded to their classes.
 //!
 //! ```text
-//!  key       entry of the table (24) · name · with a deadline an entry of the second table (24)
+//!  key       entry of the table (24) · name · with a TTL, an entry of the second table (24)
 //!  string    object (16) · text, unless it is an integer or has up to 44 bytes
 //!  listpack  object · one allocation          intset    the same
 //!  list      object · quicklist (40) · per node 40 and its listpack
@@ -23,24 +23,24 @@ const QUICKLIST_NODE: u64 = 40;
 const INTSET: u64 = 8;
 const SORTED_SET: u64 = 16;
 const SKIPLIST: u64 = 32;
-/// A node of a skiplist without levels, one level, and the levels of the first node.
+/// The bytes of a skiplist node without levels, the bytes per level, and the number of levels of the first node.
 const SKIPLIST_NODE: u64 = 24;
 const SKIPLIST_LEVEL: u64 = 16;
 const SKIPLIST_LEVELS: u64 = 32;
-/// Levels of which the mean of a node is made; each has a quarter of the nodes of the one before.
+/// Number of levels that are considered for the mean node size. Each level has a quarter of the nodes of the previous
+/// one.
 const LEVELS_COUNTED: u64 = 8;
-/// Without limit of memory, integers below this are one object for all keys.
+/// Without a memory limit, all keys share one object for each integer with up to this number of digits.
 const SHARED_INTEGER_DIGITS: u64 = 4;
 const STREAM: u64 = 80;
-/// The listpack that a stream appends to is made with so much room.
+/// The initial size of the listpack to which a stream appends.
 const STREAM_ROOM: u64 = 4096;
-/// About what the tree of a stream takes for each of its blocks, and for each id that a group remembers; with
-/// what is remembered of it.
+/// The approximate bytes in a stream's trees per block, and per pending ID of a group including its entry.
 const STREAM_BLOCK: u64 = 64;
 const STREAM_PENDING: u64 = 94;
 const STREAM_GROUP: u64 = 3 * 64;
 
-/// See the head of this file.
+/// The model of Redis; see the module documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Redis {
     classes: Classes,
@@ -57,7 +57,7 @@ impl Redis {
         self.classes
     }
 
-    /// A string as Redis stores it: its head, the text, and a zero byte.
+    /// The memory of a string as Redis stores it: a header, the text, and a zero byte.
     #[must_use]
     pub fn sds(&self, len: u64) -> u64 {
         let head = match len {
@@ -70,20 +70,20 @@ impl Redis {
         self.classes.of(head + len + 1)
     }
 
-    /// A key without its value and without the tables' places.
+    /// The memory of a key without its value and without the places in the tables.
     #[must_use]
     pub fn key(&self, len: u64, has_deadline: bool) -> u64 {
         let entries = 1 + u64::from(has_deadline);
         entries * self.classes.of(TABLE_ENTRY) + self.sds(len)
     }
 
-    /// The table of a database with this number of keys.
+    /// The memory of the table of a database with this number of keys.
     #[must_use]
     pub fn places(&self, keys: u64) -> u64 {
         if keys == 0 { 0 } else { self.classes.of(POINTER * places(keys)) }
     }
 
-    /// A value.
+    /// The memory of a value.
     #[must_use]
     pub fn value(&self, kind: Kind, encoding: Encoding, shape: &Shape) -> u64 {
         match (kind, encoding) {
@@ -99,7 +99,7 @@ impl Redis {
         }
     }
 
-    /// A string that is no integer.
+    /// The memory of a string that is not an integer.
     #[must_use]
     pub fn text(&self, len: u64) -> u64 {
         if len <= EMBEDDED_MAX as u64 {
@@ -112,19 +112,19 @@ impl Redis {
         if digits <= SHARED_INTEGER_DIGITS { 0 } else { self.classes.of(OBJECT) }
     }
 
-    /// A collection in one listpack with `entries` bytes of entries.
+    /// The memory of a collection in one listpack with `entries` bytes of entries.
     #[must_use]
     pub fn packed(&self, entries: u64) -> u64 {
         self.classes.of(OBJECT) + self.classes.of(LISTPACK_BYTES + entries)
     }
 
-    /// A set of integers.
+    /// The memory of a set of integers.
     #[must_use]
     pub fn intset(&self, members: u64, width: u64) -> u64 {
         self.classes.of(OBJECT) + self.classes.of(INTSET + members * width)
     }
 
-    /// A hash or set in a table; `texts` are the allocations of its texts.
+    /// The memory of a hash or set in a table. `texts` is the memory of its texts.
     #[must_use]
     pub fn table(&self, elements: u64, texts: u64) -> u64 {
         self.classes.of(OBJECT)
@@ -159,7 +159,7 @@ impl Redis {
 
     fn stream(&self, shape: &Shape) -> u64 {
         let nodes = &shape.nodes;
-        // The last block has room for more.
+        // The last block is larger than its contents.
         let last = self.classes.of(nodes.last);
         let room = if nodes.count == 0 { 0 } else { last.max(STREAM_ROOM) - last };
         self.classes.of(OBJECT)
@@ -171,7 +171,7 @@ impl Redis {
             + shape.pending * STREAM_PENDING
     }
 
-    /// A node of a list that is compressed to `bytes` bytes.
+    /// The memory of a list node that is compressed to `bytes` bytes.
     #[must_use]
     pub fn compressed_node(&self, bytes: u64) -> u64 {
         const LENGTH: u64 = 8;
@@ -179,7 +179,7 @@ impl Redis {
     }
 }
 
-/// Places of a table: a power of two, as many as elements or more.
+/// The number of places in a table: the next power of two.
 fn places(elements: u64) -> u64 {
     elements.max(TABLE_PLACES_MIN).next_power_of_two()
 }

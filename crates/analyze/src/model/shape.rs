@@ -1,5 +1,5 @@
-//! A value as numbers: what its elements add up to in each form in which it could be stored. One pass over the
-//! value gives all of them, so that nothing else needs to look at elements.
+//! A value as numbers: the size of its elements in each form in which it could be stored. One pass over the value
+//! computes all of them, so no other code needs to examine elements.
 
 use super::{Brisk, Redis};
 use brisk_persist::rdb::Value;
@@ -11,33 +11,33 @@ use brisk_structures::listpack::{Item, ListPack};
 
 /// Bytes of a listpack without its entries.
 pub const LISTPACK_BYTES: u64 = 7;
-/// Bytes of a node of a list, as `list-max-listpack-size` has it without a word.
+/// Maximum bytes of a list node with the default `list-max-listpack-size`.
 pub const NODE_BYTES_MAX: u64 = 8192;
-/// The overhead of an element when a node is checked for room.
+/// The overhead per element that servers assume when they check whether a node has room.
 const NODE_ENTRY_BYTES: u64 = 8;
-/// Text of a score that is no whole number: 17 digits and a point.
+/// Assumed length of the text of a score that is not an integer, which has up to 17 significant digits and a point.
 const SCORE_TEXT_BYTES: u64 = 19;
 
-/// See the head of this file. Bytes, where nothing else is said.
+/// The numbers; see the module documentation. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// As HLEN, LLEN, SCARD and so on have it; the length of a string.
+    /// The number that HLEN, LLEN, SCARD and so on return, or the length of a string.
     pub elements: u64,
-    /// All texts: fields and values, members, elements.
+    /// The total length of all texts: fields and values, members, elements.
     pub texts: u64,
-    /// The longest of them.
+    /// The length of the longest text.
     pub longest: u64,
-    /// Entries of one listpack with all of it.
+    /// The size of the entries if everything were in one listpack.
     pub packed: u64,
-    /// Allocations of all texts as strings of Redis.
+    /// The memory of all texts as Redis strings.
     pub sds: u64,
-    /// All of it in segments of Brisk.
+    /// The memory of all elements in segments of Brisk.
     pub arena: u64,
-    /// How wide the integers of an intset would be, if all texts are integers.
+    /// The width of integers in an intset, if all texts are integers.
     pub int_width: Option<u64>,
-    /// Listpacks of which a list or a stream consists.
+    /// The listpacks of a list or a stream.
     pub nodes: Nodes,
-    /// Consumer groups of a stream, and what they remember.
+    /// Consumer groups of a stream, their consumers, and their pending entries.
     pub groups: u64,
     pub consumers: u64,
     pub pending: u64,
@@ -47,11 +47,11 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nodes {
     pub count: u64,
-    /// Bytes in them, and what they take in each server.
+    /// Their contents in bytes, and their memory in each server.
     pub bytes: u64,
     pub redis: u64,
     pub brisk: u64,
-    /// Bytes of the last one.
+    /// The bytes of the last one.
     pub last: u64,
 }
 
@@ -110,7 +110,7 @@ fn width_of(number: i64) -> u64 {
     }
 }
 
-/// Bytes of an entry of a listpack, by the format.
+/// Bytes of a listpack entry according to the format.
 #[must_use]
 pub fn packed_entry(item: Item<'_>) -> u64 {
     let body = match item.canonical() {
@@ -125,7 +125,7 @@ pub fn packed_entry(item: Item<'_>) -> u64 {
     body + back_length(body)
 }
 
-/// The same of a text that is no integer.
+/// Bytes of the listpack entry of a text that is not an integer.
 #[must_use]
 pub fn packed_text_entry(len: u64) -> u64 {
     let body = packed_text(len);
@@ -140,7 +140,7 @@ fn packed_text(len: u64) -> u64 {
     }
 }
 
-/// An entry ends with its own length, seven bits in a byte.
+/// Bytes of the length at the end of an entry, with seven bits per byte.
 fn back_length(body: u64) -> u64 {
     match body {
         0..128 => 1,
@@ -154,7 +154,7 @@ fn back_length(body: u64) -> u64 {
 struct Walk<'a> {
     shape: Shape,
     redis: &'a Redis,
-    /// Whether all texts so far were integers.
+    /// True if all texts so far were integers.
     ints_only: bool,
 }
 
@@ -236,7 +236,7 @@ impl<'a> Walk<'a> {
 
     fn scored(&mut self, texts: &Strings, scores: &[f64]) {
         for (text, score) in texts.iter().zip(scores) {
-            // As servers do: a score that is a whole number is stored as one.
+            // Like servers do, store a score that is an integer as an integer.
             let whole = *score as i64;
             let is_whole = whole as f64 == *score && whole.unsigned_abs() < 1 << 52;
             let bytes = match is_whole {
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
     }
 
     fn list(&mut self, nodes: &[ListNode]) {
-        // Elements of files without nodes go where a server would push them.
+        // If a file has no nodes, elements are assigned to nodes as a server would push them.
         let mut open = LISTPACK_BYTES;
         for node in nodes {
             match node {
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
 mod tests {
     use super::*;
 
-    /// The listpacks themselves show the sizes of their entries.
+    /// The expected sizes are taken from real listpacks.
     #[test]
     fn entries_have_the_sizes_of_the_format() {
         let long = "x".repeat(5000);

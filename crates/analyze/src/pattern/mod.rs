@@ -1,31 +1,32 @@
-//! Finds patterns of keys without configuration: parts that vary from key to key become placeholders.
+//! Finds key patterns without configuration. Parts that vary from key to key become placeholders.
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
-//! | this file | one key as tokens: what in it looks like a number, a UUID and so on |
-//! | [`tree`] | many keys: words that differ too often become `*`, and memory stays bounded |
+//! | this file | splits a key into tokens, and recognizes numbers, UUIDs and so on |
+//! | [`tree`] | combines many keys: words that vary too much become `*`, and memory stays bounded |
 //!
-//! `user:1001:cart` is `user:<n>:cart`. Words of a key end at punctuation; digits at the end of a word are a number,
-//! and words of hexadecimal digits or of mixed characters are marks, too.
+//! For example, the pattern of `user:1001:cart` is `user:<n>:cart`. Punctuation separates the words of a key. Digits at
+//! the end of a word are a number. Words that consist of hexadecimal digits or of mixed characters are placeholders
+//! (marks) too.
 
 pub mod tree;
 
 use std::fmt;
 use std::ops::Range;
 
-/// Tokens of a key that are looked at; what follows is one mark.
+/// Maximum number of tokens of a key. The rest of the key becomes one mark.
 pub const TOKENS_MAX: usize = 24;
-/// A longer word is not a name that a person has chosen.
+/// A longer word is considered generated, not a name.
 const WORD_BYTES_MAX: usize = 48;
-/// A word of hexadecimal digits is a mark from this length on.
+/// A word of hexadecimal digits with at least this length is a mark.
 const HEX_BYTES_MIN: usize = 8;
-/// A word of letters and digits is a mark from this length on.
+/// A word of letters and digits with at least this length is a mark.
 const ID_BYTES_MIN: usize = 16;
-/// Stretches of letters or digits in a word that is still a name with a number.
+/// Maximum number of runs of letters or digits in a word that is a name with a number.
 const STRETCHES_MAX: usize = 4;
 const UUID_BYTES: usize = 36;
 
-/// The form of a part of a key.
+/// The kind of a variable part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mark {
     /// Decimal digits.
@@ -33,16 +34,16 @@ pub enum Mark {
     Uuid,
     /// Hexadecimal digits.
     Hex,
-    /// Letters and digits mixed, as in base64.
+    /// Mixed letters and digits, as in base64.
     Id,
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     Binary,
-    /// All that follows.
+    /// The rest of the key.
     Rest,
 }
 
 impl Mark {
-    /// As it stands in a pattern.
+    /// The placeholder in patterns.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +56,7 @@ impl Mark {
         }
     }
 
-    /// Reports whether it is the placeholder of an ID that could be a number.
+    /// Reports whether this is a long ID that could be replaced with a number.
     #[must_use]
     pub fn is_long_id(self) -> bool {
         matches!(self, Mark::Uuid | Mark::Hex | Mark::Id)
@@ -72,10 +73,10 @@ pub enum Token<'a> {
     Mark(Mark),
 }
 
-/// A token and where in the key it stands.
+/// A token and its position in the key.
 pub type Placed<'a> = (Token<'a>, Range<usize>);
 
-/// Takes a key apart. `out` is emptied first. O(key).
+/// Splits a key into tokens. `out` is cleared first. O(key).
 pub fn tokens<'a>(key: &'a [u8], out: &mut Vec<Placed<'a>>) {
     out.clear();
     let is_text = str::from_utf8(key).is_ok();
@@ -103,7 +104,7 @@ pub fn tokens<'a>(key: &'a [u8], out: &mut Vec<Placed<'a>>) {
         }
         at = end;
     }
-    // A word with a number may have brought one too many.
+    // A word with a number may have added one token too many.
     if out.len() > TOKENS_MAX {
         out.truncate(TOKENS_MAX - 1);
         let from = out.last().map_or(0, |(_, place)| place.end);
@@ -194,14 +195,14 @@ pub enum Part {
 }
 
 impl Part {
-    /// Reports whether keys of the pattern differ there.
+    /// Reports whether keys of the pattern differ in this part.
     #[must_use]
     pub fn varies(&self) -> bool {
         matches!(self, Part::Mark(_) | Part::Any)
     }
 }
 
-/// The parts that the keys of a group have in common.
+/// A pattern: the parts that the keys of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern(pub Vec<Part>);
 
@@ -222,7 +223,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Bytes for people: text as it is, anything else escaped.
+/// Bytes in readable form: text is unchanged, and other bytes are escaped.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
@@ -231,11 +232,11 @@ pub fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// A character that moves no cursor.
+/// A character, escaped if it could move the cursor.
 fn plain(character: char) -> String {
     match character {
         _ if character.is_control() => character.escape_default().to_string(),
-        // Marks that turn the direction of text could make a key look like another.
+        // Characters that change the text direction could make a key look like another.
         '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             character.escape_default().to_string()
         }

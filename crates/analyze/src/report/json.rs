@@ -1,5 +1,5 @@
-//! Everything that was found, for programs. Bytes are numbers; names are text as people see it, with bytes that are
-//! no text escaped.
+//! All findings, for programs. Bytes are numbers. Names are readable text, in which bytes that are not text are
+//! escaped.
 
 use super::{Line, Report};
 use crate::advice::Advice;
@@ -9,10 +9,10 @@ use crate::model::Bytes;
 use crate::pattern::shown;
 use serde_json::{Map, Value, json};
 
-/// The version of this form; a field that changes its meaning raises it.
+/// The version of this format. Increase it if the meaning of a field changes.
 const FORM: u32 = 1;
 
-/// One object. Of patterns and advice there are the first `top`, or all.
+/// The report as one object. It contains the first `top` patterns and pieces of advice, or all.
 #[must_use]
 pub fn value(report: &Report, top: usize) -> Value {
     let facts = &report.findings.facts;
@@ -44,7 +44,7 @@ pub fn value(report: &Report, top: usize) -> Value {
     })
 }
 
-/// The same as text, indented.
+/// The object as indented text.
 #[must_use]
 pub fn text(report: &Report, top: usize) -> String {
     format!("{:#}\n", value(report, top))
@@ -93,7 +93,7 @@ fn group((pattern, key, group): &Line) -> Value {
     })
 }
 
-/// Keys below each bound in seconds, and the rest.
+/// Numbers of keys below each bound in seconds, and of the remaining keys.
 fn spans(spans: &Spans) -> Value {
     if spans.total() == 0 {
         return Value::Null;

@@ -1,11 +1,11 @@
 //! Reports of the findings, for readers and programs.
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
 //! | this file | number formats of all reports |
 //! | [`table`] | text for a terminal |
 //! | [`json`] | everything, for programs |
-//! | [`html`] | one page with plots, which needs nothing else |
+//! | [`html`] | a self-contained page with plots |
 
 pub mod html;
 pub mod json;
@@ -42,7 +42,7 @@ impl Report {
     }
 }
 
-/// Bytes in a form that people can compare.
+/// A size with a unit, for people.
 #[must_use]
 pub fn size(bytes: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -72,7 +72,7 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// Seconds in the largest unit that fits.
+/// A duration in the largest suitable unit.
 #[must_use]
 pub fn span(seconds: u64) -> String {
     match seconds {
@@ -83,37 +83,37 @@ pub fn span(seconds: u64) -> String {
     }
 }
 
-/// A part of a whole in percent, to a tenth.
+/// A fraction in percent, rounded to a tenth.
 #[must_use]
 pub fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { signless((1000.0 * part / whole).round() / 10.0) } else { 0.0 }
 }
 
-/// A part of the memory in percent; "-" if the memory was not measured.
+/// A percentage of the memory as text, or "-" if the memory was not measured.
 #[must_use]
 pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1} %", percent(part, whole)) } else { "-".to_owned() }
 }
 
-/// A zero without the sign of what was rounded to it.
+/// Replaces negative zero, which rounding may produce, with zero.
 fn signless(rounded: f64) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// A number of databases.
+/// A count of databases as text.
 #[must_use]
 pub fn databases(number: usize) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} database{plural}")
 }
 
-/// A database's number.
+/// The number of a database as text.
 #[must_use]
 pub fn database(db: u64) -> String {
     if db == OTHER_DATABASES { "others".to_owned() } else { db.to_string() }
 }
 
-/// The span in which half of the keys with known spans lie, as its upper bound.
+/// The median span of keys with known spans, as its upper bound.
 #[must_use]
 pub fn median(spans: &crate::group::Spans) -> Option<&'static str> {
     let total = spans.total();

@@ -1,13 +1,13 @@
-//! Text for a terminal: what there is, by pattern, and what would save how much.
+//! Text for a terminal: the memory by pattern, and the advice with its savings.
 
 use super::{Line, Report, count, database, databases, median, percent, share, size};
 use crate::pattern::shown;
 use std::fmt::Write;
 
-/// Characters of a pattern or a key in a table.
+/// Maximum number of characters of a pattern or a key in a table.
 const NAME_CHARS_MAX: usize = 44;
 
-/// All of it; of patterns and of advice, the first `top` each.
+/// The whole report, with the first `top` patterns and pieces of advice.
 #[must_use]
 pub fn text(report: &Report, top: usize) -> String {
     let mut out = String::new();
@@ -18,7 +18,7 @@ pub fn text(report: &Report, top: usize) -> String {
     out
 }
 
-/// Writing into a string cannot fail.
+/// Appends a text. Writing to a string cannot fail.
 fn put(out: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(line);
     out.push('\n');
@@ -164,7 +164,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Columns as wide as what is in them; those in `left` begin in one line, others end so.
+/// Appends columns that are as wide as their contents. Those in `left` are left-aligned, the others right-aligned.
 fn columns(out: &mut String, head: &[&str], rows: &[Vec<String>], left: &[usize]) {
     let chars = |text: &str| text.chars().count();
     let widths: Vec<usize> = (0..head.len())

@@ -1,12 +1,12 @@
-//! An append-only file as records: its base, an RDB file mostly, and the commands since.
+//! Reads an append-only file into records: its base, usually an RDB file, and the commands after it.
 //!
-//! Commands are read twice. The first pass finds which keys they may change. Then the base is read as a
-//! stream: keys that no command changes are records at once, the others wait in a keyspace of the
-//! engine (`replay.rs`), on which the second pass executes the commands; its final keys are the
-//! other records. So memory is that of the keys that commands change, not of the dataset; commands
-//! like FLUSHALL and SWAPDB change all.
+//! Commands are read twice. The first pass finds the keys that they may change. Then the base is read as a stream. Keys
+//! that no command changes become records immediately. The others are loaded into a keyspace of the engine
+//! (`replay.rs`). The second pass executes the commands on this keyspace, and its final keys become the remaining
+//! records. So memory depends on the keys that commands change, not on the whole dataset. Commands like FLUSHALL and
+//! SWAPDB change all keys.
 //!
-//! Here is also decided what a path leads to.
+//! This module also determines the files that a path refers to.
 
 use super::SourceError;
 use super::rdb;
@@ -29,16 +29,16 @@ const MANIFEST_ENDING: &str = ".manifest";
 struct Part {
     path: PathBuf,
     bytes: u64,
-    /// Where its commands begin: behind the RDB file that stands first, or at 0.
+    /// The offset at which its commands begin: after the RDB file at its start, or 0.
     from: u64,
-    /// Whether an RDB file stands first.
+    /// True if it starts with an RDB file.
     has_base: bool,
 }
 
-/// Reads an RDB file, an append-only file, the manifest of one, or a directory with one.
+/// Reads an RDB file, an append-only file, its manifest, or a directory that contains an append-only file.
 ///
 /// # Errors
-/// It cannot be opened, or is none of these.
+/// If it cannot be opened, or is none of these.
 pub fn read_path(
     path: &Path,
     analysis: &mut Analysis,
@@ -59,7 +59,7 @@ pub fn read_path(
     Ok(())
 }
 
-/// The files that a path leads to, in the order in which they are loaded.
+/// The files that a path refers to, in the order in which they are loaded.
 fn parts(path: &Path) -> Result<Vec<Part>, SourceError> {
     let wrong = |reason: &str| SourceError::file(path, reason);
     let metadata = fs::metadata(path).map_err(|error| SourceError::file(path, error))?;
@@ -105,7 +105,7 @@ fn part(path: PathBuf) -> Result<Part, SourceError> {
 /// Reports whether the file ends with its RDB part: the last byte before the checksum is the end mark, or
 /// the file is damaged in a way that the RDB reader reports.
 fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
-    // Commands end with a line break. A checksum of eight bytes does so only by chance, which reading detects.
+    // Commands end with a line break. An eight-byte checksum ends with one only by chance, which reading detects.
     let wrong = |error: std::io::Error| SourceError::file(&part.path, error);
     let mut file = File::open(&part.path).map_err(wrong)?;
     let mut end = [0; 2];
@@ -114,7 +114,8 @@ fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
     }
     file.seek(SeekFrom::End(-2)).and_then(|_| file.read_exact(&mut end)).map_err(wrong)?;
     if end != *b"\r\n" {
-        // An append-only file that was torn, or a snapshot. Only commands have this before them.
+        // The file is a truncated append-only file or a snapshot. Only a file with commands contains a line break
+        // followed by `*`.
         let tail = part.bytes.min(TAIL_BYTES);
         let mut bytes = Vec::new();
         file.seek(SeekFrom::End(-(tail as i64))).map_err(wrong)?;
@@ -124,15 +125,15 @@ fn rdb_alone(part: &mut Part) -> Result<bool, SourceError> {
     Ok(false)
 }
 
-/// Bytes at a file's end in which commands are looked for.
+/// Number of bytes at a file's end that are searched for commands.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// The work on all files.
+/// The analysis of all files.
 struct Run<'a> {
     analysis: &'a mut Analysis,
     progress: &'a mut Progress,
     whole: u64,
-    /// Bytes of the files before.
+    /// Bytes of the preceding files.
     before: u64,
     fault: Option<String>,
 }
@@ -140,12 +141,12 @@ struct Run<'a> {
 impl Run<'_> {
     fn all(&mut self, parts: &mut [Part]) -> Result<(), SourceError> {
         for part in parts.iter_mut().filter(|part| part.has_base) {
-            // The base has to be read to know where it ends; only commands behind it need that now.
+            // The base must be read to find its end. This is only necessary now if commands follow it.
             part.from = if rdb_alone(part)? { part.bytes } else { end_of_base(part)? };
         }
         let mut touched = Touched::default();
         for part in parts.iter() {
-            // A fault is reported when it is met again.
+            // An error in the data is reported by the second pass.
             if let Err(Reason::Open(error)) = commands(part, |command| touched.add(&command)) {
                 return Err(SourceError::file(&part.path, error));
             }
@@ -208,7 +209,7 @@ impl Run<'_> {
     }
 }
 
-/// Where the RDB file ends that stands first.
+/// The offset at which the RDB file at the start ends.
 fn end_of_base(part: &Part) -> Result<u64, SourceError> {
     let wrong = |reason: String| SourceError::file(&part.path, reason);
     let file = File::open(&part.path).map_err(|error| wrong(error.to_string()))?;
@@ -218,13 +219,13 @@ fn end_of_base(part: &Part) -> Result<u64, SourceError> {
         match reader.next_event() {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(reader.position()),
-            // Its fault is reported when its keys are read; in this case there are no commands.
+            // The error is reported when the keys are read. In this case, no commands are read.
             Err(_) => return Ok(part.bytes),
         }
     }
 }
 
-/// A command and where it ends.
+/// A command and the offset of its end.
 pub(super) struct Placed<'a> {
     pub(super) command: AofCommand<'a>,
     pub(super) end: u64,

@@ -1,19 +1,19 @@
-//! Reads a server into records: SCAN through every database, and a few read commands for each key. The server is not
-//! changed.
+//! Reads a server's keys into records, with SCAN in every database and a few read commands for each key. The server's
+//! data is not changed.
 //!
 //! ```text
 //!  SCAN ── keys of a step ── TYPE · OBJECT ENCODING · MEMORY USAGE · PTTL · OBJECT IDLETIME or FREQ
-//!                       └─── DUMP of some, to see what is in them
+//!                       └─── DUMP of some, to examine their contents
 //! ```
-//! **Share of time.** The analysis keeps the server busy at most while it waits for a reply. So after each round trip
+//! **Share of time.** The analysis uses the server's time at most while it waits for a reply. So after each round trip
 //! of length t, it sends nothing for t · (1 / share - 1). Steps are so small that none takes long.
 //!
 //! **Rejected commands** are counted, and the report is marked as incomplete. A key without a type or size is skipped,
-//! since 0 bytes would be wrong. An error such as BUSY or LOADING ends the walk. The file for resuming the walk has
-//! only keys with all their replies.
+//! because a size of 0 bytes would be wrong. An error such as BUSY or LOADING ends the scan. The file for resuming the
+//! scan contains only keys for which all replies succeeded.
 //!
 //! **Traces.** CLIENT NO-TOUCH keeps DUMP from counting as an access to the key. Servers before 7.2 do not support it,
-//! so there the keys whose values are read look as if they had just been used.
+//! so the keys whose values are read appear as just used.
 
 use super::SourceError;
 use super::spool::{Found, Place, Spool};
@@ -26,53 +26,54 @@ use brisk_resp::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Keys of a step: at first, and at most.
+/// Number of keys per step: initially, and at most.
 const STEP_FIRST: u64 = 16;
 const STEP_MAX: u64 = 512;
-/// A step that took longer is made smaller, one that took less than a quarter larger.
+/// If a step took longer, the next ones are smaller. If it took less than a quarter of this time, the next ones are
+/// larger.
 const STEP_TIME: Duration = Duration::from_millis(8);
-/// Values that take more are not read.
+/// Larger values are not read.
 const VALUE_BYTES_MAX: u64 = 1 << 20;
-/// The bytes of values that are read in one round trip, by their memory.
+/// Maximum memory of the values that are read in one round trip.
 const VALUES_BYTES_MAX: u64 = 4 << 20;
-/// If this number of keys was denied and none could be examined, the walk expects none.
+/// If access to this number of keys was denied and none could be examined, the scan ends.
 const REFUSED_KEYS_MAX: u64 = 10_000;
-/// Nothing is waited for longer between two steps, however slow the last one was.
+/// Maximum pause between two steps, however slow the last one was.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// A request.
+/// The arguments of a request.
 pub type Words = Vec<Vec<u8>>;
 
 /// A connection to a server.
 pub trait Server {
-    /// Sends all requests at once, and waits for all answers.
+    /// Sends all requests together, and waits for all replies.
     ///
     /// # Errors
-    /// The connection fails; its text says how.
+    /// If the connection fails, a text that says how.
     fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String>;
 
-    /// Lets time pass.
+    /// Waits for this time.
     fn pause(&mut self, time: Duration);
 }
 
-/// How to look.
+/// The settings of the scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Part of the server's time.
+    /// The share of the server's time that the scan may use.
     pub share: f64,
-    /// Keys to look at.
+    /// Maximum number of keys to examine.
     pub limit: Option<u64>,
     pub reads_values: bool,
-    /// Where to keep what was found.
+    /// The file for resuming the scan.
     pub resume: Option<PathBuf>,
-    /// The allocator's classes, if the server is not queried for them.
+    /// The size classes of the allocator, if the server is not queried for them.
     pub classes: Option<Classes>,
 }
 
-/// Looks at all keys.
+/// Examines all keys.
 ///
 /// # Errors
-/// The connection fails before anything is known. Later, that is noted as a fault.
+/// If the connection fails before anything is known. A later failure is recorded in the findings.
 pub fn read(
     server: &mut dyn Server,
     options: &Options,
@@ -109,23 +110,23 @@ pub fn read(
     Ok(())
 }
 
-/// How a walk ended.
+/// How a scan ended.
 enum End {
     All,
-    /// As many keys were seen as were to be.
+    /// The limit on the number of keys was reached.
     Limit,
 }
 
-/// Questions that were refused: each with how often, and what was said the first time. At most as many as there are
-/// questions about a key.
+/// Rejected commands, each with the number of rejections and the first error. There are at most as many entries as
+/// commands per key.
 #[derive(Default)]
 struct Refusals(Vec<(String, u64, String)>);
 
 impl Refusals {
-    /// Takes note if an answer refuses its question.
+    /// Records the rejection if the reply is an error.
     ///
     /// # Errors
-    /// It says that the server answers no question at present.
+    /// If the error says that the server currently rejects all commands.
     fn take(&mut self, question: &str, answer: &Value) -> Result<bool, SourceError> {
         let Value::Error(text) = answer else { return Ok(false) };
         let text = String::from_utf8_lossy(text);
@@ -153,7 +154,7 @@ impl Refusals {
 /// Properties of the server.
 struct About {
     run_id: String,
-    /// Databases that have keys, with how many.
+    /// The databases that have keys, with their numbers of keys.
     databases: Vec<(u64, u64)>,
     counts_uses: bool,
 }
@@ -167,7 +168,7 @@ impl About {
 struct Walk<'a> {
     server: &'a mut dyn Server,
     options: &'a Options,
-    /// How long answers were waited for.
+    /// Total time spent waiting for replies.
     asked: Duration,
     step: u64,
     refusals: Refusals,
@@ -194,7 +195,7 @@ fn text(value: &Value) -> String {
     String::from_utf8_lossy(bytes(value).unwrap_or_default()).into_owned()
 }
 
-/// A number that may come as text.
+/// A number, possibly as text.
 fn number(value: &Value) -> Option<i64> {
     match value {
         Value::Integer(number) => Some(*number),
@@ -208,7 +209,7 @@ impl<'a> Walk<'a> {
         Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST, refusals }
     }
 
-    /// Sends requests, and pauses for as long as the share demands. Returns the replies and the time that they took.
+    /// Sends requests, and then pauses as long as the share requires. Returns the replies and the time that they took.
     fn ask(&mut self, requests: &[Words]) -> Result<(Vec<Value>, Duration), SourceError> {
         let begun = Instant::now();
         let answers = self.server.ask_all(requests).map_err(SourceError::Server)?;
@@ -305,7 +306,7 @@ impl<'a> Walk<'a> {
         Ok(End::All)
     }
 
-    /// One step: some keys from the cursor on; gives the place behind them.
+    /// Runs one step: examines some keys from the cursor on. Returns the position after them.
     fn look(
         &mut self,
         db: u64,
@@ -350,7 +351,7 @@ impl<'a> Walk<'a> {
             _ => self.step,
         };
         let place = Place { db, cursor };
-        // After a rejected command nothing is kept: a user with more permissions resumes before it.
+        // After a rejected command nothing is stored, so a user with more permissions resumes before it.
         if self.refusals.0.is_empty() {
             spool.keep(&all, &place)?;
         }
@@ -385,7 +386,7 @@ impl<'a> Walk<'a> {
             }
             self.refusals.take("OBJECT ENCODING", encoding)?;
             self.refusals.take("PTTL", ttl)?;
-            // Whether idle times or frequencies are known depends on a setting, which may be another by now.
+            // A setting determines whether idle times or frequencies are available, and it may have changed since.
             let is_setting = matches!(used, Value::Error(text) if text.starts_with(b"ERR"));
             if !is_setting {
                 self.refusals.take("OBJECT IDLETIME", used)?;
@@ -411,7 +412,7 @@ impl<'a> Walk<'a> {
         Ok((found, gone, took))
     }
 
-    /// Reads the values of those keys of whose kind not enough is known.
+    /// Reads the values of keys whose groups need more samples.
     fn values(
         &mut self,
         found: &mut [Found],
@@ -447,20 +448,20 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// `db0:keys=3,expires=0,avg_ttl=0`
+/// Parses a line such as `db0:keys=3,expires=0,avg_ttl=0`.
 fn database(line: &str) -> Option<(u64, u64)> {
     let (db, rest) = line.strip_prefix("db")?.split_once(":keys=")?;
     let (keys, _) = rest.split_once(',')?;
     Some((db.parse().ok()?, keys.parse().ok()?))
 }
 
-/// The allocator's classes in the report of jemalloc.
+/// The allocator's size classes, from jemalloc's report.
 fn classes(report: &str) -> Option<Classes> {
     let value = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"))?;
     Classes::of_quantum(value.trim().parse().ok()?)
 }
 
-/// The settings in the replies to CONFIG GET; those of Redis if the command is denied.
+/// The limits in the replies to CONFIG GET, or Redis's defaults if the command is denied.
 fn limits(answers: &[Value]) -> Limits {
     let mut pairs: Vec<(String, u64)> = Vec::new();
     let mut take = |name: &Value, value: &Value| {

@@ -1,12 +1,12 @@
-//! Where records come from.
+//! The sources of records.
 //!
-//! | part | about |
+//! | part | contents |
 //! |---|---|
 //! | [`rdb`] | a snapshot, read as a stream |
-//! | [`aof`] | an append-only file: its base, and the commands since |
-//! | `replay` | those commands, executed in memory |
+//! | [`aof`] | an append-only file: its base, and the commands after it |
+//! | `replay` | executes those commands in memory |
 //! | [`live`] | a server, read with SCAN |
-//! | [`spool`] | the records of an unfinished walk through a server, in a file from which it can resume |
+//! | [`spool`] | the records of an unfinished scan of a server, in a file from which it can resume |
 
 pub mod aof;
 pub mod live;
@@ -14,7 +14,7 @@ pub mod rdb;
 mod replay;
 pub mod spool;
 
-/// Why nothing, or not all, could be looked at.
+/// The reason why a source could not be read, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("{name}: {reason}")]

@@ -1,4 +1,4 @@
-//! A snapshot as records, entry by entry: memory is that of the largest value.
+//! Reads a snapshot into records, entry by entry. Memory use is that of the largest value.
 
 use super::SourceError;
 use crate::analysis::Analysis;
@@ -11,19 +11,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What came of a file.
+/// The result of reading a file.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Bytes up to where it was read.
+    /// The number of bytes read.
     pub bytes: u64,
-    /// What ended it too early.
+    /// The error that ended reading early.
     pub fault: Option<String>,
 }
 
-/// Reads a file. The intact part of a damaged file is analyzed, and the fault is noted.
+/// Reads a file. The intact part of a damaged file is analyzed, and the error is recorded.
 ///
 /// # Errors
-/// The file cannot be opened.
+/// If the file cannot be opened.
 pub fn read_file(
     path: &Path,
     analysis: &mut Analysis,
@@ -69,7 +69,7 @@ pub fn read(
     Outcome { bytes: reader.position(), fault }
 }
 
-/// Takes the entries of a snapshot in that was just made.
+/// Adds the entries of a snapshot that was just created in memory.
 pub(super) fn entries(source: impl Read, analysis: &mut Analysis) {
     let Ok(mut reader) = RdbReader::new(source) else { return };
     let mut db = 0;
@@ -82,7 +82,7 @@ pub(super) fn entries(source: impl Read, analysis: &mut Analysis) {
     }
 }
 
-/// Takes an entry in.
+/// Adds an entry.
 pub(super) fn add(db: u64, entry: &RdbEntry, analysis: &mut Analysis) {
     let (kind, encoding) = kind_of(&entry.value);
     let record = record(db, &entry.key, kind, encoding, entry.metadata);
@@ -138,7 +138,7 @@ fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
             let (name, value) = (shown(name), shown(value));
             analysis.facts.notes.push(format!("{name} {value}"));
         }
-        // Times to live are counted from when the file was written.
+        // TTLs are computed relative to the time at which the file was written.
         b"ctime" => {
             if let Some(seconds) = number() {
                 analysis.set_now(seconds.saturating_mul(1000));
@@ -151,7 +151,7 @@ fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
     }
 }
 
-/// The fault, its position, and the part that the report covers.
+/// A text with the error, its position, and the part of the file that the report covers.
 fn told<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
     let place = reader.context();
     let key = place.key.map(|key| format!(", in the value of key {}", shown(key)));

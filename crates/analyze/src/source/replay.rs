@@ -1,7 +1,8 @@
-//! Commands of an append-only file, executed in memory on those keys that they may change.
+//! Executes commands of an append-only file in memory, on the keys that they may change.
 //!
-//! Only the engine knows what commands do, so it executes them. No key expires during the replay: servers write
-//! expirations down. Scripts are not executed; servers write down their effects, except for very old ones.
+//! Only the engine knows what commands do, so it executes them. No key expires during the replay, because servers
+//! record expirations as commands. Scripts are not executed, because servers record their effects, except for very old
+//! servers.
 
 use super::aof::Placed;
 use super::rdb;
@@ -21,20 +22,20 @@ use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, Step};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
-/// Different keys that commands may change; more are loaded faster by a server.
+/// Maximum number of different keys that commands may change. With more, loading the file into a server is faster.
 const TOUCHED_MAX: usize = 64 << 20;
-/// Databases that are kept.
+/// Maximum number of databases.
 const DATABASES_MAX: u32 = 1024;
-/// Databases that servers have without a word.
+/// The default number of databases of servers.
 const DATABASES_DEFAULT: u32 = 16;
-/// Commands that change all keys of a database, or more.
+/// Commands that change all keys of at least one database.
 const CHANGE_ALL: [&str; 3] = ["flushall", "flushdb", "swapdb"];
 /// Commands whose arguments name other databases.
 const NAME_DATABASES: [&str; 4] = ["select", "swapdb", "move", "copy"];
-/// Nothing has expired by this moment.
+/// A time at which nothing has expired.
 const BEFORE_ALL: UnixMs = UnixMs(1);
 
-/// The commands of the engine by their names.
+/// The commands of the engine by name.
 struct Rows(HashMap<&'static str, &'static Row>);
 
 impl Rows {
@@ -42,7 +43,7 @@ impl Rows {
         Rows(commands::all().map(|row| (row.spec.name, row)).collect())
     }
 
-    /// A command, and its container if it is a part of one.
+    /// A command, and its container if it is a subcommand.
     fn find(&self, words: &[&[u8]]) -> Option<(&'static Row, Option<&'static Row>)> {
         let name = String::from_utf8_lossy(words.first()?).to_ascii_lowercase();
         let row = *self.0.get(&name[..])?;
@@ -59,14 +60,14 @@ fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// The places of a command's keys among its words.
+/// The positions of a command's keys among its arguments.
 fn places(row: &Row, words: &[&[u8]]) -> Vec<usize> {
     let word = |index: usize| words.get(index).copied().unwrap_or_default();
     let found = keyspec::find_keys(&row.spec, words.len(), &word).unwrap_or_default();
     found.iter().map(|key| key.index).collect()
 }
 
-/// Keys that commands may change, in whatever database.
+/// Keys that commands may change, in any database.
 pub(super) struct Touched {
     rows: Rows,
     keys: HashSet<u64>,
@@ -90,7 +91,7 @@ impl Default for Touched {
 }
 
 impl Touched {
-    /// Notes the keys of a command.
+    /// Records the keys of a command.
     pub(super) fn add(&mut self, placed: &Placed<'_>) {
         let words: Vec<&[u8]> = placed.command.args().collect();
         let name = placed.command.name();
@@ -126,21 +127,21 @@ pub(super) struct Replay {
     env: Env,
     db: DbIndex,
     executed: u64,
-    /// Commands that are not known here, or failed.
+    /// Number of commands that are unknown, or failed.
     left_out: u64,
     first_left_out: Option<String>,
 }
 
 impl Replay {
     /// # Errors
-    /// There are more keys than are kept.
+    /// If the commands change too many keys.
     pub(super) fn new(touched: &Touched) -> Result<Replay, String> {
         if touched.too_many {
             let text = "the commands change too many keys: have the server rewrite the file first \
                         (BGREWRITEAOF)";
             return Err(text.to_owned());
         }
-        // What chooses the keys knows nothing of this process.
+        // A random seed, so that the keys in a file cannot be chosen to collide.
         let (state, other) = (RandomState::new(), RandomState::new());
         let hasher = KeyHasher::seeded(state.hash_one(0), other.hash_one(1));
         let keyspace = Keyspace::new(touched.databases, hasher);
@@ -157,7 +158,7 @@ impl Replay {
         })
     }
 
-    /// Takes a key of the base in; false if its database is none of those that commands name.
+    /// Loads a key of the base. Returns false if no command uses its database.
     pub(super) fn restore(&mut self, db: u64, entry: &RdbEntry) -> bool {
         let Some(db) = DbIndex::checked(db, self.keyspace.database_count()) else { return false };
         let payload = dump::write(&entry.value);
@@ -182,7 +183,7 @@ impl Replay {
                     None => self.leave_out(command),
                 }
             }
-            // All commands are executed one after the other anyway.
+            // All commands are executed sequentially anyway.
             name if is_one_of(name, &["multi", "exec", "ping"]) => {}
             _ if self.run(&words) => self.executed += 1,
             _ => self.leave_out(command),
@@ -195,7 +196,7 @@ impl Replay {
         self.first_left_out.get_or_insert_with(name);
     }
 
-    /// Runs a command of the engine; whether it is one and succeeds.
+    /// Runs a command of the engine. Returns whether it exists and succeeded.
     fn run(&self, words: &[&[u8]]) -> bool {
         let Some((row, parent)) = self.rows.find(words) else { return false };
         if !row.spec.arity_admits(words.len()) {
@@ -241,11 +242,11 @@ impl Replay {
         }
     }
 
-    /// Takes all keys that there are now in as records.
+    /// Adds all keys of the final keyspace as records.
     pub(super) fn records(&self, analysis: &mut Analysis) {
         let file = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
         let mut file = file.without_checksum().without_compression();
-        // Writing into memory cannot fail.
+        // Writing to memory cannot fail.
         let _ = snapshot::save(&self.keyspace, &self.env, &mut file, || ());
         if let Ok(bytes) = file.finish() {
             rdb::entries(&bytes[..], analysis);

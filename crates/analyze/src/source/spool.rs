@@ -1,11 +1,11 @@
-//! The records of an unfinished walk through a server, in a file from which the walk can resume: the records
-//! themselves, and after each step the position where it ended. The file has the form of an append-only file, so its
-//! reader finds the complete part; data after the last step is truncated.
+//! The records of an unfinished scan of a server, in a file from which the scan can resume. The file contains the
+//! records, and after each step the position where the step ended. It has the format of an append-only file, so the AOF
+//! reader finds the complete part. Data after the last step is truncated.
 //!
 //! ```text
-//!  ANALYZE 1 run-id                                            first of all
+//!  ANALYZE 1 run-id                                            the first command
 //!  KEY db key type encoding bytes deadline idle frequency dump `-` for what is not known
-//!  STEP db cursor                                              all before it belongs to whole steps
+//!  STEP db cursor                                              everything before it belongs to complete steps
 //! ```
 
 use super::SourceError;
@@ -19,10 +19,10 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Version of the form.
+/// Version of the format.
 const FORM: &[u8] = b"1";
 const UNKNOWN: &[u8] = b"-";
-/// Owner only: some values stand in it.
+/// Only the owner has access, because the file contains values.
 const FILE_MODE: u32 = 0o600;
 
 /// The findings about a key.
@@ -36,11 +36,11 @@ pub struct Found {
     pub deadline_ms: Option<i64>,
     pub idle_seconds: Option<u64>,
     pub frequency: Option<u8>,
-    /// The value as DUMP gives it.
+    /// The value in the format of DUMP.
     pub dump: Option<Vec<u8>>,
 }
 
-/// Where a walk stands.
+/// The position of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub db: u64,
@@ -48,24 +48,24 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reports whether the database is finished.
+    /// Reports whether the scan of the database is complete.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.cursor == b"0"
     }
 }
 
-/// The file, if there is to be one.
+/// The file, if one is used.
 #[derive(Debug)]
 pub struct Spool {
     file: Option<(File, PathBuf)>,
 }
 
 impl Spool {
-    /// Opens or creates the file; what it holds is taken in, and the place is given where that ends.
+    /// Opens or creates the file. Adds the records in it to the analysis, and returns the position at which they end.
     ///
     /// # Errors
-    /// It cannot be read or written, is of another server, or no such file at all.
+    /// If the file cannot be read or written, belongs to another server, or has a different format.
     pub fn open(
         path: Option<&Path>,
         run_id: &str,
@@ -91,10 +91,10 @@ impl Spool {
         Ok((Spool { file: Some((file, path.to_owned())) }, place))
     }
 
-    /// Keeps a step.
+    /// Writes a step.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn keep(&mut self, found: &[Found], place: &Place) -> Result<(), SourceError> {
         let Some((file, path)) = &mut self.file else { return Ok(()) };
         let mut bytes = Vec::new();
@@ -106,7 +106,7 @@ impl Spool {
     }
 }
 
-/// Reads a file up to its last whole step: gives the bytes up to there, and the place.
+/// Reads a file up to its last complete step. Returns the number of bytes up to there, and the position.
 fn read(
     file: &File,
     run_id: &str,
@@ -116,7 +116,7 @@ fn read(
     let mut whole = 0;
     let mut place = None;
     let mut step: Vec<Found> = Vec::new();
-    // A step that was not written to its end is done again, so any fault behind the last one is none.
+    // An incomplete step is repeated, so errors after the last complete step do not matter.
     while let Ok(Some(event)) = reader.next_event() {
         let AofEventKind::Command(command) = event.kind else { continue };
         match command.name() {
@@ -152,7 +152,7 @@ fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// A number or `-`; `None` for what is neither.
+/// Parses a number or `-`. Returns `None` for anything else.
 fn known<T: std::str::FromStr>(word: &[u8]) -> Option<Option<T>> {
     if word == UNKNOWN { Some(None) } else { number(word).map(Some) }
 }
@@ -162,7 +162,7 @@ fn word<T: ToString>(number: Option<T>) -> Vec<u8> {
 }
 
 impl Found {
-    /// Takes it in.
+    /// Adds the key to the analysis.
     pub fn add_to(&self, analysis: &mut Analysis) {
         let value = self.dump.as_deref().and_then(|dump| dump::read(dump).ok());
         analysis.add(&Record {
@@ -245,7 +245,7 @@ mod tests {
         let path = home.path("walk");
         let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
         assert_eq!(place, None);
-        // Values of the server stand in it.
+        // The file contains values of the server.
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, FILE_MODE);
         let first = Place { db: 0, cursor: b"12".to_vec() };
@@ -254,7 +254,7 @@ mod tests {
         drop(spool);
         let whole = std::fs::read(&path).unwrap();
         let step = whole.len() - 12;
-        // Cut anywhere in the last step, the walk goes on behind the first.
+        // If the file is truncated anywhere in the last step, the scan continues after the first.
         for cut in [step, whole.len() - 1, whole.len() - 60] {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let mut again = analysis();

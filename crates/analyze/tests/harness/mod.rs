@@ -1,4 +1,4 @@
-//! Real servers that are filled, measured, and analysed by the files they write. Not every test file uses all of it.
+//! Real servers that are filled, measured, and analyzed by their files. Not every test file uses all of it.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_analyze::measure::Limits;
@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Requests that are sent at once.
+/// Number of requests that are sent together.
 const AT_ONCE: usize = 500;
 
-/// Number of looks in a row without less used memory after which it counts as steady.
+/// Number of consecutive checks without a decrease after which used memory is considered stable.
 const STEADY_LOOKS: u32 = 50;
 
-/// Seconds of the server's clock during which used memory does not shrink.
+/// Minimum time without a decrease in used memory, in seconds of the server's clock.
 const STEADY_SECONDS: f64 = 2.0;
 
-/// A connection as `brisk-cli` lends one.
+/// A connection like the one that `brisk-cli` provides.
 pub(crate) struct Lent {
     stream: TcpStream,
     decoder: ReplyDecoder,
     received: Vec<u8>,
-    /// How long pauses were, together, and how many requests were sent.
+    /// The total time of the pauses, and the sent requests.
     pub(crate) paused: Duration,
     pub(crate) requests: Vec<Words>,
 }
@@ -66,7 +66,7 @@ impl Lent {
         }
     }
 
-    /// Sends all, some at a time, and asserts that none is refused.
+    /// Sends all requests in batches, and asserts that none is rejected.
     pub(crate) fn fill(&mut self, requests: impl IntoIterator<Item = Words>) {
         let mut requests = requests.into_iter().peekable();
         while requests.peek().is_some() {
@@ -90,7 +90,7 @@ impl Asked for Lent {
         requests.iter().map(|_| self.reply()).collect()
     }
 
-    /// Time need not pass for it.
+    /// Only counts the pause.
     fn pause(&mut self, time: Duration) {
         self.paused += time;
     }
@@ -105,8 +105,8 @@ pub(crate) fn redis() -> Server {
     measured(Launch::redis()).set("enable-debug-command", "yes").start()
 }
 
-/// Settings of a server whose memory is measured. On a busy machine the slow log takes more than 100 KiB, and Redis
-/// has a histogram of 24 KiB for each command that it has executed.
+/// Settings of a server whose memory is measured. On a busy machine, the slow log can take more than 100 KiB, and Redis
+/// has a 24 KiB histogram for each command that was executed.
 pub(crate) fn measured(launch: Launch) -> Launch {
     launch.set("save", "").set("slowlog-log-slower-than", "-1").set("latency-tracking", "no")
 }
@@ -115,7 +115,7 @@ pub(crate) fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
     Lent::new(server).fill(requests);
 }
 
-/// Bytes that data take, beyond those of the same program without any.
+/// The bytes that the data takes: used memory minus that of the same program without data.
 pub(crate) fn used_by_data(server: &Server, which: &'static OnceLock<f64>) -> f64 {
     let empty = which.get_or_init(|| {
         let empty = redis();
@@ -128,18 +128,18 @@ pub(crate) fn used_by_data(server: &Server, which: &'static OnceLock<f64>) -> f6
     used(server) - empty
 }
 
-/// What programs without data take.
+/// The memory of the programs without data.
 pub(crate) static EMPTY_REDIS: OnceLock<f64> = OnceLock::new();
 pub(crate) static EMPTY_BRISK: OnceLock<f64> = OnceLock::new();
 
-/// Bytes in use when those who brought the data have gone.
+/// Used memory after the clients that wrote the data have disconnected.
 fn used(server: &Server) -> f64 {
     let mut conn = server.connect();
     wait_until("the others go", || conn.info("connected_clients") == "1");
     let mut number = |name: &str| conn.info(name).parse::<f64>().unwrap();
     let startup = number("used_memory_startup");
-    // Threads of the server free what loading needed after the server accepts clients. On a busy machine they may
-    // not run for longer than all looks take.
+    // After the server accepts clients, its loading threads still free memory. On a busy machine, they may not run
+    // during all of the checks.
     wait_until("the loading threads end", || {
         !server.thread_names().iter().any(|name| name.starts_with("brisk-load"))
     });
@@ -148,25 +148,25 @@ fn used(server: &Server) -> f64 {
         let (now, uptime) = (number("used_memory"), number("uptime_in_seconds"));
         (looks, since) = if now < least { (0, uptime) } else { (looks + 1, since) };
         least = least.min(now);
-        // Timers free memory, too: some must have run since.
+        // Timers free memory too, so wait until some have run.
         looks >= STEADY_LOOKS && uptime >= since + STEADY_SECONDS
     });
     least - startup
 }
 
-/// Writes the file, and loads it: so all tables have the size that they have after a start.
+/// Saves and reloads the data, so that all tables have the same size as after a start.
 pub(crate) fn reload(server: &Server) {
     let reply = server.connect().cmd("DEBUG RELOAD").to_string();
     assert_eq!(reply, "OK");
 }
 
-/// The file that a server writes now.
+/// Saves the data. Returns the path of the RDB file.
 pub(crate) fn saved(server: &Server) -> PathBuf {
     assert_eq!(server.connect().cmd("SAVE").to_string(), "OK");
     server.dir().join("dump.rdb")
 }
 
-/// The size classes of the Redis that is tested with.
+/// The size classes of the tested Redis.
 pub(crate) fn classes(server: &Server) -> Classes {
     let report = server.connect().cmd("MEMORY MALLOC-STATS").text();
     let quantum = report.lines().find_map(|line| line.trim().strip_prefix("Quantum size:"));
@@ -183,7 +183,7 @@ pub(crate) fn analysed(path: &Path, classes: Classes) -> Findings {
     findings
 }
 
-/// A Brisk that has loaded a file.
+/// Starts a Brisk that loads a file.
 pub(crate) fn brisk_with(file: &Path) -> Server {
     let launch = measured(Launch::subject());
     let mut server = launch.clone().start();
@@ -193,7 +193,7 @@ pub(crate) fn brisk_with(file: &Path) -> Server {
     server
 }
 
-/// Asserts that two numbers differ by no more than a part.
+/// Asserts that the relative difference of two numbers is at most `part`.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
     let off = (found - expected) / expected;
@@ -215,7 +215,7 @@ impl Random {
         (self.0 >> 33) % bound
     }
 
-    /// Bytes that compress badly.
+    /// Bytes that are hard to compress.
     pub(crate) fn text(&mut self, len: u64) -> Vec<u8> {
         (0..len).map(|_| b"abcdefghijklmnopqrstuvwxyzABCDEF"[self.below(32) as usize]).collect()
     }

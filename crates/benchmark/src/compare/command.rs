@@ -1,19 +1,19 @@
-//! The command line of a comparison, as readers of published results may see it.
+//! The command line of a comparison, without private data, for published results.
 
 use super::comparison::ServerInfo;
 use crate::subject::{Place, SubjectSpec};
 
-/// Options whose values are private: addresses, credentials, files of TLS.
+/// Options whose values are private: addresses, credentials, TLS files.
 const PRIVATE_OPTIONS: [&str; 10] =
     ["-h", "-s", "-u", "-a", "--user", "--sni", "--cacert", "--cacertdir", "--cert", "--key"];
-/// Parts of the names of a server's directives whose values are private.
+/// Directives whose names contain one of these strings have private values.
 const PRIVATE_DIRECTIVES: [&str; 3] = ["auth", "pass", "user"];
 const HIDDEN: &str = "...";
-/// Replaces the address of a running server.
+/// Replaces the address of a running server in the command line.
 const ADDRESS: &str = "ADDRESS";
 
-/// The command line with these arguments, some of which are servers, quoted for a shell. Passwords, addresses and
-/// directories are left out.
+/// The command line with these arguments, some of which are servers, quoted for a shell. Omits passwords, addresses and
+/// directories.
 pub(super) fn command_line(arguments: &[String], servers: &[String]) -> String {
     let mut text = "brisk-benchmark compare".to_owned();
     let mut is_private = false;
@@ -34,7 +34,7 @@ pub(super) fn command_line(arguments: &[String], servers: &[String]) -> String {
     text
 }
 
-/// The server without its address or the directories of its command. A server without a name of its own is numbered.
+/// The server without its address or the directories of its command. A server without a name gets a number.
 pub(super) fn public_info(number: usize, server: ServerInfo) -> ServerInfo {
     let name = if server.name == server.place { format!("server {number}") } else { server.name };
     let place = public_place(SubjectSpec::parse(&server.place).place);

@@ -18,11 +18,11 @@ pub struct Comparison {
     pub command: String,
     /// The servers, in the order in which they were named.
     pub servers: Vec<ServerInfo>,
-    /// Index of the server that others are compared with.
+    /// Index of the server with which the others are compared.
     pub baseline: usize,
-    /// What all cases had in common.
+    /// The conditions that all cases had in common.
     pub conditions: Conditions,
-    /// One after the other.
+    /// The results of the cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
     /// Caveats for readers of the numbers.
     pub warnings: Vec<String>,
@@ -31,44 +31,44 @@ pub struct Comparison {
 /// One of the servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
-    /// What reports call it.
+    /// The name of the server in reports.
     pub name: String,
     /// Its address, or the command that started it.
     pub place: String,
-    /// Its own name and version.
+    /// The name and version that the server reports.
     pub version: Option<String>,
-    /// Whether its process could be looked at.
+    /// True if its process was visible.
     pub local: bool,
 }
 
-/// What all cases had in common.
+/// The conditions that all cases had in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Rounds per case.
     pub rounds: usize,
-    /// Connections.
+    /// Number of connections.
     pub clients: usize,
-    /// Threads of the generator.
+    /// Number of threads of the generator.
     pub threads: usize,
-    /// Requests per round, unless rounds have a time.
+    /// Requests per round, unless rounds have a duration.
     pub requests: Option<u64>,
     /// Seconds per round, unless rounds have a number of requests.
     pub seconds: Option<f64>,
     /// Seconds of load before each measurement.
     pub warmup_seconds: f64,
-    /// Requests per second, of an open loop.
+    /// Target rate of an open loop, in requests per second.
     pub rate: Option<f64>,
-    /// Whether connections stay.
+    /// True if connections are kept open between requests.
     pub keep_alive: bool,
-    /// Keys, if they are drawn.
+    /// Number of keys, if keys are random.
     pub keyspace: Option<u64>,
-    /// How they are drawn.
+    /// The distribution of the keys.
     pub keys: String,
     /// Sizes of values.
     pub sizes: String,
-    /// The CPUs of the servers, and of the load, if these were chosen.
+    /// The CPUs of the servers, if they were chosen.
     pub server_cpus: Vec<usize>,
-    /// See above.
+    /// The CPUs of the generator, if they were chosen.
     pub load_cpus: Vec<usize>,
 }
 
@@ -77,7 +77,7 @@ pub struct Conditions {
 pub struct CaseResult {
     /// The title of the workload.
     pub title: String,
-    /// Requests sent together.
+    /// Pipeline depth: number of requests sent together.
     pub pipeline: usize,
     /// Medians and ratios.
     pub rows: Vec<Row>,
@@ -86,16 +86,16 @@ pub struct CaseResult {
     pub samples: Vec<Vec<Sample>>,
 }
 
-/// A figure of all servers.
+/// One metric, for all servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Which figure.
+    /// The metric.
     pub metric: Metric,
     /// Its unit.
     pub unit: String,
     /// Medians over the rounds, by server.
     pub medians: Vec<Option<f64>>,
-    /// The ratio to the baseline, by server; none for the baseline itself.
+    /// Ratios to the baseline, by server; `None` for the baseline itself.
     pub ratios: Vec<Option<Ratio>>,
 }
 
@@ -116,9 +116,9 @@ pub struct Sample {
     pub errors: u64,
     /// CPU time of the generator per request, µs.
     pub generator_us: f64,
-    /// Whether the generator was the limit, and why.
+    /// If the generator was the limit, the reason.
     pub generator_limit: Option<String>,
-    /// What else went on.
+    /// Other load on the machine.
     pub noise: Noise,
 }
 
@@ -127,19 +127,19 @@ pub struct Sample {
 pub struct ServerUse {
     /// CPU time per request, µs.
     pub cpu_us: f64,
-    /// The part in user mode, with a total resolution of 10 ms.
+    /// CPU time per request in user mode, µs. The total has a resolution of 10 ms.
     pub user_us: f64,
-    /// The part in the kernel: to 10 ms in all.
+    /// CPU time per request in the kernel, µs. The total has a resolution of 10 ms.
     pub system_us: f64,
-    /// Times it waited, per request.
+    /// Voluntary context switches per request.
     pub voluntary_switches: f64,
-    /// Times it was interrupted, per request.
+    /// Involuntary context switches per request.
     pub involuntary_switches: f64,
-    /// Memory it held at the end, in MiB.
+    /// Resident memory at the end of the round, in MiB.
     pub rss_mib: f64,
 }
 
-/// A figure that servers are compared by.
+/// A metric by which servers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "`what` says what each is")]
@@ -163,7 +163,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All, in the order of tables.
+    /// All metrics, in the order of the tables.
     pub const ALL: [Metric; 16] = [
         Metric::Rate,
         Metric::Average,
@@ -231,13 +231,13 @@ impl Metric {
 }
 
 impl CaseResult {
-    /// The title with the depth.
+    /// The title with the pipeline depth.
     #[must_use]
     pub fn heading(&self) -> String {
         format!("{}, pipeline {}", self.title, self.pipeline)
     }
 
-    /// Medians and ratios of these samples; rows that no server has are left out.
+    /// Medians and ratios of these samples. Metrics that no server has are omitted.
     #[must_use]
     pub fn new(
         title: String,

@@ -1,11 +1,11 @@
-//! Several servers under the same load, in turns.
+//! Measures several servers in turn under the same load.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
-//! | `command` | the command line, as published results have it |
+//! | `command` | the command line for published results |
 //! | `comparison` | the result as data |
-//! | `rounds` | who runs when, and what is looked at meanwhile |
-//! | `statistics` | medians, ratios and how sure they are |
+//! | `rounds` | the order of the runs, and the measurements during them |
+//! | `statistics` | medians, and ratios with their confidence intervals |
 //! | `syscalls` | counting system calls with perf |
 //! | `render` | tables, Markdown, CSV, JSON |
 

@@ -17,10 +17,10 @@ pub fn render(comparison: &Comparison, format: Format) -> String {
     }
 }
 
-/// The format that the extension of a file names.
+/// The output format for a file's extension.
 ///
 /// # Errors
-/// It names none.
+/// If the extension is unknown.
 pub fn format_of(path: &Path) -> Result<Format, String> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("md") => Ok(Format::Markdown),
@@ -34,7 +34,7 @@ pub fn format_of(path: &Path) -> Result<Format, String> {
 /// Writes the comparison to a file, in the format that its extension names.
 ///
 /// # Errors
-/// The extension is unknown, or the file cannot be written.
+/// If the extension is unknown, or the file cannot be written.
 pub fn save(comparison: &Comparison, path: &Path) -> Result<(), String> {
     std::fs::write(path, render(comparison, format_of(path)?))
         .map_err(|error| format!("{}: {error}", path.display()))
@@ -43,7 +43,7 @@ pub fn save(comparison: &Comparison, path: &Path) -> Result<(), String> {
 /// Reads a comparison that was written as JSON.
 ///
 /// # Errors
-/// The file cannot be read, or it is no comparison.
+/// If the file cannot be read, or is not a comparison.
 pub fn load(path: &Path) -> Result<Comparison, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -74,7 +74,7 @@ fn server_line(comparison: &Comparison, i: usize) -> String {
     format!("{}: {version} ({})", server.name, server.place)
 }
 
-/// Titles of the columns: the servers, then the ratios.
+/// Column titles: the servers, then the ratios.
 fn columns(comparison: &Comparison) -> Vec<String> {
     let names = comparison.servers.iter().map(|server| server.name.clone());
     let base = &comparison.servers[comparison.baseline].name;
@@ -102,7 +102,7 @@ fn ratio_text(ratio: &Ratio) -> String {
     }
 }
 
-/// About four significant digits.
+/// A number with about four significant digits.
 fn figure(n: f64) -> String {
     match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
@@ -203,14 +203,14 @@ fn quoted(text: &str) -> String {
 }
 
 fn json(comparison: &Comparison) -> String {
-    // Strings, numbers and lists only, so it cannot fail.
+    // The comparison contains only strings, numbers and lists, so this cannot fail.
     let value = serde_json::to_value(comparison).unwrap_or_default();
     let mut text = String::new();
     append_lines(&mut text, &value, 0);
     text + "\n"
 }
 
-/// Appends a value. Lists and objects that fit on a line stay on one line.
+/// Appends a value. Lists and objects that fit on one line are written on one line.
 fn append_lines(text: &mut String, value: &Value, indent: usize) {
     const LINE_WIDTH: usize = 240;
     let line = value.to_string();

@@ -14,15 +14,15 @@ use crate::subject::{Place, Subject, SubjectSpec};
 use brisk_dial::address::Address;
 use std::time::SystemTime;
 
-/// With fewer rounds, there are no intervals.
+/// The minimum number of rounds for confidence intervals.
 const ROUNDS_FOR_INTERVALS: usize = 3;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Starts or finds the servers, and measures them in turns: in each round of each case every server
-/// once, the order rotating. `tell` gets a line of progress now and then.
+/// Starts or connects to the servers, and measures them in turn. Each round of each case measures every server once,
+/// and the order rotates. `tell` receives lines of progress.
 ///
 /// # Errors
-/// A server does not start or answer, or a run fails.
+/// If a server does not start or reply, or a run fails.
 pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparison, String> {
     let specs: Vec<SubjectSpec> =
         options.servers.iter().map(|text| SubjectSpec::parse(text)).collect();
@@ -132,7 +132,7 @@ fn conditions(options: &Options) -> Conditions {
     }
 }
 
-/// All rounds of a case: samples by server, then by round.
+/// Runs all rounds of a case. Returns the samples by server, then by round.
 fn rounds(
     options: &Options,
     case: &Case,
@@ -142,7 +142,7 @@ fn rounds(
     let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..options.rounds {
         for turn in 0..subjects.len() {
-            // No server always runs first, or always after the same other.
+            // Rotate the order, so that no server always runs first.
             let i = (turn + round) % subjects.len();
             let subject = &subjects[i];
             let label = format!(
@@ -167,7 +167,7 @@ fn sample(
     tell: &mut dyn FnMut(&str),
 ) -> Result<Sample, String> {
     let mut plan = options.plan(case, subject.target.clone());
-    // The same requests for all servers of a round, others in the next.
+    // All servers of a round get the same requests. The next round has different ones.
     plan.seed = plan.seed.wrapping_add(round as u64);
     let mut observer = Observer { subject, label, tell, before: None, after: None };
     let outcome =
@@ -196,7 +196,7 @@ fn sample(
     })
 }
 
-/// Looks at the server and the machine before and after, and passes progress on.
+/// Records the state of the server and the machine before and after a run, and forwards progress.
 struct Observer<'a> {
     subject: &'a Subject,
     label: &'a str,
@@ -219,7 +219,7 @@ impl Watch for Observer<'_> {
     }
 }
 
-/// Everything that is looked at, at one moment.
+/// The recorded state at one moment.
 struct Look {
     usage: Option<Usage>,
     moment: Moment,
@@ -246,8 +246,8 @@ impl Look {
     }
 }
 
-/// A round for each server in which its system calls are counted; counting slows it, so these
-/// rounds give nothing else.
+/// Runs one round per server in which its system calls are counted. Counting slows the server down, so these rounds
+/// provide no other results.
 fn syscall_rounds(
     options: &Options,
     case: &Case,
@@ -315,7 +315,7 @@ fn judge(comparison: &mut Comparison) {
                     server.name
                 ));
             }
-            // A server that cannot be seen looks like noise if it is on this machine after all.
+            // If a server's process is not visible but runs on this machine, its work looks like noise.
             for sample in samples.iter().filter(|_| server.local) {
                 noise = noise.max(sample.noise);
             }

@@ -1,25 +1,25 @@
-//! Medians, ratios of medians, and how sure these are.
+//! Medians, ratios of medians, and their confidence intervals.
 
 use crate::load::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// The number of times that the rounds are drawn again for an interval.
+/// The number of bootstrap resamples for an interval.
 const RESAMPLES: usize = 2000;
-/// Fewer rounds say nothing about their own spread.
+/// With fewer rounds, their spread is unknown.
 const ROUNDS_MIN: usize = 3;
 
-/// A ratio with the interval that holds it in 95 of 100 repetitions.
+/// A ratio with its 95% confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Median over median.
+    /// The median divided by the median of the baseline.
     pub value: f64,
-    /// Lower end; none with fewer than three rounds.
+    /// Lower end of the interval; `None` with fewer than three rounds.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: Option<f64>,
 }
 
-/// The middle of the values, or the mean of the two in the middle; NaN of nothing. O(n log n).
+/// The middle value, or the mean of the two middle values. NaN if there are no values. O(n log n).
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
@@ -32,8 +32,8 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The ratio of two medians. The interval is a bootstrap: rounds are drawn with replacement, the
-/// values of both servers in a round together, since a disturbance of a round affects both.
+/// The ratio of two medians. The interval is computed by bootstrapping: rounds are drawn with replacement. The values
+/// of both servers in a round are drawn together, because a disturbance in a round affects both.
 #[must_use]
 pub fn ratio(values: &[f64], base: &[f64]) -> Option<Ratio> {
     let rounds = values.len().min(base.len());

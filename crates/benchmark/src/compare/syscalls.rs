@@ -5,15 +5,15 @@ use std::process::{Child, Command, Stdio};
 
 const EVENT: &str = "raw_syscalls:sys_enter";
 
-/// Counts from its creation to [`SyscallCount::finish`].
+/// Counts system calls from its creation to [`SyscallCount::finish`].
 #[derive(Debug)]
 pub(super) struct SyscallCount {
     perf: Child,
 }
 
 impl SyscallCount {
-    /// Starts counting. `perf` counts while a command of ours runs: a `cat`, whose first echo shows
-    /// that counting is on, and which exits at the end of its input.
+    /// Starts counting. `perf` counts while it runs a command. The command is `cat`: its first echo shows that counting
+    /// has started, and it exits at the end of its input.
     pub(super) fn start(pid: u32) -> Result<SyscallCount, String> {
         let mut perf = Command::new("perf")
             .args(["stat", "-x", ",", "-e", EVENT, "-p", &pid.to_string(), "--", "cat"])
@@ -33,7 +33,7 @@ impl SyscallCount {
         if echoed { Ok(count) } else { Err(count.finish().err().unwrap_or_default()) }
     }
 
-    /// Ends counting; how many there were.
+    /// Stops counting, and returns the number of system calls.
     pub(super) fn finish(mut self) -> Result<u64, String> {
         drop(self.perf.stdin.take());
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! One connection: what it still sends, and which replies it waits for.
+//! One connection: the bytes that it still has to send, and the replies that it waits for.
 
 use crate::error::RunError;
 use crate::load::batch::Batch;
@@ -12,43 +12,43 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-/// A connection and its place among the requests.
+/// A connection and its progress.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Its node, as an index into those of its worker.
+    /// Its node, as an index into the nodes of its worker.
     pub(super) site: usize,
     pub(super) socket: Option<OwnedFd>,
     pub(super) tls: Option<Box<ClientConnection>>,
     pub(super) scanner: Scanner,
-    /// Only if replies are verified.
+    /// Set only if replies are verified.
     pub(super) judge: Option<Box<Judge>>,
     pub(super) batch: Batch,
-    /// Bytes of the prelude still to be sent.
+    /// Bytes of the prelude that have not been sent yet.
     prelude_unsent: usize,
-    /// Bytes of the batch, and how many of them are sent.
+    /// Bytes of the batch, and the number of bytes already sent.
     len: usize,
     sent: usize,
-    /// Replies to the prelude that have not come.
+    /// Replies to the prelude that have not arrived.
     pub(super) prelude_pending: usize,
-    /// Replies to requests that have not come.
+    /// Replies to requests that have not arrived.
     pub(super) pending: usize,
-    /// Whether the batch counts (closed loop).
+    /// True if the batch is measured (closed loop).
     pub(super) counts: bool,
-    /// When it was sent.
+    /// When the batch was sent.
     pub(super) started_ns: u64,
-    /// When its unanswered requests were due (open loop).
+    /// When its pending requests were due (open loop).
     pub(super) due_ns: VecDeque<u64>,
-    /// Whether it stands in the worker's list of lanes with bytes to send.
+    /// True if it is in the worker's list of lanes with bytes to send.
     pub(super) listed: bool,
-    /// Whether it stands in the worker's list of lanes that take requests (open loop).
+    /// True if it is in the worker's list of lanes that can take requests (open loop).
     pub(super) offered: bool,
-    /// Whether it connects ahead of its turn, and waits for it once it is connected.
+    /// True if it connects ahead of its turn, and waits for the turn once it is connected.
     pub(super) held: bool,
-    /// Whether it has been connected, and has received a reply, once.
+    /// True if it has ever been connected and received a reply.
     pub(super) greeted: bool,
 }
 
-/// What verification keeps of a connection.
+/// The state for verifying the replies of a connection.
 #[derive(Debug)]
 pub(super) struct Judge {
     pub(super) decoder: ReplyDecoder,
@@ -62,12 +62,12 @@ impl Judge {
 }
 
 impl Lane {
-    /// Not connected, for the node `site` of its worker; its replies will be judged if `verified`.
+    /// Creates a lane that is not connected, for the node `site` of its worker. Its replies are checked if `verified`.
     pub(super) fn new(site: usize, verified: bool) -> Lane {
         Lane { site, judge: verified.then(|| Box::new(Judge::new())), ..Lane::default() }
     }
 
-    /// Takes over a new socket; everything of the one before is forgotten.
+    /// Switches to a new socket. The state of the previous connection is discarded.
     pub(super) fn connected(
         &mut self,
         socket: OwnedFd,
@@ -92,7 +92,7 @@ impl Lane {
         Ok(())
     }
 
-    /// A batch of `len` bytes with `count` requests is to be sent.
+    /// Prepares to send a batch of `len` bytes with `count` requests.
     #[inline]
     pub(super) fn load(&mut self, len: usize, count: usize) -> io::Result<()> {
         self.len = len;
@@ -105,13 +105,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Reports whether the bytes of the last batch have left, so that another can be written.
+    /// Reports whether the last batch has been sent completely, so that another can be written.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.sent == self.len && self.prelude_unsent == 0
     }
 
-    /// Sends as much as the socket takes; the rest follows when the socket is writable again.
+    /// Sends as much as the socket accepts. The rest follows when the socket is writable again.
     #[inline]
     pub(super) fn flush(&mut self, prelude: &[u8]) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Ok(()) };
@@ -133,7 +133,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes `count` replies; returns how many of them are replies to requests.
+    /// Handles `count` replies. Returns how many of them are replies to requests.
     #[inline]
     pub(super) fn answered(&mut self, count: usize) -> Result<usize, RunError> {
         let prelude = count.min(self.prelude_pending);
@@ -144,7 +144,7 @@ impl Lane {
     }
 }
 
-/// A socket as TLS writes to it.
+/// A socket in the form that the TLS code writes to.
 struct Raw<'a>(&'a OwnedFd);
 
 impl Write for Raw<'_> {
@@ -157,12 +157,12 @@ impl Write for Raw<'_> {
     }
 }
 
-/// Sends some of the bytes; `None` if the socket takes none now (or is still connecting).
+/// Sends some of the bytes. Returns `None` if the socket accepts none now or is still connecting.
 #[inline]
 fn put(socket: &OwnedFd, bytes: &[u8]) -> io::Result<Option<usize>> {
     match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
         Ok(count) => Ok(Some(count)),
-        // A Unix socket, and a socket that is still connecting, report this in different ways.
+        // Unix sockets and connecting sockets report this in different ways.
         Err(Errno::AGAIN) => Ok(None),
         Err(Errno::INTR) => Ok(Some(0)),
         Err(error) => Err(error.into()),

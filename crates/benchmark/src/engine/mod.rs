@@ -1,11 +1,11 @@
-//! Runs: threads that send a workload and measure, and the controller that starts and stops them.
+//! Executes runs: threads send the workload and measure, and a controller starts and stops them.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
 //! | `plan` | the requested run |
-//! | `worker`, `receiving`, `lane` | a thread and its loop; what arrives; one of its connections |
+//! | `worker`, `receiving`, `lane` | a thread and its loop; received data; one of its connections |
 //! | `socket`, `schedule` | connecting; when requests of an open loop are due |
-//! | `turns` | who sends next if each request has a connection of its own |
+//! | `turns` | which lane sends next if each request has its own connection |
 //! | `shared` | phases, budget and counters that threads share |
 
 mod lane;
@@ -45,17 +45,17 @@ const SPREADING_REFUSED: &str = "the server rejects all loopback addresses excep
 /// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Connections that are there.
+    /// Open connections.
     pub connected: u64,
     /// Connections that wait for replies.
     pub waiting: u64,
     /// Replies since the measurement began.
     pub operations: u64,
-    /// Seconds since then.
+    /// Seconds since the measurement began.
     pub seconds: f64,
     /// Requests per second since the last progress.
     pub rate_now: f64,
-    /// Mean latency of those, in ms.
+    /// Mean latency of the requests since the last progress, in ms.
     pub latency_now_ms: f64,
     /// Mean latency since the measurement began, in ms.
     pub latency_ms: f64,
@@ -63,29 +63,29 @@ pub struct Progress {
 
 /// Observes a run; called on the thread that called [`run`].
 pub trait Watch {
-    /// Right before the measurement begins.
+    /// Called right before the measurement begins.
     fn begins(&mut self) {}
 
-    /// A few times per second.
+    /// Called a few times per second.
     fn progress(&mut self, progress: &Progress) {
         let _ = progress;
     }
 
-    /// All replies are there.
+    /// Called when all replies have arrived.
     fn ends(&mut self) {}
 }
 
-/// Looks away.
+/// Ignores the events of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// Carries out a plan: connects, warms up, measures until the end, waits for the last reply. An
-/// idle plan never returns unless it fails.
+/// Executes a plan: connects, warms up, measures, and waits for the last reply. With an idle plan, it returns only if
+/// it fails.
 ///
 /// # Errors
-/// See [`RunError`]; the first that happened.
+/// The first error that occurred; see [`RunError`].
 pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     let plan = plan.clone().bounded();
     if let Source::Library(load) = plan.source {
@@ -134,7 +134,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     })
 }
 
-/// Raises the limit of open files if it is too low for a run and may be raised.
+/// Raises the limit on open files if it is too low for a run and can be raised.
 pub(crate) fn allow_descriptors(wanted: usize) -> Result<(), RunError> {
     let wanted = wanted as u64;
     let limit = getrlimit(Resource::Nofile);
@@ -201,7 +201,7 @@ impl Controller<'_, '_> {
             shared.end_ns.store(measure_ns + duration_ns(time), Relaxed);
         }
         let mut cpu_ns = process_cpu_ns();
-        // Last, so that who sees it sees the other times, too.
+        // Store this last, so that a thread that sees it also sees the other times.
         shared.go_ns.store(measure_ns - warmup_ns, Release);
         shared.wake_all();
         seen.ns = measure_ns;
@@ -231,8 +231,7 @@ impl Controller<'_, '_> {
         Ok(())
     }
 
-    /// Takes the results of workers, and reports progress, until all have returned or the time is
-    /// over.
+    /// Collects the results of workers and reports progress, until all have returned or the time is over.
     fn collect(
         &mut self,
         until_ns: u64,

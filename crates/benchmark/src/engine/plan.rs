@@ -7,32 +7,32 @@ use brisk_dial::tls::TlsClient;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most connections of a run.
+/// Maximum number of connections of a run.
 pub const CLIENTS_MAX: usize = 1 << 20;
-/// Most threads, as in redis-benchmark.
+/// Maximum number of threads, as in redis-benchmark.
 pub const THREADS_MAX: usize = 500;
-/// Most requests a connection has under way.
+/// Maximum number of pending requests of a connection.
 pub const PIPELINE_MAX: usize = 1 << 20;
 
-/// Which server, and how to speak with it.
+/// A server, and how to connect to it.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it listens.
+    /// The address of the server.
     pub address: Address,
-    /// Settings for TLS, if it is to be used.
+    /// The TLS settings, if TLS is used.
     pub tls: Option<Arc<TlsClient>>,
-    /// What each connection begins with.
+    /// The commands that each connection sends first.
     pub session: Session,
 }
 
-/// The commands of a connection before its first request.
+/// The commands that a connection sends before its first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-    /// For AUTH.
+    /// The password for AUTH.
     pub password: Option<String>,
-    /// For AUTH with a user; needs a password.
+    /// The user for AUTH. Requires a password.
     pub user: Option<String>,
-    /// For SELECT, unless 0.
+    /// The database for SELECT, unless it is 0.
     pub database: u32,
     /// Sends `HELLO 3`.
     pub resp3: bool,
@@ -41,7 +41,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The requests, and how many they are.
+    /// The encoded requests, and their number.
     #[must_use]
     pub fn prelude(&self) -> (Vec<u8>, usize) {
         let mut commands: Vec<Vec<&str>> = Vec::new();
@@ -59,7 +59,7 @@ impl Session {
             commands.push(vec!["SELECT", &database]);
         }
         if self.resp3 {
-            // Before tracking, whose messages need it.
+            // HELLO 3 comes before CLIENT TRACKING, whose messages require RESP3.
             let at = usize::from(self.password.is_some());
             commands.insert(at, vec!["HELLO", "3"]);
         }
@@ -74,66 +74,66 @@ impl Session {
 /// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// After the reply to the previous request: each client waits.
+    /// When the reply to the previous request has arrived: each client waits for it.
     Closed,
     /// At scheduled times, even if earlier requests have no reply yet; latencies count from the scheduled time.
     Open {
         /// Requests per second, of all clients together.
         rate: f64,
-        /// How they follow each other.
+        /// The distribution of the requests over time.
         arrivals: Arrivals,
     },
-    /// Never: clients connect and stay.
+    /// Never: clients connect and stay idle.
     Idle,
 }
 
 /// The distribution of requests over time in an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
-    /// All alike.
+    /// Equal intervals.
     #[default]
     Even,
-    /// Exponentially distributed, as of many independent users.
+    /// Exponentially distributed intervals, like requests of many independent users.
     Poisson,
 }
 
-/// When a run is over.
+/// When a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// After this number of requests (in whole pipelines).
     Requests(u64),
-    /// After this time; requests under way are waited for.
+    /// After this time. The run waits for the replies to pending requests.
     After(Duration),
 }
 
 /// The effect of an error reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// Ends the run, as in redis-benchmark.
+    /// It ends the run, as in redis-benchmark.
     #[default]
     Stop,
-    /// Is counted.
+    /// It is counted.
     Count,
 }
 
 /// The sender of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// This crate's own engine, which costs little: the server is what is measured.
+    /// This crate's own engine, which uses little CPU time, to measure the server.
     #[default]
     Engine,
-    /// The client library: what a program that uses it would see.
+    /// The client library, to measure what a program that uses it sees.
     Library(LibraryLoad),
 }
 
-/// How the client library is used; the connections are the plan's clients.
+/// How the client library is used. The number of connections is the plan's `clients`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryLoad {
-    /// The number of callers; each sends a request when the previous one has its reply.
+    /// The number of callers. Each sends its next request when it has received the reply to the previous one.
     pub callers: usize,
-    /// Whether connections are taken in turns; else all callers share them.
+    /// True if callers take connections from a pool. Otherwise all callers share the connections.
     pub is_pool: bool,
-    /// Whether commands have a time limit, as they have by default.
+    /// True if commands have a time limit, as by default.
     pub has_timeouts: bool,
 }
 
@@ -144,38 +144,38 @@ pub struct Plan {
     pub workload: Arc<Workload>,
     /// The server.
     pub target: Target,
-    /// The cluster whose primaries get the requests, in place of the target.
+    /// The cluster whose primaries get the requests, instead of the target.
     pub cluster: Option<Arc<Cluster>>,
-    /// Connections.
+    /// Number of connections.
     pub clients: usize,
-    /// Threads that share them.
+    /// Number of threads that share the connections.
     pub threads: usize,
-    /// Requests sent together (closed loop), or at most under way on a connection (open loop).
+    /// Requests sent together (closed loop), or the maximum number of pending requests per connection (open loop).
     pub pipeline: usize,
-    /// Whether connections stay; otherwise each carries one batch and is replaced.
+    /// True if connections are kept open. Otherwise each connection is closed after one batch, and a new one is opened.
     pub keep_alive: bool,
     /// When requests are sent.
     pub pace: Pace,
-    /// When it is over.
+    /// When the run ends.
     pub end: End,
-    /// Load before the measurement begins.
+    /// Duration of the load before the measurement begins.
     pub warmup: Duration,
-    /// Whether every reply is judged.
+    /// True if every reply is checked.
     pub verify: bool,
-    /// What error replies do.
+    /// The effect of error replies.
     pub on_error: OnError,
     /// Significant digits of latencies, 1 to 5.
     pub precision: u8,
-    /// Of all random choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// CPUs for the threads, one each in turn; empty leaves the choice to the system.
+    /// CPUs for the threads, assigned in turn. If the list is empty, the system chooses.
     pub cpus: Vec<usize>,
     /// The sender of the requests.
     pub source: Source,
 }
 
 impl Plan {
-    /// A run as redis-benchmark does it without options: 100,000 requests of 50 clients.
+    /// A run with redis-benchmark's defaults: 100,000 requests from 50 clients.
     #[must_use]
     pub fn new(workload: Workload, target: Target) -> Plan {
         Plan {
@@ -198,8 +198,8 @@ impl Plan {
         }
     }
 
-    /// Brings counts within their bounds: at least one client for each node and one thread, no thread
-    /// without client.
+    /// Brings counts within their bounds: at least one thread, at least one client for each node, and no thread without
+    /// a client.
     #[must_use]
     pub fn bounded(mut self) -> Plan {
         let nodes = self.cluster.as_ref().map_or(1, |cluster| cluster.nodes().len());

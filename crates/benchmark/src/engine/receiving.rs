@@ -1,4 +1,4 @@
-//! What arrives on a worker's connections: bytes, replies in them, and what becomes of each.
+//! Handles data that arrives on a worker's connections, and the replies in it.
 
 use super::plan::OnError;
 use super::worker::{Worker, failed};
@@ -12,8 +12,8 @@ use rustix::net::{RecvFlags, recv};
 use std::io;
 
 impl Worker<'_> {
-    /// Takes the bytes that have arrived on a connection; all of them if the peer has `ended` it, since there is no
-    /// later event.
+    /// Receives the bytes that have arrived on a connection. If the peer has `ended` the connection, receives all of
+    /// them, because no event follows.
     pub(super) fn receive(&mut self, i: usize, ended: bool) -> Result<(), RunError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let result = self.receive_into(i, &mut buffer, ended);
@@ -46,14 +46,14 @@ impl Worker<'_> {
             } else {
                 self.replies(i, &buffer[..count])?;
             }
-            // Less than there was room for: the socket is empty, and says when it is not any more.
+            // The buffer was not filled, so the socket is empty. An event follows when more data arrives.
             if count < buffer.len() && !ended {
                 return Ok(());
             }
         }
     }
 
-    /// Counts the replies in these bytes, and records their latency.
+    /// Counts the replies in these bytes, and records their latencies.
     #[inline]
     fn replies(&mut self, i: usize, bytes: &[u8]) -> Result<(), RunError> {
         let lane = &mut self.lanes[i];
@@ -72,7 +72,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Records replies, of which the last ones did not count if some were redirected.
+    /// Records replies. If some were redirected, the last ones are not counted.
     #[inline]
     fn record(&mut self, i: usize, answers: usize, redirected: usize, now: u64) {
         let lane = &mut self.lanes[i];
@@ -111,7 +111,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Decodes the replies and judges them; returns how many there were.
+    /// Decodes and checks the replies. Returns their number.
     fn judge(&mut self, i: usize, bytes: &[u8]) -> Result<usize, RunError> {
         let lane = &mut self.lanes[i];
         let Some(judge) = &mut lane.judge else { return Ok(0) };
@@ -151,8 +151,8 @@ impl Worker<'_> {
         Ok(replies)
     }
 
-    /// Error replies have come: they end the run, or are counted. Those that redirect a request with a hash
-    /// tag are followed; returns how many these were.
+    /// Handles error replies: they end the run, or are counted. Redirections of requests with a hash tag are followed.
+    /// Returns the number of redirections.
     #[cold]
     fn errors(&mut self, i: usize, now: u64) -> Result<usize, RunError> {
         let follows = self.lanes[i].prelude_pending == 0 && self.plan.workload.is_tagged();
@@ -173,7 +173,7 @@ impl Worker<'_> {
                 if lane.counts || (self.schedule.is_some() && now >= self.measure_ns) {
                     self.share.redirections += redirected as u64;
                     self.shared.hand_back(redirected);
-                    // There is something to send again, unless the time is over.
+                    // Requests must be sent again, unless the time is over.
                     self.exhausted_ns = None;
                 }
             }

@@ -3,8 +3,8 @@
 use super::plan::Arrivals;
 use crate::load::random::Random;
 
-/// Due times of one worker, in order. Nothing is stored for requests that could not be sent yet:
-/// the next due time simply stays behind the clock, and latencies count from it.
+/// Due times of one worker, in order. Nothing is stored for requests that could not be sent yet: the next due time
+/// stays in the past, and latencies are measured from it.
 #[derive(Debug)]
 pub(super) struct Schedule {
     due_ns: f64,
@@ -14,7 +14,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// `rate` requests per second of all workers; this worker takes its part, at its own offset.
+    /// `rate` is the number of requests per second of all workers. This worker takes its share, at its own offset.
     pub(super) fn new(
         rate: f64,
         arrivals: Arrivals,
@@ -37,7 +37,7 @@ impl Schedule {
         self.due_ns as u64
     }
 
-    /// The next request is on its way.
+    /// Called when the next request is being sent.
     pub(super) fn advance(&mut self) {
         self.due_ns += match self.arrivals {
             Arrivals::Even => self.gap_ns,

@@ -7,32 +7,32 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 
-/// "Not yet", as a time.
+/// A time that is never reached.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Read by all workers, written by the controller (but for the budget).
+/// State that all workers read. Only the controller writes it, except for the budget.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Workers may send from then on; [`NEVER`] while connections are made.
+    /// Workers may send from this time on; [`NEVER`] while connections are being opened.
     pub(super) go_ns: AtomicU64,
-    /// Requests that are sent from then on count.
+    /// Requests that are sent from this time on are measured.
     pub(super) measure_ns: AtomicU64,
-    /// Nothing is sent from then on.
+    /// Nothing is sent from this time on.
     pub(super) end_ns: AtomicU64,
-    /// All workers return at once.
+    /// If true, all workers return immediately.
     pub(super) abort: AtomicBool,
-    /// Requests that count, handed out so far.
+    /// Number of measured requests handed out so far.
     issued: AtomicU64,
-    /// Requests that a node of a cluster has redirected, to be sent again.
+    /// Number of requests that a cluster node has redirected, to be sent again.
     returned: AtomicU64,
-    /// How many there are to hand out.
+    /// Number of measured requests to hand out in total.
     requests: u64,
-    /// Whether short connections come from many addresses.
+    /// True if short connections use many source addresses.
     pub(super) spread: bool,
     pub(super) lines: Vec<Line>,
 }
 
-/// One worker as others see it.
+/// One worker's state that other threads access.
 #[derive(Debug)]
 pub(super) struct Line {
     /// Wakes the worker.
@@ -73,8 +73,8 @@ impl Shared {
         })
     }
 
-    /// Takes `count` requests out of the budget; false when it is used up. The last may exceed it,
-    /// as pipelines are sent whole.
+    /// Takes `count` requests from the budget. Returns false if the budget is used up. The last call may exceed the
+    /// budget, because pipelines are sent whole.
     #[inline]
     pub(super) fn take(&self, count: usize) -> bool {
         if self.requests == u64::MAX {
@@ -85,21 +85,21 @@ impl Shared {
             || self.take_returned(count as u64)
     }
 
-    /// The same for requests that were handed back.
+    /// Like [`Shared::take`], for requests that were handed back.
     #[cold]
     fn take_returned(&self, count: u64) -> bool {
         let less = |returned: u64| (returned > 0).then(|| returned.saturating_sub(count));
         self.returned.fetch_update(Relaxed, Relaxed, less).is_ok()
     }
 
-    /// Hands requests back to the budget: they were redirected.
+    /// Returns redirected requests to the budget.
     pub(super) fn hand_back(&self, count: usize) {
         self.returned.fetch_add(count as u64, Relaxed);
     }
 
     pub(super) fn wake_all(&self) {
         for line in &self.lines {
-            // A full counter wakes, too.
+            // If the write fails because the counter is full, the worker is woken anyway.
             let _ = rustix::io::write(&line.waker, &1u64.to_ne_bytes());
         }
     }
@@ -117,9 +117,9 @@ impl Shared {
 /// Messages of the workers to the controller.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// All connections of a worker are there.
+    /// All connections of a worker are open.
     Ready,
-    /// A worker has returned, well or not.
+    /// A worker has returned, with its results or an error.
     Returned(Result<Box<super::worker::Share>, RunError>),
 }
 

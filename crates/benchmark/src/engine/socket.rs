@@ -1,9 +1,9 @@
-//! Non-blocking sockets, and where short connections come from.
+//! Non-blocking sockets, and the source addresses of short connections.
 //!
-//! A connection that was closed holds its two addresses for a minute, so tens of thousands of short
-//! connections from one address to one server use up the ports. To a server on a loopback address
-//! they therefore come from many addresses of 127.0.0.0/8 in turn, each with ports of its own; the
-//! port is chosen here, which spares the kernel the search.
+//! After a connection is closed, its pair of addresses stays in use for a minute, so tens of thousands of short
+//! connections from one address to one server exhaust the ports. Therefore short connections to a server on a loopback
+//! address use many source addresses of 127.0.0.0/8 in turn, each with its own ports. This module also chooses the
+//! port, which saves the kernel the search.
 
 use crate::error::RunError;
 use crate::load::random::Random;
@@ -18,16 +18,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Source addresses of one worker.
+/// Number of source addresses of one worker.
 const SOURCES: u32 = 256;
-/// Ports tried before the kernel may choose: others may hold some.
+/// Number of ports to try before the kernel chooses: other sockets may use some.
 const TRIES_MAX: usize = 16;
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
-/// How long the first answer may take.
+/// How long the first reply may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 const PORTS_DEFAULT: Range<u32> = 32_768..61_000;
 
-/// Makes the connections of one worker.
+/// Opens the connections of one worker.
 #[derive(Debug)]
 pub(super) struct Connector {
     address: Address,
@@ -36,18 +36,18 @@ pub(super) struct Connector {
 
 #[derive(Debug)]
 struct Sources {
-    /// Second byte of the addresses.
+    /// Second byte of the source addresses.
     net: u8,
     ports: Range<u32>,
     next: u32,
 }
 
 impl Connector {
-    /// Connections spread their sources if `spread`; see [`spreading`].
+    /// If `spread`, connections use many source addresses; see [`spreading`].
     pub(super) fn new(address: &Address, worker: usize, spread: bool, seed: u64) -> Connector {
         let sources = spread.then(|| {
             let ports = local_ports();
-            // Another run may have used the same addresses a moment ago.
+            // Start at a random address, because another run may just have used the same ones.
             let next = Random::new(seed ^ crate::clock::now_ns()).below(1 << 24);
             #[expect(clippy::cast_possible_truncation, reason = "below 200 and 2^24")]
             Sources { net: 16 + (worker % 200) as u8, ports, next: next as u32 }
@@ -68,7 +68,7 @@ impl Connector {
                     };
                     tried += 1;
                     match connect_tcp(to, source) {
-                        // Another socket uses this port: try the next one.
+                        // Another socket uses this port, so try the next one.
                         Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) if source.is_some() => {}
                         result => break result.map_err(std::io::Error::from),
                     }
@@ -88,19 +88,20 @@ impl Connector {
     }
 }
 
-/// Whether connections to this server can come from many addresses; of several servers the last variant counts.
+/// Whether connections to this server can use many source addresses. With several servers, the last of their variants
+/// in this order applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spreading {
-    /// The server is on a loopback address, and accepts others as sources.
+    /// The server is on a loopback address, and accepts connections from other loopback addresses.
     #[default]
     Possible,
-    /// It is on a loopback address, and refuses all but 127.0.0.1, as protected mode does.
+    /// The server is on a loopback address, and rejects all source addresses except 127.0.0.1, as in protected mode.
     Refused,
-    /// It is elsewhere.
+    /// The server is not on a loopback address.
     Elsewhere,
 }
 
-/// Tries a connection from one of the addresses.
+/// Tests a connection from one of the source addresses.
 pub(super) fn spreading(address: &Address) -> Spreading {
     let Address::Tcp { resolved, .. } = address else { return Spreading::Elsewhere };
     if !resolved.is_ipv4() || !resolved.ip().is_loopback() {
@@ -142,8 +143,7 @@ fn connect_tcp(to: SocketAddr, source: Option<SocketAddrV4>) -> Result<OwnedFd, 
     let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     if to.ip().is_loopback() {
-        // There is no congestion to control, and this is the cheapest that does not. A kernel
-        // without it uses what it has.
+        // There is no congestion on loopback, and reno is the cheapest algorithm. A kernel without it uses its default.
         let _ = sockopt::set_tcp_congestion(&socket, "reno");
     }
     if let Some(source) = source {

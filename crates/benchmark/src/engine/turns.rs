@@ -1,37 +1,36 @@
-//! Whose turn it is to send, where every request has a connection of its own.
+//! Decides which lane sends next if every request has its own connection.
 //!
-//! A server accepts connections when it comes to it, and until then they stand in its listen queue,
-//! 511 of them by default. What does not fit is dropped by the kernel and tried again after one
-//! second, then two, four and so on, while others overtake it: thousands of clients that connect as
-//! soon as they have their reply measure that. So
+//! Connections wait in a server's listen queue until the server accepts them. The queue has 511 entries by default. If
+//! it is full, the kernel drops further connections, and retries them after one second, then two, four and so on, while
+//! later ones overtake them. Thousands of clients that reconnect as soon as they have their reply would measure these
+//! retries. Therefore:
 //!
 //! - at most [`ASKING_MAX`] clients wait for a reply at a time;
-//! - if there are more clients, those whose turn is over connect at once and hold their connection
-//!   until their next turn, so that the server has all of them;
-//! - at most [`UNSEEN_MAX`] connections are made that the server is not known to have accepted. A
-//!   reply shows that the server has accepted its connection, and those before it, since there is
-//!   one queue. To get such a reply, the newest connection has a turn now and then; all other turns
-//!   go to the oldest.
+//! - if there are more clients, those whose turn is over reconnect immediately and hold the connection until their next
+//!   turn, so that the server has connections from all of them;
+//! - at most [`UNSEEN_MAX`] connections are open that the server is not known to have accepted. A reply shows that the
+//!   server has accepted its connection and all earlier ones, because there is one queue. To get such a reply, the
+//!   newest connection occasionally gets a turn; all other turns go to the oldest connections.
 //!
-//! With several listeners there are several queues, and the conclusion from a reply is only likely;
-//! in this case there is more room, too.
+//! With several listeners there are several queues, so a reply only makes it likely that earlier connections were
+//! accepted. But several queues also have more room.
 
 use std::collections::VecDeque;
 
-/// Clients that wait for a reply at a time, of all threads; together with [`UNSEEN_MAX`] they fit
-/// in a listen queue of 511.
+/// Maximum number of clients of all threads that wait for a reply at a time. Together with [`UNSEEN_MAX`], they fit in
+/// a listen queue with 511 entries.
 pub(super) const ASKING_MAX: usize = 240;
-/// Connections that the server may not have accepted yet, likewise.
+/// Maximum number of connections of all threads that the server may not have accepted yet.
 const UNSEEN_MAX: usize = 240;
 
 /// The turns of one worker's lanes.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// Lanes that can send, those that have waited longest first.
+    /// Lanes that can send, in the order in which they began to wait.
     ready: VecDeque<u32>,
     /// The number of each lane's connection.
     numbers: Vec<u64>,
-    /// Connections made so far.
+    /// Number of connections opened so far.
     made: u64,
     /// The highest number that the server is known to have accepted.
     seen: u64,
@@ -39,12 +38,12 @@ pub(super) struct Turns {
     probe: u64,
     asking_max: usize,
     unseen_max: u64,
-    /// Whether connections are made before it is their lane's turn.
+    /// True if lanes connect before it is their turn.
     ahead: bool,
 }
 
 impl Turns {
-    /// For `lanes` lanes of a worker, of `clients` clients of all `threads`.
+    /// The turns for `lanes` lanes of one worker. `clients` is the number of clients of all `threads`.
     pub(super) fn new(lanes: usize, clients: usize, threads: usize) -> Turns {
         Turns {
             ready: VecDeque::new(),
@@ -63,18 +62,18 @@ impl Turns {
         self.ahead
     }
 
-    /// The lane has begun to connect.
+    /// Called when the lane has begun to connect.
     pub(super) fn connects(&mut self, lane: usize) {
         self.made += 1;
         self.numbers[lane] = self.made;
     }
 
-    /// A reply has arrived on the lane's connection.
+    /// Called when a reply has arrived on the lane's connection.
     pub(super) fn answered(&mut self, lane: usize) {
         self.seen = self.seen.max(self.numbers[lane]);
     }
 
-    /// The lane waits for its turn from now on.
+    /// Called when the lane begins to wait for its turn.
     pub(super) fn wait(&mut self, lane: u32) {
         self.ready.push_back(lane);
     }
@@ -93,7 +92,7 @@ impl Turns {
             self.probe = newest;
             return self.ready.pop_back();
         }
-        // If no client waits for a reply, none will arrive; the unseen connections may be lost.
+        // If no client waits for a reply, none will arrive, so do not wait for unseen connections, which may be lost.
         if unseen > self.unseen_max && asking > 0 { None } else { self.ready.pop_front() }
     }
 }
@@ -135,7 +134,7 @@ mod tests {
         }
     }
 
-    /// How often each of the clients had its turn, and the longest listen queue.
+    /// The number of turns of each client, and the maximum length of the listen queue.
     fn simulated(clients: usize, accepts: usize, requests: usize) -> (Vec<usize>, usize) {
         let mut turns = Turns::new(clients, clients, 1);
         let mut server = Server {
@@ -149,7 +148,7 @@ mod tests {
         for lane in 0..u32::try_from(clients).unwrap() {
             if turns.connect_ahead() {
                 server.connect(&mut turns, lane);
-                // As while connections are made: the server keeps up.
+                // Connections are opened slowly enough that the server keeps up.
                 server.round();
                 turns.answered(lane as usize);
             }

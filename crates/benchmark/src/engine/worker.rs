@@ -1,15 +1,15 @@
 //! One thread of a run: its connections, and the loop that drives them.
 //!
 //! ```text
-//!  open connections ─ (all there: Ready, wait for go) ─┐
+//!  open connections ─ (all open: Ready, wait for go) ─┐
 //!        ┌─────────────────────────────────────────────┘
 //!        └─ assign due requests ─ write and send ─ wait ─ receive, count, record ─┐
 //!               └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Most of the cost of a request is system calls, so a batch takes two, one send and one receive, and a share of one
-//! wait: sockets are registered once, edge-triggered, for reading and writing alike, and all ready connections are
-//! received from before any is sent on, so that the server finds several requests when it wakes.
+//! System calls are most of the cost of a request. A batch takes only two of them, one send and one receive, and a
+//! share of one wait. For this, sockets are registered once, edge-triggered, for both reading and writing. All ready
+//! connections are read before anything is sent, so that the server finds several requests when it wakes up.
 
 use super::lane::Lane;
 use super::plan::{Pace, Plan, Target};
@@ -31,39 +31,39 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// The maximum number of events per wait; more would only delay the results of the first of them.
+/// The maximum number of events per wait. More would only delay handling the first of them.
 const EVENTS_MAX: usize = 256;
-/// One receive takes the replies of most batches.
+/// Large enough that one receive gets the replies of most batches.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Connections being made at once: a listen queue holds some hundreds.
+/// Maximum number of connections being opened at a time. A listen queue holds a few hundred.
 const OPENING_MAX: usize = 128;
 /// How long the last replies may take.
 const DRAIN_NS_MAX: u64 = 60_000_000_000;
-/// A waiting worker looks at the clock at least so often.
+/// The longest time that a worker waits before it looks at the clock.
 const WAIT_NS_MAX: u64 = 1_000_000_000;
 const WAKER: u64 = u64::MAX;
 
 /// The measurements of one worker.
 #[derive(Debug)]
 pub(crate) struct Share {
-    /// By node: its index in the cluster, and the latencies there; one without a cluster.
+    /// For each node, its index in the cluster and its latencies. Without a cluster, there is one entry.
     pub(crate) latency: Vec<(usize, Histogram<u64>)>,
-    /// By how much requests of an open loop left too late, for the generator's own reasons.
+    /// How late requests of an open loop were sent because of the generator itself.
     pub(crate) lateness: Histogram<u64>,
     pub(crate) operations: u64,
     pub(crate) errors: Errors,
     pub(crate) mismatches: u64,
     pub(crate) first_mismatch: Option<String>,
-    /// Requests that a node of a cluster redirected.
+    /// Number of requests that a cluster node redirected.
     pub(crate) redirections: u64,
-    /// When the last reply that counts came.
+    /// When the last measured reply arrived.
     pub(crate) last_ns: u64,
-    /// CPU time during the measurement, and the time that it waited for a CPU.
+    /// CPU time during the measurement, and the time spent waiting for a CPU.
     pub(crate) cpu_ns: u64,
     pub(crate) delay_ns: u64,
 }
 
-/// A node that a worker has connections to: one without a cluster.
+/// A node to which a worker has connections. Without a cluster, there is one.
 pub(super) struct Site<'a> {
     /// Its index in the cluster.
     pub(super) node: usize,
@@ -85,23 +85,23 @@ pub(super) struct Worker<'a> {
     pub(super) buffer: Vec<u8>,
     pub(super) plain: Vec<u8>,
     pub(super) error_texts: Vec<Vec<u8>>,
-    /// Lanes to write and send to.
+    /// Lanes whose requests are to be written and sent.
     pub(super) to_load: Vec<u32>,
     pub(super) opened: usize,
     pub(super) greeted: usize,
-    /// Lanes that wait for replies.
+    /// Number of lanes that wait for replies.
     pub(super) waiting: usize,
     pub(super) going: bool,
     pub(super) measure_ns: u64,
     pub(super) end_ns: u64,
-    /// When it was found that there is nothing more to send.
+    /// The time at which the worker found that there is nothing more to send.
     pub(super) exhausted_ns: Option<u64>,
     pub(super) schedule: Option<Schedule>,
     /// Lanes that can take requests of an open loop.
     pub(super) free: VecDeque<u32>,
     pub(super) starved: bool,
     pub(super) starved_until_ns: u64,
-    /// The turns of lanes with a connection per request.
+    /// The turns of lanes that use a connection per request.
     pub(super) turns: Turns,
     pub(super) latency_sum_ns: u64,
     pub(super) share: Share,
@@ -176,7 +176,7 @@ impl<'a> Worker<'a> {
             self.open()?;
             if !ready && self.greeted == self.lanes.len() {
                 ready = true;
-                // The controller has gone only if the run is being aborted.
+                // The receiver is gone only if the run is being aborted.
                 let _ = reports.send(Message::Ready);
             }
             let now = now_ns();
@@ -244,13 +244,13 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Begins connections while not too many are being made.
+    /// Starts connecting, unless too many connections are already being opened.
     fn open(&mut self) -> Result<(), RunError> {
         while self.opened < self.lanes.len() && self.opened - self.greeted < OPENING_MAX {
             let i = self.opened;
             self.opened += 1;
             if self.reconnects() {
-                // Connects itself, with a request that does not count.
+                // `begin` connects, and sends a request that is not measured.
                 self.begin(i, 0)?;
             } else {
                 self.connect(i)?;
@@ -277,7 +277,7 @@ impl<'a> Worker<'a> {
         lane.connected(socket, session, prelude).map_err(RunError::Socket)
     }
 
-    /// Gives due requests of an open loop to connections that can take them.
+    /// Assigns due requests of an open loop to connections that can take them.
     fn assign(&mut self, now: u64) {
         let Some(schedule) = &mut self.schedule else { return };
         if self.exhausted_ns.is_some() {
@@ -336,7 +336,7 @@ impl<'a> Worker<'a> {
             }
         }
         lanes.clear();
-        // Sending lists no lanes.
+        // Sending has not added lanes to the list, so its allocation can be reused.
         self.to_load = lanes;
         if self.reconnects() && self.going {
             self.give_turns(now)?;
@@ -344,7 +344,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// A lane without a connection has to wait for its next turn.
+    /// Handles a lane whose turn is over: it waits for its next turn without a connection, or connects ahead.
     fn end_turn(&mut self, i: usize) -> Result<(), RunError> {
         if self.exhausted_ns.is_some() {
             return Ok(());
@@ -352,8 +352,7 @@ impl<'a> Worker<'a> {
         if self.turns.connect_ahead() {
             self.lanes[i].held = true;
             self.connect(i)?;
-            // What precedes requests leaves already; and the turn comes when
-            // the socket is connected.
+            // The prelude is sent now. The lane waits for its turn once the socket is connected.
             return self.flush(i);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
@@ -370,7 +369,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Sends the next batch of a closed loop, if there is to be one.
+    /// Sends the next batch of a closed loop, unless the run is over.
     #[inline]
     fn begin(&mut self, i: usize, now: u64) -> Result<(), RunError> {
         let count = self.plan.pipeline;
@@ -384,7 +383,7 @@ impl<'a> Worker<'a> {
         }
         let mut started = None;
         if self.lanes[i].socket.is_none() {
-            // A client that connects for one request waits for the connection, too.
+            // If a client connects for one request, the latency includes connecting.
             started = Some(now_ns());
             self.connect(i)?;
         }
@@ -398,11 +397,11 @@ impl<'a> Worker<'a> {
         self.flush(i)
     }
 
-    /// Sends the requests of an open loop that were given to this lane.
+    /// Sends the requests of an open loop that were assigned to this lane.
     fn send_due(&mut self, i: usize) -> Result<(), RunError> {
         let lane = &mut self.lanes[i];
         if !lane.is_empty() {
-            // The rest of the last batch comes first; the lane is listed again when it has left.
+            // The rest of the last batch must be sent first. The lane is listed again afterwards.
             return Ok(());
         }
         let count = lane.due_ns.len() - lane.pending;
@@ -423,7 +422,7 @@ impl<'a> Worker<'a> {
         lane.flush(&self.prelude.0).map_err(|error| failed(connector, lane, error))
     }
 
-    /// The error with the node of a cluster at which it happened.
+    /// Adds the cluster node on which the error happened.
     #[cold]
     pub(super) fn at_node(&self, i: usize, error: RunError) -> RunError {
         if self.plan.cluster.is_none() || !error.is_of_a_connection() {
@@ -433,7 +432,7 @@ impl<'a> Worker<'a> {
         RunError::AtNode { address, source: Box::new(error) }
     }
 
-    /// Something happened on a connection.
+    /// Handles an event on a connection.
     #[inline]
     fn ready(&mut self, i: usize, flags: EventFlags) -> Result<(), RunError> {
         if flags.intersects(EventFlags::OUT) {
@@ -473,7 +472,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Lists a lane of an open loop that has requests to send, and offers one that has room.
+    /// In an open loop, lists a lane that has requests to send, and offers a lane that can take more.
     pub(super) fn list_if_due(&mut self, i: usize) {
         if self.schedule.is_none() {
             return;
@@ -511,7 +510,7 @@ impl<'a> Worker<'a> {
         Err(RunError::Unanswered { missing, seconds: DRAIN_NS_MAX / 1_000_000_000 })
     }
 
-    /// How long to wait for events at most.
+    /// The maximum time to wait for events.
     fn timeout_ns(&self, now: u64) -> u64 {
         let due = match &self.schedule {
             // Without a free lane, nothing can be sent before a reply arrives.
@@ -524,14 +523,14 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The nodes of a worker, and its lanes: the worker has a contiguous share of the clients, and so has each
-/// node, so that a worker has lanes to few nodes.
+/// The nodes of a worker, and its lanes. Each worker has a contiguous share of the clients, and so has each node, so a
+/// worker's lanes use few nodes.
 fn sites_and_lanes<'a>(
     plan: &'a Plan,
     shared: &Shared,
     index: usize,
 ) -> (Vec<Site<'a>>, Vec<Lane>) {
-    // The first threads take the clients that are left over.
+    // The first threads take the remaining clients.
     let (each, more) = (plan.clients / plan.threads, plan.clients % plan.threads);
     let first = index * each + index.min(more);
     let count = each + usize::from(index < more);
@@ -562,7 +561,7 @@ fn tag(plan: &Plan, site: &Site<'_>) -> Tag {
     }
 }
 
-/// An error of a socket: of the connection if nothing has ever come from it.
+/// The error of a socket. It is a connection error if the lane has never received anything.
 pub(super) fn failed(connector: &Connector, lane: &Lane, error: io::Error) -> RunError {
     if lane.greeted { RunError::Socket(error) } else { connector.failed(error) }
 }

@@ -1,4 +1,4 @@
-//! C1: one connection that all callers share, near and far.
+//! C1: one connection that all callers share, on loopback and over a distant network.
 
 use super::callers::{Callers, Mode, Sent};
 use super::stage::{Size, Stage};
@@ -48,7 +48,7 @@ fn loads(size: &Size) -> Vec<Callers> {
         has_timeouts: true,
     };
     let all = RTTS_MS.iter().flat_map(|rtt_ms| CALLERS.map(|callers| load(*rtt_ms, callers)));
-    // The ends of what was measured.
+    // A short run keeps only the extremes.
     all.filter(|load| !size.short || (load.rtt_ms != 1 && matches!(load.callers, 1 | 200)))
         .collect()
 }

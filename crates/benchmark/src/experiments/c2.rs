@@ -28,7 +28,7 @@ const MODES: [Mode; 7] = [
     Mode::Pool(50),
     Mode::Pool(200),
 ];
-/// What of a mode is measured: what is sent, by how many callers, over which round trip.
+/// The loads of a mode: the command, the number of callers, and the round-trip time in ms.
 const LOADS: [(Sent, usize, u64); 6] = [
     (Sent::Set, 50, 0),
     (Sent::Set, 100, 0),
@@ -37,7 +37,7 @@ const LOADS: [(Sent, usize, u64); 6] = [
     (Sent::Set, 200, 1),
     (Sent::Set, 200, 12),
 ];
-/// The number of results of a load.
+/// The number of results per load.
 const FIGURES: usize = 5;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
@@ -64,7 +64,7 @@ fn loads(size: &Size) -> Vec<Callers> {
     let load =
         |mode, (sent, callers, rtt_ms)| Callers { sent, mode, callers, rtt_ms, has_timeouts: true };
     let all = LOADS.iter().flat_map(|what| MODES.map(|mode| load(mode, *what)));
-    // One of each kind.
+    // A short run has one load of each kind.
     let is_short = |load: &Callers| {
         let is_one = matches!(load.mode, Mode::Lanes(1 | 4) | Mode::Pool(8));
         is_one && load.callers != 100 && load.rtt_ms != 12
@@ -72,7 +72,7 @@ fn loads(size: &Size) -> Vec<Callers> {
     all.filter(|load| !size.short || is_short(load)).collect()
 }
 
-/// Rates over callers on loopback, a line for each mode and server.
+/// Rates by number of callers on loopback, with a line for each mode and server.
 fn plots(loads: &[Callers], rows: &[Row], names: &[String]) -> Vec<Plot> {
     let mut lines = Vec::new();
     for (server, name) in names.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! C3: what a time limit for each command costs.
+//! C3: the cost of a time limit for each command.
 
 use super::callers::{Callers, Mode, Sent};
 use super::finding::{Better, Figure, Row};
@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const CALLERS: usize = 200;
-/// Measurements with and without.
+/// Number of measurements, alternating between with and without the time limit.
 const TURNS: usize = 4;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {

@@ -1,4 +1,4 @@
-//! Loads of the client library, near and behind a distant network: what C1, C2 and C3 have in common.
+//! Loads of the client library, on loopback and over a distant network, which C1, C2 and C3 share.
 
 use super::finding::Figure;
 use super::stage::{Measured, Size, measure};
@@ -10,12 +10,12 @@ use brisk_dial::address::Address;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The article sets one key of 5 bytes to one value of 5 bytes, and draws a connection for each call. Here the key
-/// finds its connection, so there are several.
+/// The article sets one 5-byte key to one 5-byte value, and chooses a random connection for each call. Here the key
+/// determines the connection, so there are several keys.
 const KEYS: usize = 64;
 const VALUE: &str = "value";
 
-/// Which command is sent.
+/// The command to send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     Set,
@@ -43,12 +43,12 @@ impl Sent {
     }
 }
 
-/// How callers and connections belong together.
+/// How callers use connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// This number of connections that all callers share.
     Lanes(usize),
-    /// This number of connections that are taken in turns.
+    /// A pool with this number of connections.
     Pool(usize),
 }
 
@@ -62,10 +62,10 @@ impl Mode {
     }
 }
 
-/// How often a load is measured until a request gets its reply.
+/// The maximum number of times that a load is measured until at least one request gets its reply.
 const MEASUREMENTS_MAX: usize = 20;
 
-/// A load.
+/// A load of the client library.
 #[derive(Clone, Copy)]
 pub(super) struct Callers {
     pub(super) sent: Sent,
@@ -109,7 +109,7 @@ impl Callers {
             source: Source::Library(load),
             ..size.plan(self.sent.workload()?, &Target { session, ..target })
         };
-        // On a busy machine, a short measurement may end before the first reply: it says nothing.
+        // On a busy machine, a short measurement may end before the first reply arrives. In this case it is repeated.
         let mut measured = measure(&plan, subject)?;
         for _ in 1..MEASUREMENTS_MAX {
             if measured.summary.operations > 0 {
@@ -140,7 +140,7 @@ impl Callers {
     }
 }
 
-/// The same server, so much farther away in each direction.
+/// A proxy to the same server that adds this delay in each direction.
 fn distant(target: &Target, delay: Duration) -> Result<DelayProxy, String> {
     let Address::Tcp { resolved, .. } = target.address else {
         return Err("the simulated network uses TCP: specify a server by host and port".to_owned());

@@ -1,4 +1,4 @@
-//! Clients that are connected and say nothing.
+//! Clients that are connected but idle.
 
 use super::stage::{connect, info};
 use crate::engine::allow_descriptors;
@@ -10,21 +10,20 @@ use std::time::{Duration, Instant};
 
 /// Open files in addition to the idle clients.
 const DESCRIPTORS_BESIDE: usize = 64;
-/// How long the server may take until it has seen all clients.
+/// How long the server may take to accept all clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The warm-up time next to a crowd that has just connected: the remaining work of accepting it is
-/// not a cost of the measured requests.
+/// The warm-up time after many clients have connected, so that the rest of the work of accepting them is not measured.
 pub(super) const SETTLING: Duration = Duration::from_millis(300);
 
-/// Connections that say nothing.
+/// Idle connections.
 pub(super) enum Crowd {
     Tcp(#[expect(dead_code, reason = "held open")] Vec<TcpStream>),
     Unix(#[expect(dead_code, reason = "held open")] Vec<UnixStream>),
 }
 
 impl Crowd {
-    /// Connects `count` clients, and waits until the server has seen them.
+    /// Connects `count` clients, and waits until the server has accepted them.
     pub(super) fn connect(subject: &Subject, count: usize) -> Result<Crowd, String> {
         allow_descriptors(count + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
         let told = |error: std::io::Error| format!("an idle client: {error}");

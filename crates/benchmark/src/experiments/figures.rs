@@ -1,5 +1,5 @@
-//! The numbers that Brisk promises compared with Redis: server CPU per request of many commands and
-//! loads, and memory per element (`kept`).
+//! The limits that Brisk promises in comparison with Redis: server CPU time per request for many commands and loads,
+//! and memory per element (`kept`).
 
 use super::crowd::{Crowd, SETTLING};
 use super::finding::Figure;
@@ -22,32 +22,32 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Keys and other numbers are drawn below this.
+/// Upper bound for random keys and other numbers.
 const NUMBERS: u64 = 1_000_000;
 const IDLE: usize = 9999;
-/// A short run sends this part of the requests.
+/// A short run divides the number of requests by this.
 const SHORT_PART: u64 = 8;
 
-/// A load that is measured.
+/// A measured load.
 struct Case {
     /// The arguments, in which `__rand_int__` is a new number for every request.
     command: &'static str,
     load: Load,
     requests: u64,
-    /// The ratio to Redis that is allowed.
+    /// The maximum allowed ratio to Redis.
     at_most: f64,
 }
 
-/// The clients that send it.
+/// The clients that send the command.
 #[derive(Clone, Copy)]
 enum Load {
-    /// 50 clients with this number of requests at once.
+    /// 50 clients with this pipeline depth.
     Depth(usize),
-    /// This number of clients, a request at a time.
+    /// This number of clients, with one request at a time.
     Clients(usize),
     /// This number of clients that connect for each request.
     Reconnecting(usize),
-    /// 50 clients, a request at a time, next to thousands of idle ones.
+    /// 50 clients with one request at a time, while thousands of other clients are idle.
     BesideIdle,
 }
 
@@ -55,7 +55,7 @@ const fn case(command: &'static str, load: Load, requests: u64, at_most: f64) ->
     Case { command, load, requests, at_most }
 }
 
-/// In the order in which they run: some find what others left.
+/// The cases in the order in which they run. Some use data that earlier ones have written.
 const CASES: &[Case] = &[
     case("PING", Load::Depth(1), 200_000, 1.0),
     case("GET key:__rand_int__", Load::Depth(1), 200_000, 0.88),
@@ -146,7 +146,7 @@ impl Case {
     }
 }
 
-/// The data for the commands.
+/// Writes the data that the commands need.
 fn fill(subject: &Subject) -> Result<(), String> {
     let material = Material { keyspace: Some(NUMBERS), ..Material::default() };
     subject.fill(&material, 1, Tag::default())?;

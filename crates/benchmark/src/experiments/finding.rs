@@ -1,4 +1,4 @@
-//! What experiments find: plain data, for tables and reports.
+//! The results of experiments as plain data, for tables and reports.
 
 use crate::compare::statistics::median;
 use crate::outcome::Summary;
@@ -7,63 +7,63 @@ use serde::Serialize;
 /// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// As the command line names it.
+    /// The name on the command line.
     pub name: String,
-    /// In a few words.
+    /// A short title.
     pub title: String,
     /// A description of the experiment.
     pub what: String,
     /// The results.
     pub rows: Vec<Row>,
-    /// Results over a range.
+    /// Results over a range of inputs.
     pub plots: Vec<Plot>,
     /// Additional notes for readers.
     pub notes: Vec<String>,
-    /// The reason why there are no results, if it failed.
+    /// If the experiment failed, the reason.
     pub failure: Option<String>,
-    /// How long it took.
+    /// The duration of the experiment.
     pub seconds: f64,
 }
 
-/// One figure of all servers.
+/// One metric, for all servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The measured quantity.
     pub what: String,
     /// Its unit.
     pub unit: String,
-    /// Which way is good.
+    /// Whether higher or lower is better.
     pub better: Better,
-    /// The article's measurement, on its machine.
+    /// The value that the article measured on its machine.
     pub article: Option<f64>,
     /// Medians over the rounds, by server, in the order of the report's servers.
     pub values: Vec<Option<f64>>,
 }
 
-/// Which way a figure is good.
+/// Whether higher or lower values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// More is better.
+    /// Higher is better.
     More,
-    /// Less is better.
+    /// Lower is better.
     Less,
-    /// Neither.
+    /// Neither is better.
     Neither,
 }
 
 /// The comparison of a number with that of the first server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Better by more than a twentieth.
+    /// Better by more than 5%.
     Win,
-    /// Worse by more than a twentieth.
+    /// Worse by more than 5%.
     Loss,
-    /// Neither, or undecidable.
+    /// Neither, or it cannot be determined.
     Even,
 }
 
-/// Differences below this say nothing without many rounds.
+/// Smaller differences are not significant without many rounds.
 const EVEN_WITHIN: f64 = 0.05;
 
 impl Better {
@@ -84,14 +84,14 @@ impl Better {
 }
 
 impl Row {
-    /// The figure of a server over the first server's.
+    /// The value of a server divided by that of the first server.
     #[must_use]
     pub fn ratio(&self, server: usize) -> Option<f64> {
         let (value, base) = ((*self.values.get(server)?)?, (*self.values.first()?)?);
         (server > 0 && base != 0.0).then(|| value / base)
     }
 
-    /// The article's figure over the first server's.
+    /// The article's value divided by that of the first server.
     #[must_use]
     pub fn article_ratio(&self) -> Option<f64> {
         let (article, base) = (self.article?, (*self.values.first()?)?);
@@ -99,7 +99,7 @@ impl Row {
     }
 }
 
-/// Lines over a range.
+/// A plot of lines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plot {
     /// The title.
@@ -108,7 +108,7 @@ pub struct Plot {
     pub x: String,
     /// The quantity of the vertical axis.
     pub y: String,
-    /// Whether both axes are logarithmic; otherwise the vertical one begins at 0.
+    /// True if both axes are logarithmic. Otherwise the vertical axis begins at 0.
     pub logarithmic: bool,
     /// The lines.
     pub lines: Vec<Line>,
@@ -117,17 +117,17 @@ pub struct Plot {
 /// A line of a plot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// Whose.
+    /// The name in the legend.
     pub name: String,
-    /// Index of the server whose colour it has; none for what belongs to no server.
+    /// Index of the server that determines the color; `None` if the line does not belong to a server.
     pub server: Option<usize>,
-    /// Whether it was computed rather than measured.
+    /// True if the values were computed rather than measured.
     pub computed: bool,
-    /// From left to right.
+    /// The points from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
-/// One figure of one server in one round, with what is said about it.
+/// One measured value of one server in one round, with its description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     what: String,
@@ -135,17 +135,17 @@ pub struct Figure {
     better: Better,
     article: Option<f64>,
     value: Option<f64>,
-    /// Whether the generator was the limit, so that the server may be better than this.
+    /// True if the generator was the limit, so that the server may be better than this value.
     limited: bool,
 }
 
 impl Figure {
-    /// A figure of which more is better.
+    /// A value of which more is better.
     pub fn more(what: impl Into<String>, unit: &'static str, value: f64) -> Figure {
         Figure::new(what.into(), unit, Better::More, Some(value))
     }
 
-    /// A figure of which less is better; none if it could not be seen.
+    /// A value of which less is better; `None` if it could not be measured.
     pub fn less(
         what: impl Into<String>,
         unit: &'static str,
@@ -154,7 +154,7 @@ impl Figure {
         Figure::new(what.into(), unit, Better::Less, value.into())
     }
 
-    /// A figure that is neither good nor bad.
+    /// A value that is neither good nor bad.
     pub fn plain(what: impl Into<String>, unit: &'static str, value: f64) -> Figure {
         Figure::new(what.into(), unit, Better::Neither, Some(value))
     }
@@ -163,14 +163,14 @@ impl Figure {
         Figure { what, unit, better, article: None, value, limited: false }
     }
 
-    /// Adds what the article measured, if it did.
+    /// Adds the value that the article measured, if there is one.
     #[must_use]
     pub fn article(mut self, value: impl Into<Option<f64>>) -> Figure {
         self.article = value.into();
         self
     }
 
-    /// Adds whether the generator was the limit of the run that this comes from.
+    /// Records whether the generator was the limit of the run that produced this value.
     #[must_use]
     pub fn limited_as(mut self, run: &Summary) -> Figure {
         self.limited = run.generator.limit.is_some();
@@ -178,7 +178,7 @@ impl Figure {
     }
 }
 
-/// A sentence that names the results, by server and round, that show the generator rather than a
+/// A sentence that lists the results, by server and round, for which the generator was the limit rather than the
 /// server.
 #[must_use]
 pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
@@ -200,7 +200,7 @@ pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
     })
 }
 
-/// Rows of results by server, then by round; all lists of results are of the same kind.
+/// The rows for results that are grouped by server and then by round. All lists contain the same kinds of results.
 #[must_use]
 pub fn rows(figures: &[Vec<Vec<Figure>>]) -> Vec<Row> {
     let Some(first) = figures.first().and_then(|rounds| rounds.first()) else { return Vec::new() };
@@ -253,7 +253,7 @@ mod tests {
         let round = |one, other| vec![figure("one", one), figure("other", other)];
         let quiet = [vec![round(false, false)], vec![round(false, false)]];
         assert_eq!(limits(&quiet, &["a", "b"]), None);
-        // In one round of two.
+        // The generator was the limit in one of two rounds.
         let figures = [
             vec![round(false, true), round(false, false)],
             vec![round(false, false), round(true, true)],

@@ -1,4 +1,4 @@
-//! I1: what INFO costs while thousands of clients are connected and do nothing.
+//! I1: the cost of INFO while thousands of clients are connected but idle.
 
 use super::crowd::{Crowd, SETTLING};
 use super::finding::{Better, Figure, Row};

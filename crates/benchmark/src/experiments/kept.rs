@@ -1,23 +1,24 @@
-//! The memory of data in the server's process, in the layouts for which Brisk promises numbers.
+//! The memory that data takes in the server's process, for the layouts for which Brisk promises limits.
 
 use super::finding::{Figure, Row};
 use super::stage::{Filler, Stage};
 
-/// Elements that are sent with one command.
+/// Number of elements that are sent with one command.
 const AT_ONCE: u64 = 100;
 
 /// Many keys with this number of elements each.
 struct Kept {
     what: &'static str,
     keys: u64,
-    /// In a short run. With less than a few MiB, the pages of the allocator would be measured.
+    /// Number of keys in a short run. With less than a few MiB of data, the allocator's pages would dominate the
+    /// result.
     keys_short: u64,
     elements: u64,
-    /// The command and the beginning of the key.
+    /// The command and the prefix of the key.
     command: (&'static str, &'static str),
-    /// The words of an element.
+    /// The arguments for an element.
     words: fn(u64) -> Vec<String>,
-    /// The bound.
+    /// The promised limit.
     at_most: &'static str,
 }
 
@@ -78,7 +79,7 @@ const KEPT: &[Kept] = &[
     },
 ];
 
-/// Growth of the process per element, each on a server of its own.
+/// Growth of the process per element. Each layout is measured on a separate server.
 pub(super) fn rows(stage: &mut Stage<'_>) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     for kept in KEPT {
@@ -113,7 +114,7 @@ impl Kept {
         filler.flush()
     }
 
-    /// Of 16 bytes where keys are what is measured.
+    /// The key with this number. It has 16 bytes if keys are measured.
     fn key(&self, key: u64) -> String {
         let (_, start) = self.command;
         if self.elements == 1 { format!("{start}{key:012}") } else { format!("{start}{key}") }
@@ -131,7 +132,7 @@ mod tests {
         for kept in KEPT {
             let all: std::collections::BTreeSet<String> =
                 (0..kept.elements).filter_map(|i| (kept.words)(i).into_iter().next()).collect();
-            // Fields, scores and members: none is written twice.
+            // The first arguments of all elements differ, so no element is written twice.
             assert_eq!(all.len() as u64, kept.elements, "{}", kept.what);
         }
     }

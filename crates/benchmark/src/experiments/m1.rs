@@ -1,4 +1,4 @@
-//! M1: what an element costs in each encoding.
+//! M1: the memory per element in each encoding.
 
 use super::finding::Figure;
 use super::stage::{Filler, Stage, ask, connect, growth_bytes};
@@ -22,21 +22,21 @@ const ELEMENTS: usize = 100;
 struct Case {
     what: &'static str,
     setting: Option<(&'static str, &'static str)>,
-    /// The command before the key.
+    /// The command name, which precedes the key.
     command: &'static str,
     shape: Shape,
 }
 
-/// How elements become words.
+/// The form of elements as arguments.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
-    /// A string of this number of bytes; 0 is a number.
+    /// A string with this number of bytes; 0 means a number.
     Text(usize),
     /// Numbers.
     Numbers,
-    /// Words of 8 bytes.
+    /// 8-byte strings.
     Words,
-    /// Pairs of a field and a value, 8 bytes together.
+    /// Pairs of a field and a value, 8 bytes in total.
     Pairs,
     /// Pairs of a score and a member.
     Scores,
@@ -74,7 +74,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     let mut encodings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in &CASES {
-        // Leftovers of an earlier case would be counted with those of this one.
+        // Each case has its own server, because memory left over from an earlier case would be counted too.
         let settings: Vec<(&str, &str)> = case.setting.into_iter().collect();
         rows.extend(stage.alone(&settings, |subject, size, _| {
             let elements = size.pick(200_000, 1_000_000);
@@ -98,7 +98,7 @@ impl Case {
             let mut words = vec![self.command.to_owned(), format!("key:{key}")];
             for i in 0..per_key {
                 match self.shape {
-                    // Beyond the numbers that servers share.
+                    // The numbers are above those for which servers share objects.
                     Shape::Text(0) => words.push((1_000_000 + key).to_string()),
                     Shape::Text(bytes) => words.push(format!("{key:0bytes$}x").split_off(1)),
                     Shape::Numbers => words.push((10_000_000 + i * 37).to_string()),

@@ -44,7 +44,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     for case in &CASES {
         let settings = [("list-max-listpack-size", case.node), ("list-compress-depth", case.depth)];
         rows.extend(stage.alone(&settings, |subject, size, _| {
-            // The article has a million numbers.
+            // The article uses a million numbers.
             let numbers = case.article.is_some();
             let count = if numbers { size.pick(200_000, 1_000_000) } else { TEXTS };
             let bytes = growth_bytes(subject, |filler| push(filler, case.item, count))?;

@@ -1,4 +1,4 @@
-//! M3: how many fields a packed hash should have: memory against the time of a lookup.
+//! M3: the memory and the lookup time of packed hashes by number of fields.
 
 use super::finding::{Figure, Line, Plot};
 use super::stage::{Filler, Stage, growth_bytes, measure};

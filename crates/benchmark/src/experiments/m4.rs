@@ -1,4 +1,4 @@
-//! M4: a key per user against hashes of a thousand users, as people shard them by hand.
+//! M4: a key per user, compared with hashes of a thousand users each (sharding by hand).
 
 use super::finding::Figure;
 use super::stage::{Filler, MIB, Stage, growth_bytes};
@@ -70,8 +70,8 @@ fn number(user: usize) -> String {
     (user * 7919 % 1_000_000).to_string()
 }
 
-/// The articles' rule: a number belongs to the shard of its thousand. Any other key belongs to the
-/// shard of its CRC32, with twice as many shards as would be full.
+/// The rule in the articles: the shard of a number is the number divided by the shard size. The shard of any other key
+/// is its CRC32, modulo twice the number of shards that would be full.
 fn shard_key(base: &str, key: &str, total_elements: usize, shard_size: usize) -> String {
     let shard = match key.parse::<usize>() {
         Ok(number) => number / shard_size,

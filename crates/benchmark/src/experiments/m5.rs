@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Two digits each: 30 provinces, 20 cities in each, 15 districts in each.
+/// 30 provinces with 20 cities each, with 15 districts each. Their numbers have two digits.
 const PLACES: [usize; 3] = [30, 20, 15];
 const FIELDS: [&str; 3] = ["province", "city", "district"];
 const SCRIPT: &str = "\
@@ -27,7 +27,7 @@ const SCRIPT: &str = "\
     return {redis.call('HGET', KEYS[2], string.sub(code, 1, 2)), \
             redis.call('HGET', KEYS[3], string.sub(code, 1, 4)), \
             redis.call('HGET', KEYS[4], code)}";
-/// Codes written at once.
+/// Number of codes written together.
 const CODES: usize = 1000;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
@@ -62,12 +62,12 @@ enum Layout {
     Codes,
 }
 
-/// Where a user lives: the numbers of province, city and district.
+/// The address of a user: the numbers of the province, the city and the district.
 fn address(user: usize) -> [usize; 3] {
     PLACES.map(|places| user * 7919 / 13 % places)
 }
 
-/// The names of an address, long enough to be names.
+/// The names in an address, as long as real names.
 fn names([province, city, district]: [usize; 3]) -> [String; 3] {
     [
         format!("Province of {province:02}"),
@@ -129,7 +129,7 @@ impl Layout {
     }
 }
 
-/// That the script finds what the other layouts hold.
+/// Checks that the script returns the same as the other layouts.
 fn check(asker: &mut crate::ask::Asker, words: &[String]) -> Result<(), String> {
     const USER: usize = 1234;
     let words: Vec<String> =

@@ -1,4 +1,5 @@
-//! M6: fragmentation: what the process takes beyond what its data need, and after they are deleted.
+//! M6: fragmentation. Measures the memory that the process uses beyond its data, and the memory that it still uses
+//! after the data is deleted.
 
 use super::finding::Figure;
 use super::stage::{Filler, MIB, Stage, ask, connect, info, used_bytes};
@@ -21,7 +22,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 struct Lists {
     what: &'static str,
     count: usize,
-    /// In the article.
+    /// The number of items in the article.
     items: usize,
     item_bytes: Option<usize>,
     article_percent: f64,
@@ -40,7 +41,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             if let Ok(allocator) = info(&mut asker, "memory", "mem_allocator") {
                 notes.push(format!("{}: {allocator}", lists.what));
             }
-            // Fractions are counted down, and there is at least one item.
+            // The result is rounded down, but there is at least one item.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -96,7 +97,7 @@ impl Look {
         Ok(Look { used: used_bytes(asker)?, rss })
     }
 
-    /// Without what it took when it was empty.
+    /// The memory without that of the empty server.
     fn beyond(&self, empty: &Look) -> Look {
         let rss = self.rss.zip(empty.rss).map(|(rss, empty)| rss - empty);
         Look { used: self.used - empty.used, rss }
@@ -109,14 +110,13 @@ fn key(list: usize) -> String {
 
 impl Lists {
     fn fill(&self, filler: &mut Filler, items: usize) -> Result<(), String> {
-        // All items differ, so that nothing can be shared.
+        // All items differ, so that servers cannot share them.
         let item = |list: usize, i: usize| match self.item_bytes {
             None => (list * 1_000_000 + i).to_string(),
             Some(bytes) => format!("{list:06}{i:06}{}", "x".repeat(bytes - 12)),
         };
         let at_once = if self.item_bytes.is_some() { 8 } else { 200 };
-        // All lists grow side by side, as they do in use, which shows the differences between
-        // allocators.
+        // All lists grow concurrently, as in real use, which shows the differences between allocators.
         for first in (0..items).step_by(at_once) {
             for list in 0..self.count {
                 let mut words = vec!["RPUSH".to_owned(), key(list)];

@@ -1,4 +1,4 @@
-//! M8: what shorter names and denser values save, what APPEND costs, and bits at any offset.
+//! M8: the savings of shorter names and denser values, and the cost of APPEND and of bits at large offsets.
 
 use super::finding::Figure;
 use super::stage::{Filler, Stage, ask, connect, growth_bytes, measure};
@@ -23,7 +23,7 @@ const APPENDED_TO: usize = 100_000;
 
 type Write = fn(&mut Filler, usize) -> Result<(), String>;
 
-/// How the same is named and written.
+/// Different names and formats for the same data.
 const LAYOUTS: [(&str, Write); 4] = [
     ("long names", |filler, i| {
         filler.add(&["SET", &format!("application:customer:profile:nickname:{i}"), "short"])

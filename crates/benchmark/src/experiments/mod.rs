@@ -1,19 +1,19 @@
-//! Repeats the measurements of the articles: each experiment runs next to a peer, with the
-//! article's numbers in the same table.
+//! Repeats measurements from published articles. Each experiment also measures a peer, and the article's numbers are in
+//! the same table.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
 //! | `finding` | the results as data |
-//! | `stage` | the servers, fresh for each experiment; filling; looking at them |
+//! | `stage` | the servers, fresh for each experiment; writing data; measuring |
 //! | `crowd` | idle clients |
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
-//! | `unfinished` | inputs, as `p4` is about outputs |
-//! | `unread` | outputs of all kinds that clients do not read |
+//! | `unfinished` | like `p4`, for input instead of output |
+//! | `unread` | all kinds of output that clients do not read |
 //! | `callers`, `c1`, `c2`, `c3` | the client library: one connection, several, a pool |
-//! | `figures`, `kept` | the promises of Brisk, compared with Redis |
+//! | `figures`, `kept` | the limits that Brisk promises, compared with Redis |
 //!
-//! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
+//! An experiment is a constant with a name, a description, and a function that returns rows and plots.
 
 mod c1;
 mod c2;
@@ -54,17 +54,17 @@ use stage::{Size, Stage};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Rounds of timed parts, unless configured otherwise: in full, and short.
+/// Default number of rounds of timed parts, in a full and in a short run.
 const ROUNDS: (usize, usize) = (3, 1);
-/// Part of the article's amount of data, likewise.
+/// Default fraction of the article's amount of data, in a full and in a short run.
 const SCALE: (f64, f64) = (0.05, 0.01);
 
 /// An experiment.
 #[derive(Debug)]
 pub struct Experiment {
-    /// As the command line names it.
+    /// The name on the command line.
     pub name: &'static str,
-    /// In a few words.
+    /// A short title.
     pub title: &'static str,
     /// A description of the experiment.
     pub what: &'static str,
@@ -108,12 +108,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
     figures::EXPERIMENT,
 ];
 
-/// Carries out the experiments that the options name, or all. `tell` gets a line of progress now
-/// and then; `found` each finding when it is there.
+/// Runs the experiments that the options name, or all. `tell` receives lines of progress, and `found` receives each
+/// finding when it is complete.
 ///
 /// # Errors
-/// An unknown name, or no server. An experiment that fails says so in its finding, so that the
-/// others are not lost.
+/// If a name is unknown or a server is not available. The failure of an experiment is reported in its finding, so that
+/// the other findings are not lost.
 pub fn experiments(
     options: &ExperimentOptions,
     tell: &mut dyn FnMut(&str),
@@ -153,7 +153,7 @@ pub fn experiments(
             Ok(found) => (found, None),
             Err(error) => (Found::default(), Some(error)),
         };
-        // Processes started here have ended, so that their CPU time is known.
+        // Processes that this program started have ended, so their CPU time is known.
         notes.extend(standing.moment().noise_since(&before).told());
         let finding = Finding {
             name: name.to_owned(),
@@ -171,11 +171,11 @@ pub fn experiments(
     Ok(report)
 }
 
-/// The servers that are there before and after all experiments.
+/// Processes of servers that run before and after the experiments.
 struct Standing(Vec<u32>);
 
 impl Standing {
-    /// Those of these that run on this machine, as far as their processes can be seen.
+    /// Selects the servers that run on this machine and whose processes are visible.
     fn among(specs: &[SubjectSpec]) -> Standing {
         let pid = |spec: &SubjectSpec| match &spec.place {
             Place::At(address) => listener_of(&Address::parse(address).ok()?),
@@ -204,7 +204,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
     names.iter().map(named).collect()
 }
 
-/// The servers that were named, or a Redis and a Brisk.
+/// The servers on the command line, or Redis and Brisk.
 fn specs(servers: &[String]) -> Result<Vec<SubjectSpec>, String> {
     if servers.is_empty() {
         let start = |name: &str, program: &str| {
@@ -223,7 +223,7 @@ fn specs(servers: &[String]) -> Result<Vec<SubjectSpec>, String> {
     Ok(specs)
 }
 
-/// A program next to this one, or in `PATH`.
+/// The path of a program next to this one, or in `PATH`.
 fn program_named(program: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
@@ -235,7 +235,7 @@ fn program_named(program: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The servers' own names and versions; each is started once for this.
+/// The names and versions that the servers report. Each server is started once for this.
 fn server_infos(
     specs: &[SubjectSpec],
     options: &ExperimentOptions,

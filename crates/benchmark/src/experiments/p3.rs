@@ -1,4 +1,5 @@
-//! P3: throughput against pipeline depth, near and far, and what the article's formula predicts.
+//! P3: throughput by pipeline depth, on loopback and over a distant network, and the prediction of the article's
+//! formula.
 
 use super::finding::{Figure, Line, Plot, Row};
 use super::stage::{Size, Stage, measure};
@@ -28,10 +29,10 @@ const DEPTHS: [usize; 6] = [1, 5, 10, 20, 50, 100];
 const LAN: Duration = Duration::from_micros(250);
 const WAN: Duration = Duration::from_millis(10);
 
-/// One line of depths.
+/// One series of pipeline depths.
 struct Sweep {
     network: &'static str,
-    /// In each direction.
+    /// The delay in each direction.
     delay: Option<Duration>,
     clients: usize,
     test: &'static str,
@@ -138,7 +139,7 @@ impl Sweep {
         Ok(figures)
     }
 
-    /// The server, or the proxy before it.
+    /// The server, or the proxy in front of it.
     fn target(&self, subject: &Subject) -> Result<(Option<DelayProxy>, Target), String> {
         let Some(delay) = self.delay else { return Ok((None, subject.target.clone())) };
         let Address::Tcp { resolved, .. } = &subject.target.address else {
@@ -151,7 +152,7 @@ impl Sweep {
         Ok((Some(proxy), target))
     }
 
-    /// Measured lines, and next to those of one client those of the formula.
+    /// The measured lines. For one client, also the lines of the formula.
     fn plot(&self, rows: &[Row], near: Option<&[Row]>, names: &[String]) -> Plot {
         let mut lines = Vec::new();
         for (server, name) in names.iter().enumerate() {
@@ -187,10 +188,10 @@ impl Sweep {
     }
 }
 
-/// The prediction of the formula for all depths: R from the first and the last depth on loopback, L
-/// from the first depth here.
+/// The formula's prediction for all depths. R is computed from the first and the last depth on loopback, and L from the
+/// first depth of this series.
 fn predicted(rows: &[Row], near: &[Row], server: usize) -> Option<Vec<(f64, f64)>> {
-    // Time of a batch, in ms.
+    // The time per batch, in ms.
     let batch_ms = |rows: &[Row], i: usize| -> Option<f64> {
         Some(DEPTHS[i] as f64 * 1000.0 / rows.get(i)?.values[server]?)
     };
@@ -202,7 +203,7 @@ fn predicted(rows: &[Row], near: &[Row], server: usize) -> Option<Vec<(f64, f64)
     Some(DEPTHS.iter().map(at).collect())
 }
 
-/// The article's formula: requests per second of batches of `n`.
+/// The article's formula: requests per second in batches of `n`.
 fn throughput(n: f64, latency_ms: f64, service_ms: f64) -> f64 {
     n * 1000.0 / (latency_ms + service_ms * n)
 }
@@ -229,7 +230,7 @@ mod tests {
             let wanted = wanted.values[0].unwrap();
             assert!((got.1 - wanted).abs() < wanted * 1e-9, "{got:?} {wanted}");
         }
-        // 100 requests in 1 ms + 100 * 0.01 ms.
+        // 100 requests take 1 ms + 100 * 0.01 ms.
         assert!((throughput(100.0, 1.0, 0.01) - 50_000.0).abs() < 1e-6);
     }
 }

@@ -1,4 +1,4 @@
-//! P4: a client that pipelines much and never reads, and what it costs the server and the others.
+//! P4: the cost for the server and other clients of a client that pipelines many requests and never reads.
 
 use super::finding::Figure;
 use super::stage::{MIB, Measured, Stage, ask, connect, measure};
@@ -25,9 +25,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const VALUE_BYTES: usize = 1024;
 const RATE: f64 = 5000.0;
 const OTHERS: usize = 10;
-/// Requests the slow reader sends at once.
+/// Number of requests that the slow reader sends together.
 const BATCH: usize = 500;
-/// How often it looks whether it is over.
+/// How often the slow reader checks whether the experiment is over.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
@@ -71,8 +71,8 @@ fn figures(before: &Measured, beside: &Measured, taken: usize) -> Vec<Figure> {
     ]
 }
 
-/// Sends GETs until all are taken, then keeps the connection open until the end; returns the number
-/// of GETs taken.
+/// Sends GETs until the server has accepted all of them, then keeps the connection open until the experiment is over.
+/// Returns the number of accepted GETs.
 fn send_without_reading(
     to: SocketAddr,
     requests: usize,
@@ -93,10 +93,10 @@ fn send_without_reading(
         let rest = &batch[sent % batch.len()..];
         match stream.write(&rest[..rest.len().min(all - sent)]) {
             Ok(count) => sent += count,
-            // The server takes nothing now.
+            // The server is not reading at the moment.
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // It may also throw the client out.
+            // The server may also disconnect the client.
             Err(_) => break,
         }
     }

@@ -1,4 +1,4 @@
-//! P5: steps that need each other's results, as single requests, as pipelines and as a script.
+//! P5: steps that depend on earlier results, as single requests, as pipelines, and as a script.
 
 use super::finding::Figure;
 use super::stage::{Filler, Stage, ask, connect};
@@ -27,7 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const STEPS: usize = 3;
 const CHAINS: usize = 1000;
 const BATCH: usize = 100;
-/// Lookups over the distant network, one by one and side by side.
+/// Numbers of lookups over the distant network, one by one and concurrently.
 const FAR: usize = 200;
 const FAR_TOGETHER: usize = 5000;
 const LAN: Duration = Duration::from_micros(250);
@@ -88,16 +88,15 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     Ok(rows.into())
 }
 
-/// The time of a lookup.
+/// The time per lookup.
 struct Spent {
-    /// Of its client's time.
+    /// Elapsed time for the client, in µs.
     us: f64,
-    /// CPU time of the server.
+    /// CPU time of the server, in µs.
     cpu_us: Option<f64>,
 }
 
-/// Does `lookups` lookups, after some that do not count: the first script makes a server set up
-/// more than a script needs.
+/// Measures `lookups` lookups, after some unmeasured ones, because a server does additional setup for its first script.
 fn timed(
     subject: &Subject,
     lookups: usize,
@@ -114,7 +113,7 @@ fn timed(
     Ok(Spent { us, cpu_us })
 }
 
-/// The key of a step; its value is the key of the next.
+/// The key of a step. Its value is the key of the next step.
 fn key(chain: usize, step: usize) -> String {
     format!("chain:{chain}:{step}")
 }
@@ -140,7 +139,7 @@ fn far(subject: &Subject) -> Result<(DelayProxy, Asker), String> {
     Ok((proxy, asker.map_err(|error| error.to_string())?))
 }
 
-/// Lookups by GET, `side_by_side` at a time; each step of all of them is one pipeline.
+/// Lookups by GET, `side_by_side` at a time. Each step of these lookups is one pipeline.
 fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(side_by_side) {
         let chains: Vec<usize> = (first..first + side_by_side).map(|i| i % CHAINS).collect();
@@ -154,7 +153,7 @@ fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), 
     Ok(())
 }
 
-/// Lookups by script, `together` in a pipeline.
+/// Lookups by script, `together` in one pipeline.
 fn scripted(asker: &mut Asker, sha: &str, lookups: usize, together: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(together) {
         let chains: Vec<usize> = (first..first + together).map(|i| i % CHAINS).collect();

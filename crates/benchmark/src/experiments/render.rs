@@ -4,7 +4,7 @@ use super::finding::{Better, Finding, Row, Verdict};
 use crate::compare::ServerInfo;
 use crate::html::Report;
 
-/// The titles of the columns after the first: article, servers, ratios to the first server.
+/// The column titles after the first: article, servers, ratios to the first server.
 #[must_use]
 pub fn columns(servers: &[ServerInfo]) -> Vec<String> {
     let mut columns = vec!["article".to_owned()];
@@ -30,7 +30,7 @@ pub fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// The mark of a verdict without colours.
+/// The mark for a verdict in output without colors.
 const fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Win => " +",
@@ -39,7 +39,7 @@ const fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// About four significant digits, with thousands separators.
+/// A number with about four significant digits and thousands separators.
 #[must_use]
 pub fn figure(n: f64) -> String {
     let text = match n.abs() {
@@ -60,7 +60,7 @@ pub fn figure(n: f64) -> String {
     format!("{sign}{}", apart.collect::<String>())
 }
 
-/// A finding as a table of a terminal. `+` is better than the first server, `-` worse, `=` neither.
+/// A finding as a table for a terminal. `+` is better than the first server, `-` worse, `=` neither.
 #[must_use]
 pub fn table(finding: &Finding, servers: &[ServerInfo]) -> String {
     let columns = columns(servers);
@@ -129,7 +129,7 @@ pub fn markdown(report: &Report) -> String {
 /// The report as JSON.
 #[must_use]
 pub fn json(report: &Report) -> String {
-    // Plain numbers and texts: they cannot fail to be written.
+    // The report contains only numbers and strings, so this cannot fail.
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');
     text

@@ -1,4 +1,4 @@
-//! S1: what it costs to let a client go while thousands are connected.
+//! S1: the cost of disconnecting a client while thousands are connected.
 
 use super::finding::Figure;
 use super::stage::{Stage, measure};

@@ -1,4 +1,4 @@
-//! S2: connections that stay against a connection per request, with 10,000 clients.
+//! S2: persistent connections compared with a connection per request, with 10,000 clients.
 
 use super::finding::Figure;
 use super::stage::{Stage, measure};

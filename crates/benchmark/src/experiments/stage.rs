@@ -1,4 +1,4 @@
-//! Where experiments take place: the servers, fresh for each, and what is looked at during a run.
+//! The servers for experiments, fresh for each, and the measurements during a run.
 
 use super::finding::{Figure, Row, limits, rows};
 use crate::ask::{Asker, text_of};
@@ -11,31 +11,31 @@ use crate::subject::{Place, Subject, SubjectSpec};
 use brisk_dial::address::Address;
 use brisk_resp::Value;
 
-/// Bytes of requests that are sent before their replies are read.
+/// Maximum bytes of requests that are sent before their replies are read.
 const FILL_BYTES: usize = 32 * 1024;
 /// One MiB.
 pub const MIB: f64 = 1024.0 * 1024.0;
 
-/// How much is done.
+/// The size of the experiments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Size {
-    /// Whether a short time matters more than exact results.
+    /// True if a short run is more important than exact results.
     pub short: bool,
-    /// Part of the article's amount of data, for experiments that would need gigabytes.
+    /// Fraction of the article's amount of data, for experiments that would need gigabytes.
     pub scale: f64,
-    /// Rounds of what is timed.
+    /// Number of rounds of timed parts.
     pub rounds: usize,
-    /// The CPUs of the load.
+    /// The CPUs of the generator.
     pub load_cpus: Vec<usize>,
 }
 
 impl Size {
-    /// One or the other.
+    /// The value for a short or a full run.
     pub fn pick<T>(&self, short: T, full: T) -> T {
         if self.short { short } else { full }
     }
 
-    /// An article's figure, where as much is done as in the article.
+    /// The article's value, if the run is as large as the article's.
     #[must_use]
     pub fn if_full(&self, value: f64) -> Option<f64> {
         (!self.short).then_some(value)
@@ -52,10 +52,10 @@ impl Size {
 pub struct Stage<'a> {
     pub(super) specs: &'a [SubjectSpec],
     pub(super) server_cpus: &'a [usize],
-    /// How much is done.
+    /// The size of the experiments.
     pub size: Size,
     pub(super) tell: &'a mut dyn FnMut(&str),
-    /// Notes of experiments in addition to results.
+    /// Notes in addition to the results.
     pub notes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct Stage<'a> {
 const SETTINGS: [(&str, &str); 2] = [("protected-mode", "no"), ("maxclients", "11000")];
 
 impl Stage<'_> {
-    /// Starts a server (or takes the one that is there, which must be empty).
+    /// Starts a server, or uses a running one, which must be empty.
     fn start(&mut self, index: usize, settings: &[(&str, &str)]) -> Result<Guest, String> {
         let spec = &self.specs[index];
         (self.tell)(&format!("{}: starting", spec.name));
@@ -71,10 +71,10 @@ impl Stage<'_> {
         guest.prepared(settings).map_err(|error| format!("{}: {error}", spec.name))
     }
 
-    /// One server after the other, each alone: for what it keeps in memory.
+    /// Runs one server after the other, each alone, to measure memory.
     ///
     /// # Errors
-    /// Of the experiment, with the server's name.
+    /// The error of the experiment, with the server's name.
     pub fn alone(
         &mut self,
         settings: &[(&str, &str)],
@@ -95,10 +95,10 @@ impl Stage<'_> {
         Ok(rows(&figures))
     }
 
-    /// All servers in turns, the order rotating, as often as there are rounds: for what is timed.
+    /// Measures all servers in turn in each round, with rotating order, for timed parts.
     ///
     /// # Errors
-    /// Of the experiment, with the server's name.
+    /// The error of the experiment, with the server's name.
     pub fn turns(
         &mut self,
         settings: &[(&str, &str)],
@@ -143,7 +143,7 @@ impl Stage<'_> {
     }
 }
 
-/// Starts the server on these CPUs, or finds it.
+/// Starts the server on these CPUs, or connects to a running one.
 pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, String> {
     let target_at = |address| Ok(Target { address, tls: None, session: Session::default() });
     match &spec.place {
@@ -152,11 +152,10 @@ pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, Strin
     }
 }
 
-/// A server during an experiment. One that was there before gets its settings back and is emptied.
+/// A server during an experiment. If it was already running, it is emptied afterwards and its settings are restored.
 struct Guest {
     subject: Subject,
-    /// Settings to be restored; none before the server was found empty,
-    /// as until then it is not ours.
+    /// Settings to restore. `None` until the server is known to be empty, because until then it must not be changed.
     before: Option<Vec<(String, String)>>,
 }
 
@@ -177,7 +176,7 @@ impl Guest {
             }
             ask(&mut asker, &["CONFIG", "SET", name, value])?;
         }
-        // The setup of a server for its first key belongs to no key.
+        // Write a first key, so that the server's one-time setup is not counted as memory of a key.
         ask(&mut asker, &["SET", "first", "key"])?;
         ask(&mut asker, &["DEL", "first"])?;
         Ok(self)
@@ -187,7 +186,7 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         let Some(before) = self.before.take().filter(|_| !self.subject.is_own()) else { return };
-        // The server may be gone; then there is nothing to restore.
+        // If the server is gone, there is nothing to restore.
         if let Ok(mut asker) = connect(&self.subject) {
             let _ = asker.ask(&["FLUSHALL"]);
             for (name, value) in &before {
@@ -197,18 +196,18 @@ impl Drop for Guest {
     }
 }
 
-/// A connection for questions.
+/// A connection for unmeasured requests.
 ///
 /// # Errors
-/// No connection.
+/// If the connection fails.
 pub fn connect(subject: &Subject) -> Result<Asker, String> {
     Asker::connect(&subject.target).map_err(|error| error.to_string())
 }
 
-/// A question whose answer is no error.
+/// Sends a request, and returns its reply unless it is an error.
 ///
 /// # Errors
-/// An error reply, or the connection fails.
+/// If the reply is an error, or the connection fails.
 pub fn ask<W: AsRef<[u8]>>(asker: &mut Asker, words: &[W]) -> Result<Value, String> {
     match asker.ask(words).map_err(|error| error.to_string())? {
         Value::Error(text) => {
@@ -223,26 +222,26 @@ pub fn ask<W: AsRef<[u8]>>(asker: &mut Asker, words: &[W]) -> Result<Value, Stri
 /// A field of INFO.
 ///
 /// # Errors
-/// The server does not tell.
+/// If the server does not report it.
 pub fn info(asker: &mut Asker, section: &str, field: &str) -> Result<String, String> {
     let text = text_of(&ask(asker, &["INFO", section])?).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("INFO contains no {field}"))
 }
 
-/// The memory of the data as reported by the server.
+/// The memory in use (`used_memory`) that the server reports.
 ///
 /// # Errors
-/// The server does not tell.
+/// If the server does not report it.
 pub fn used_bytes(asker: &mut Asker) -> Result<f64, String> {
     let text = info(asker, "memory", "used_memory")?;
     text.parse().map_err(|_| format!("used_memory:{text}"))
 }
 
-/// By how much the server's own figure of its memory grows when this is written.
+/// How much the memory that the server reports grows when this data is written.
 ///
 /// # Errors
-/// Of the writing.
+/// If writing fails.
 pub fn growth_bytes(
     subject: &Subject,
     write: impl FnOnce(&mut Filler) -> Result<(), String>,
@@ -252,12 +251,12 @@ pub fn growth_bytes(
     let before = used_bytes(&mut asker)?;
     write(&mut filler)?;
     filler.flush()?;
-    // With its buffers, which are none of the data's.
+    // Also frees the connection's buffers, which are not part of the data.
     drop(filler);
     Ok((used_bytes(&mut asker)? - before).max(0.0))
 }
 
-/// Writes many commands over one connection, none of which may fail.
+/// Writes many commands over one connection. None of them may fail.
 pub struct Filler {
     asker: Asker,
     bytes: Vec<u8>,
@@ -265,28 +264,28 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Connects.
+    /// Connects to the server.
     ///
     /// # Errors
-    /// No connection.
+    /// If the connection fails.
     pub fn new(subject: &Subject) -> Result<Filler, String> {
         Ok(Filler { asker: connect(subject)?, bytes: Vec::new(), waiting: 0 })
     }
 
-    /// Sends a command, now or with the next.
+    /// Sends a command, now or together with later ones.
     ///
     /// # Errors
-    /// An earlier command failed.
+    /// If an earlier command failed.
     pub fn add<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), String> {
         brisk_resp::request::encode(&mut self.bytes, words);
         self.waiting += 1;
         if self.bytes.len() >= FILL_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Sends what was not sent yet, and reads all replies.
+    /// Sends the remaining commands, and reads all replies.
     ///
     /// # Errors
-    /// A command failed.
+    /// If a command failed.
     pub fn flush(&mut self) -> Result<(), String> {
         self.asker.send(&self.bytes).map_err(|error| error.to_string())?;
         self.bytes.clear();
@@ -304,16 +303,16 @@ impl Filler {
 pub struct Measured {
     /// The measurements of the generator.
     pub summary: Summary,
-    /// CPU time of the server per request, µs; none if its process cannot be seen.
+    /// CPU time of the server per request, µs; `None` if its process is not visible.
     pub cpu_us: Option<f64>,
-    /// By how much its memory grew at most, in bytes, looked at a few times per second.
+    /// The maximum growth of its resident memory in bytes, sampled a few times per second.
     pub rss_growth: Option<f64>,
 }
 
-/// Carries out a plan and looks at the server before, meanwhile and after.
+/// Executes a plan, and records the server's resources before, during and after the run.
 ///
 /// # Errors
-/// Of the run.
+/// The error of the run.
 pub fn measure(plan: &Plan, subject: &Subject) -> Result<Measured, String> {
     let mut looks = Looks { subject, before: None, after: None, rss_max: 0 };
     let outcome = run(plan, &mut looks).map_err(|error| error.to_string())?;

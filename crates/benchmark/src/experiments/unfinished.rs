@@ -1,4 +1,4 @@
-//! Incomplete requests, and the memory that they take. (P4, for input instead of output)
+//! The memory that incomplete requests take. (Like P4, for input instead of output.)
 
 use super::finding::Figure;
 use super::stage::{Stage, ask, connect, info};
@@ -23,7 +23,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const CLIENTS: usize = 1000;
 const HEADER: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$536870912\r\nxxxx";
-/// Bytes of the value that each client sends in a stage, and what the stage is called.
+/// The bytes of the value that each client sends in a stage, and the name of the stage.
 const STAGES: [(usize, &str); 3] = [
     (0, "per client that announced a value"),
     (10_000, "per client that sent 10 KB of it"),
@@ -31,7 +31,7 @@ const STAGES: [(usize, &str); 3] = [
 ];
 /// Open files in addition to the clients.
 const DESCRIPTORS_BESIDE: usize = 64;
-/// How long the server may take until it has read what was sent.
+/// How long the server may take to read the sent bytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
@@ -47,7 +47,7 @@ fn figures(subject: &Subject) -> Result<Vec<Figure>, String> {
     let mut asker = connect(subject)?;
     let clients = (0..CLIENTS).map(|_| TcpStream::connect(resolved));
     let mut clients: Vec<TcpStream> = clients.collect::<Result<_, _>>().map_err(told)?;
-    // Every client has been served once, so that what it costs to be connected is paid.
+    // Serve every client once first, so that the cost of a connection is not measured.
     send(&mut clients, b"PING\r\n", &mut asker)?;
     let before = resident(subject);
     let mut figures = Vec::new();
@@ -62,7 +62,7 @@ fn figures(subject: &Subject) -> Result<Vec<Figure>, String> {
     Ok(figures)
 }
 
-/// Lets each client send these bytes, and waits until the server has read them.
+/// Sends these bytes from each client, and waits until the server has read them.
 fn send(clients: &mut [TcpStream], bytes: &[u8], asker: &mut Asker) -> Result<(), String> {
     let read_before = bytes_read(asker)?;
     for client in clients.iter_mut() {
@@ -75,7 +75,7 @@ fn send(clients: &mut [TcpStream], bytes: &[u8], asker: &mut Asker) -> Result<()
             return Err(format!("the server has not read {sent} bytes in {PATIENCE:?}"));
         }
     }
-    // Replies to others follow what was read before them.
+    // When the server has replied to this PING, it has also handled what it read earlier.
     ask(asker, &["PING"]).map(|_| ())
 }
 

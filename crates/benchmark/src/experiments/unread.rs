@@ -1,5 +1,4 @@
-//! Memory that the server holds for clients that do not read, by kind of load.
-//! (P4, for all kinds of output)
+//! The memory that the server uses for clients that do not read, by kind of load. (Like P4, for all kinds of output.)
 
 use super::finding::Figure;
 use super::stage::{MIB, Size, Stage, ask, connect, info, used_bytes};
@@ -24,19 +23,19 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Bytes sent in one load: in a short run, and in a full run.
+/// Bytes sent per load, in a short run and in a full run.
 const BYTES: (usize, usize) = (16 << 20, 128 << 20);
 /// Bytes sent with one write.
 const PIECE_BYTES: usize = 256 << 10;
-/// A client counts as stalled when no bytes have moved for this time. A server that waits for a CPU of a busy machine,
-/// or for memory, can take more than half a second to read on.
+/// A client is considered stalled if no bytes have moved for this time. A server that waits for a CPU on a busy
+/// machine, or for memory, may not read for more than half a second.
 const STILL: Duration = Duration::from_secs(2);
 
-/// How output comes about: which connection causes it.
+/// The connection that causes output.
 enum Cause {
-    /// The client itself sends these requests again and again.
+    /// The client itself, which repeatedly sends these requests.
     Itself(&'static [&'static [&'static str]]),
-    /// Another client sends this command.
+    /// Another client, which sends this command.
     Other(&'static [&'static str]),
 }
 
@@ -48,7 +47,7 @@ struct Load {
     bound_mib: f64,
 }
 
-/// Placeholder for a value of 1,000 bytes in a command.
+/// Placeholder for a 1,000-byte value in a command.
 const VALUE: &str = "<value>";
 
 const fn pipeline(name: &'static str, requests: &'static [&'static [&'static str]]) -> Load {
@@ -166,7 +165,7 @@ fn send(
                 moved = Instant::now();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            // The server may close it.
+            // The server may close the connection.
             Err(_) => break,
         }
         most = f64::max(most, used_bytes(asker)?);
@@ -180,7 +179,7 @@ fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result
     for first in (0..bytes / value.len()).step_by(PIECE_BYTES / value.len()) {
         let (mut requests, mut replies) = (Vec::new(), 0);
         for number in first..first + PIECE_BYTES / value.len() {
-            // A key of its own each time, so that none is announced once for several changes.
+            // Each change has its own key, so that several changes are not reported together.
             let value = format!("{number:08}{}", &value[8..]);
             let filled = words.iter().map(|word| if *word == VALUE { &value } else { *word });
             if words[0] == "UNLINK" {

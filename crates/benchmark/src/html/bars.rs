@@ -1,4 +1,4 @@
-//! Bars as SVG: numbers of servers next to each other, and the article's.
+//! Bars as SVG: the numbers of the servers and of the article next to each other.
 
 use super::escaped;
 use super::plot::{WIDTH, colour, figure_of};
@@ -7,24 +7,24 @@ use crate::experiments::finding::{Better, Row};
 use crate::experiments::render::figure;
 
 const BAR_HEIGHT: f64 = 15.0;
-/// Between groups.
+/// Space between groups.
 const GAP: f64 = 9.0;
-/// Room for a number next to its bar.
+/// Space for a number next to its bar.
 const FIGURE_WIDTH: f64 = 64.0;
 const LETTER_WIDTH: f64 = 7.0;
-/// Longer labels stand above their bars.
+/// Longer labels are placed above their bars.
 const LABEL_LETTERS: usize = 28;
-/// Room for a label above its bars.
+/// Space for a label above its bars.
 const LABEL_HEIGHT: f64 = 16.0;
-/// Labels longer than the plot is wide are cut.
+/// Maximum length of a label. Longer labels would be wider than the plot and are truncated.
 const LETTERS_MAX: usize = 70;
-/// Numbers further apart than this cannot be read next to each other: their ratios are drawn.
+/// If the ratio of the largest to the smallest number is higher, bars would be unreadable, so ratios are drawn instead.
 const SPREAD_MAX: f64 = 200.0;
 
 /// Bars that belong together.
 struct Group {
     label: String,
-    /// Their colours and lengths.
+    /// The colors and lengths of the bars.
     bars: Vec<(Option<usize>, f64)>,
 }
 
@@ -83,7 +83,7 @@ fn of_one_unit(unit: &str, rows: &[&Row], servers: &[ServerInfo]) -> String {
         let article = article.map(|value| (None, value));
         Group { label: row.what.clone(), bars: bars.chain(article).collect() }
     });
-    // Where nothing could be seen, nothing is drawn.
+    // Omit groups without values.
     let groups: Vec<Group> = groups.filter(|group| !group.bars.is_empty()).collect();
     // The server that the others are compared with has no ratio.
     let with_bars = servers.iter().enumerate().skip(usize::from(as_ratios));
@@ -99,7 +99,7 @@ fn of_one_unit(unit: &str, rows: &[&Row], servers: &[ServerInfo]) -> String {
     drawn(&title, &legend, &groups, as_ratios.then_some(1.0))
 }
 
-/// The groups below each other; where there is a `mark`, a line stands at this value.
+/// Draws the groups below each other. If there is a `mark`, draws a line at this value.
 fn drawn(
     title: &str,
     legend: &[(Option<usize>, &str)],
@@ -148,7 +148,7 @@ fn drawn(
     }
     if let Some(mark) = mark {
         let x = left + mark / max * width;
-        // Below everything else, so that it crosses no number.
+        // Drawn first, so that it is below all numbers.
         svg = format!(
             "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{y:.1}\"/>\n{svg}"
         );
@@ -209,12 +209,12 @@ mod tests {
         ];
         let svg = of_rows(&rows, &servers());
         assert!(svg.contains("us, peer = 1 (less is better)"), "{svg}");
-        // The article's figure is one over the first server's, too.
+        // The article's value is also a ratio to the first server's.
         for ratio in [0.5, 3.0, 0.25, 8.0] {
             assert!(svg.contains(&format!(">{}</text>", figure(ratio))), "{ratio}");
         }
         assert_eq!(svg.matches("<rect").count(), 4);
-        // The first server, that is 1, is a line.
+        // The first server, whose ratio is 1, is drawn as a line.
         assert_eq!(svg.matches("class=\"mark\"").count(), 1);
         assert_eq!(svg.matches(">article</span>").count(), 1);
         rows[1].article = None;

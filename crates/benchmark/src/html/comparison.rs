@@ -9,9 +9,9 @@ use crate::compare::{CaseResult, Comparison, Metric, Row};
 use crate::experiments::finding::{Better, Line, Plot, Verdict};
 use crate::experiments::render::figure;
 
-/// Most bars groups in one plot.
+/// Maximum number of bar groups in one plot.
 const GROUPS_MAX: usize = 24;
-/// Most cases whose percentiles are drawn.
+/// Maximum number of cases whose percentiles are drawn.
 const PERCENTILE_PLOTS_MAX: usize = 12;
 
 pub(super) fn section(comparison: &Comparison) -> String {
@@ -73,14 +73,14 @@ fn lines_of(names: &[String], point: impl Fn(usize) -> Vec<(f64, f64)>) -> Vec<L
     names.iter().enumerate().map(line).collect()
 }
 
-/// Throughput against depth, for each workload that was measured at several.
+/// Throughput by pipeline depth, for each workload that was measured at several depths.
 fn depths(comparison: &Comparison) -> String {
     let plots = over_depth(comparison, Metric::Rate, "requests/s").into_iter();
     let titled = plots.map(|plot| Plot { title: format!("{}: throughput", plot.title), ..plot });
     titled.map(|plot| lines(&plot)).collect()
 }
 
-/// A plot of a metric against depth for each workload that was measured at several depths, with its title.
+/// A plot of a metric by pipeline depth, with its title, for each workload that was measured at several depths.
 pub(super) fn over_depth(comparison: &Comparison, metric: Metric, unit: &str) -> Vec<Plot> {
     let names: Vec<String> = comparison.servers.iter().map(|server| server.name.clone()).collect();
     let mut titles: Vec<&str> = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn over_depth(comparison: &Comparison, metric: Metric, unit: &str) ->
     plots
 }
 
-/// Percentiles of a case; the horizontal axis stretches towards the longest latencies.
+/// The percentiles of a case. The horizontal axis is stretched toward the highest percentiles.
 fn percentiles(case: &CaseResult, names: &[String]) -> String {
     const PERCENTILES: [(Metric, f64, &str); 5] = [
         (Metric::P50, 2.0, "50"),
@@ -184,7 +184,7 @@ fn table(comparison: &Comparison, case: &CaseResult) -> String {
     text + "</tbody>\n</table></div>\n"
 }
 
-/// The meaning of a ratio; an interval that contains 1 decides nothing.
+/// The meaning of a ratio. If its interval contains 1, there is no verdict.
 fn verdict(metric: Metric, ratio: &Ratio) -> Option<Verdict> {
     let better = match metric {
         Metric::Rate => Better::More,

@@ -1,13 +1,13 @@
-//! The report: experiments and comparisons as one HTML file that needs nothing from a network.
+//! The report: experiments and comparisons as one self-contained HTML file.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
 //! | `comparison` | tables and plots of a comparison |
 //! | `plot`, `bars` | lines and bars as SVG |
-//! | `svg` | a plot as a file of its own, for pages elsewhere |
-//! | `style.css`, `svg.css` | the look, light and dark as the reader's system has it |
+//! | `svg` | a plot as a separate file, for other pages |
+//! | `style.css`, `svg.css` | the styles, light or dark according to the reader's system |
 //!
-//! Every figure of the page is one of the [`Report`]'s; all text from outside is escaped.
+//! Every number on the page comes from the [`Report`]. All external text is escaped.
 
 mod bars;
 mod comparison;
@@ -29,11 +29,11 @@ pub struct Report {
     pub machine: String,
     /// Name and version of the generator.
     pub generator: String,
-    /// The servers; the numbers of all others are compared with those of the first.
+    /// The servers. The numbers of the others are compared with those of the first.
     pub servers: Vec<ServerInfo>,
-    /// One after the other.
+    /// The results of the experiments, in order.
     pub experiments: Vec<Finding>,
-    /// In addition to or instead of these; it has its own servers.
+    /// A comparison in addition to the experiments or instead of them. It has its own servers.
     pub comparison: Option<Comparison>,
     /// Caveats for readers of the numbers.
     pub warnings: Vec<String>,
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// How many experiments failed.
+    /// The number of failed experiments.
     #[must_use]
     pub fn failed(&self) -> usize {
         self.experiments.iter().filter(|finding| finding.failure.is_some()).count()
@@ -102,7 +102,7 @@ impl Report {
     /// Writes the page to a file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), String> {
         std::fs::write(path, self.html()).map_err(|error| format!("{}: {error}", path.display()))
     }
@@ -241,7 +241,7 @@ fn table(rows: &[Row], servers: &[ServerInfo]) -> String {
     text + "</tbody>\n</table></div>\n"
 }
 
-/// A ratio, with what it means in a word, so that nothing depends on colours.
+/// A ratio with its meaning in a word, so that readers need not distinguish colors.
 fn ratio_cell(text: &str, verdict: Option<Verdict>) -> String {
     let word = match verdict {
         Some(Verdict::Win) => " <small>better</small>",
@@ -271,7 +271,7 @@ fn grouped(n: u64) -> String {
     digits.chars().enumerate().flat_map(with_comma).collect()
 }
 
-/// Text as it may stand between tags and in quoted attributes.
+/// Text that is escaped for use between tags and in quoted attributes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -286,7 +286,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Escaped text; what stands between backquotes is code.
+/// Escaped text, in which text between backquotes is formatted as code.
 fn prose(text: &str) -> String {
     let parts = text.split('`').enumerate().map(|(i, part)| match i % 2 {
         0 => escaped(part),

@@ -1,4 +1,4 @@
-//! Lines as SVG that stands within the page. Colours are classes of the page's style.
+//! Line plots as SVG within the page. Colors are classes of the page's style sheet.
 
 use super::escaped;
 use crate::experiments::finding::{Line, Plot};
@@ -7,36 +7,36 @@ use std::ops::RangeInclusive;
 
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const HEIGHT: f64 = 290.0;
-/// Around the area of the lines: room for the labels.
+/// Margins around the plot area, for the labels.
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 44.0;
-/// Points do not lie on the frame itself.
+/// Distance of the points from the frame.
 const INSET: f64 = 10.0;
 /// Values that a logarithmic axis can show.
 const LOGARITHMIC: RangeInclusive<f64> = 1e-30..=1e30;
-/// Servers that have a colour of their own; further ones begin again.
+/// Number of colors. With more servers, colors are reused.
 const COLOURS: usize = 5;
-/// More places than this are not labelled one by one.
+/// With more positions than this, not every position has a label.
 const PLACES_MAX: usize = 8;
-/// Labels on the horizontal axis nearer than this would touch each other.
+/// Minimum distance of labels on the horizontal axis.
 const LABEL_WIDTH: f64 = 30.0;
 
-/// The class of a server's colour.
+/// The class of a server's color.
 pub(super) fn colour(server: Option<usize>) -> String {
     server.map_or("x".to_owned(), |server| (server % COLOURS).to_string())
 }
 
-/// Places on the horizontal axis with their labels.
+/// Positions on the horizontal axis with their labels.
 pub(super) type Places = Vec<(f64, String)>;
 
-/// A plot of lines; the ticks on the horizontal axis are those of the points.
+/// A plot of lines. The ticks on the horizontal axis are at the points.
 pub(super) fn lines(plot: &Plot) -> String {
     lines_at(plot, &places_of(plot))
 }
 
-/// The places of the points, or round numbers where there are many.
+/// The positions of the points, or round numbers if there are many points.
 pub(super) fn places_of(plot: &Plot) -> Places {
     let xs = xs(&plot.lines);
     let places = match xs.as_slice() {
@@ -46,7 +46,7 @@ pub(super) fn places_of(plot: &Plot) -> Places {
     places.into_iter().map(|x| (x, short(x))).collect()
 }
 
-/// A plot of lines with these places on the horizontal axis.
+/// A plot of lines with ticks at these positions on the horizontal axis.
 pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
     let Some(frame) = Frame::around(&plot.lines, plot.logarithmic) else { return String::new() };
     let svg = drawing(plot, &frame, places);
@@ -94,7 +94,7 @@ pub(super) fn drawing(plot: &Plot, frame: &Frame, places: &Places) -> String {
         escaped(&plot.y)
     );
     let xs = xs(&plot.lines);
-    // Computed lines lie below, so that they do not hide what was measured.
+    // Draw computed lines first, so that they do not hide measured ones.
     for computed in [true, false] {
         for line in plot.lines.iter().filter(|line| line.computed == computed) {
             svg += &curve(line, frame, plot, &xs, places);
@@ -111,7 +111,7 @@ pub(super) fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> St
     )
 }
 
-/// Where any of these lines has a point, from left to right.
+/// The positions at which any of these lines has a point, from left to right.
 fn xs(lines: &[Line]) -> Vec<f64> {
     let mut xs: Vec<f64> = points(lines).map(|(x, _)| x).collect();
     xs.sort_by(f64::total_cmp);
@@ -119,8 +119,7 @@ fn xs(lines: &[Line]) -> Vec<f64> {
     xs
 }
 
-/// The points of a line, interrupted at positions where other lines have a point and this one has
-/// none.
+/// The points of a line, split at positions where other lines have a point but this one does not.
 fn parts<'a>(line: &'a Line, xs: &[f64]) -> impl Iterator<Item = &'a [(f64, f64)]> {
     let place = |x: f64| xs.partition_point(|&other| other < x);
     line.points.chunk_by(move |left, right| place(right.0) == place(left.0) + 1)
@@ -181,13 +180,13 @@ fn legend(lines: &[Line], xs: &[f64]) -> String {
     text + "</div>\n"
 }
 
-/// The ranges of both axes, and the room for them.
+/// The ranges of both axes, and the size of the plot.
 pub(super) struct Frame {
     x: (f64, f64),
     y: (f64, f64),
     logarithmic: bool,
     width: f64,
-    /// Room to the left of the first point.
+    /// Space to the left of the first point.
     inset: f64,
 }
 
@@ -196,7 +195,7 @@ fn points(lines: &[Line]) -> impl Iterator<Item = (f64, f64)> {
 }
 
 impl Frame {
-    /// The smallest that holds all points; none if there is nothing to show.
+    /// The smallest frame that contains all points; `None` if there is nothing to show.
     pub(super) fn around(lines: &[Line], logarithmic: bool) -> Option<Frame> {
         let range = |values: &mut dyn Iterator<Item = f64>| {
             let wanted =
@@ -219,7 +218,7 @@ impl Frame {
         Some(Frame { x, y, logarithmic, width: WIDTH, inset: INSET })
     }
 
-    /// A logarithmic frame with this width, and with room for labels below and to the left of the points.
+    /// A logarithmic frame with this width, and with space for labels below and to the left of the points.
     pub(super) fn with_labels(self, width: f64) -> Frame {
         const LABEL_PART: f64 = 0.14;
         const LABEL_WIDTH: f64 = 24.0;
@@ -255,8 +254,8 @@ impl Frame {
     }
 }
 
-/// Round values within a range: of a logarithmic one powers of ten, with 2 and 5 between them if
-/// these are few; of a linear one four to eight multiples of 1, 2 or 5.
+/// Round values within a range. In a logarithmic range, they are powers of ten, with multiples by 2 and 5 if there are
+/// few. In a linear range, they are four to eight multiples of 1, 2 or 5.
 fn ticks(low: f64, high: f64, logarithmic: bool) -> Vec<f64> {
     const FEW_DECADES: f64 = 3.3;
     if logarithmic {
@@ -289,7 +288,7 @@ fn ticks(low: f64, high: f64, logarithmic: bool) -> Vec<f64> {
     ticks
 }
 
-/// A figure for an axis: `20 k`, `1.5 M`.
+/// A number for an axis, such as `20 k` or `1.5 M`.
 fn short(n: f64) -> String {
     let trimmed = |n: f64| {
         let text = format!("{n:.2}");
@@ -311,7 +310,7 @@ mod tests {
     fn ticks_are_round_and_within_the_range() {
         assert_eq!(ticks(0.0, 10.0, false), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert_eq!(ticks(3.0, 60.0, true), [5.0, 10.0, 20.0, 50.0]);
-        // As many as have room above each other.
+        // As many ticks as fit above each other.
         assert_eq!(ticks(1.0, 1000.0, true).len(), 10);
         assert_eq!(ticks(40.0, 250_000.0, true), [100.0, 1000.0, 10_000.0, 100_000.0]);
         assert_eq!(ticks(5.0, 5.0, false), [5.0]);
@@ -343,12 +342,12 @@ mod tests {
             lines,
         };
         let ends = lines(&plot(vec![all.clone(), line("ends", &[1.0, 100.0])]));
-        // Six points and two signs of the legend, of which one has a line.
+        // There are six points and two legend symbols, one of which has a line.
         assert_eq!((ends.matches("<polyline").count(), ends.matches("<circle").count()), (1, 8));
         assert_eq!(ends.matches("<line class=\"curve").count(), 1);
         let gap = lines(&plot(vec![all, line("gap", &[1.0, 5.0, 100.0])]));
         assert_eq!(gap.matches("<polyline").count(), 2);
-        // Alone, nothing lies between its points.
+        // Without other lines, there is no gap between its points.
         let alone = lines(&plot(vec![line("alone", &[1.0, 100.0])]));
         assert_eq!(alone.matches("<polyline").count(), 1);
     }

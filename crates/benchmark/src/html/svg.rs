@@ -1,4 +1,4 @@
-//! Plots of a comparison as an SVG file of its own, for pages that cannot hold an HTML report.
+//! Plots of a comparison as a separate SVG file, for pages that cannot contain an HTML report.
 //!
 //! The file has its own background and style for light and dark mode, and no script.
 
@@ -12,24 +12,24 @@ const STYLE: &str = include_str!("svg.css");
 const PANELS_PER_ROW: usize = 2;
 const PANELS_MAX: usize = 8;
 const PANEL_WIDTH: f64 = 416.0;
-/// Room above a panel for its title.
+/// Space above a panel for its title.
 const PANEL_TOP: f64 = 18.0;
 const MARGIN: f64 = 14.0;
-/// Room for the title, the conditions and the legend.
+/// Space for the title, the conditions and the legend.
 const HEAD_HEIGHT: f64 = 88.0;
 /// Estimated width of a letter of the legend.
 const LETTER_WIDTH: f64 = 7.2;
-/// Between a point and the baseline of its label.
+/// Distance between a point and the baseline of its label.
 const LABEL_BELOW: f64 = 18.0;
-/// Lines fall to the right, so labels stand to the left of their points, except that of the last one.
+/// Lines fall to the right, so labels are to the left of their points, except the last one.
 const LABEL_LEFT: f64 = 7.0;
 const LAST_LABEL_RIGHT: f64 = 4.0;
 
-/// CPU time of the servers per request over the pipeline depth, with a panel for each workload. If there are two
-/// servers, a label at each depth is the ratio to the baseline.
+/// CPU time of the servers per request by pipeline depth, with a panel for each workload. If there are two servers, the
+/// label at each depth is the ratio to the baseline.
 ///
 /// # Errors
-/// No workload has CPU times at two depths, or there are too many workloads.
+/// If no workload has CPU times at two depths, or there are too many workloads.
 pub fn cpu_over_depth(comparison: &Comparison) -> Result<String, String> {
     let plots = over_depth(comparison, Metric::ServerCpu, "µs of CPU time per request");
     let lines: Vec<_> = plots.iter().flat_map(|plot| plot.lines.clone()).collect();
@@ -80,7 +80,7 @@ fn conditions(comparison: &Comparison) -> String {
 /// The servers with their colors, and the meaning of the ratios.
 fn legend(comparison: &Comparison) -> String {
     const Y: f64 = 72.0;
-    // The signs stand at half the height of the letters.
+    // The symbols are centered vertically on the letters.
     let sign = Y - 4.5;
     let (mut svg, mut x) = (String::new(), MARGIN);
     for (i, server) in comparison.servers.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The page has the numbers of the data, and nothing from elsewhere.
+//! The page contains the numbers of the data, and does not load external resources.
 
 use super::*;
 use crate::compare::{CaseResult, Conditions, Sample, ServerUse};
@@ -105,7 +105,7 @@ fn nothing_is_loaded_from_elsewhere() {
     {
         assert!(!html.contains(word), "{word}");
     }
-    // All references lead to a place within the page.
+    // All links point to targets within the page.
     for reference in html.split("href=\"").skip(1) {
         let name = reference.split('"').next().unwrap();
         let id = name.strip_prefix('#').unwrap();
@@ -142,7 +142,7 @@ fn every_number_of_the_data_is_in_the_page() {
 fn losses_are_shown_like_wins() {
     let html = report().html();
     assert!(html.contains("<span class=\"win\">0.25 <small>better</small></span>"));
-    // 12,345 of 98,765 where more is better.
+    // 12,345 compared with 98,765, for a metric of which more is better.
     assert!(html.contains("<span class=\"loss\">0.12 <small>worse</small></span>"));
     assert!(html.contains("<span class=\"win\">1 better</span>"));
     assert!(html.contains("<span class=\"loss\">1 worse</span>"));
@@ -202,7 +202,7 @@ fn a_plot_of_cpu_time_has_a_panel_for_each_test_with_several_depths() {
         assert!(svg.contains(wanted), "{wanted}: {svg}");
     }
     assert!(!svg.contains("PING"), "{svg}");
-    // Two lines in each panel, and a sign of the legend for each server.
+    // There are two lines in each panel, and a legend symbol for each server.
     assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (4, 10));
     for ratio in ["0.75", "0.25", "0.20", "0.62"] {
         assert!(svg.contains(&format!(">{ratio}</text>")), "{ratio}: {svg}");
@@ -221,7 +221,7 @@ fn a_plot_of_cpu_time_needs_two_depths_and_accepts_gaps_in_the_data() {
     }
     gaps.baseline = 7;
     assert_eq!(svg::cpu_over_depth(&gaps).unwrap().matches("<polyline").count(), 2);
-    // Values that no axis can show are left out.
+    // Values that no axis can show are omitted.
     let mut extreme = comparison_of_cpu();
     extreme.cases[0].pipeline = 0;
     extreme.cases.extend([1e-320, 1e300].map(|cpu| {

@@ -20,14 +20,14 @@ pub(super) struct Run {
     names: Vec<(Vec<u8>, Traits)>,
     measure_ns: AtomicU64,
     end_ns: AtomicU64,
-    /// Requests that count, handed out so far.
+    /// Number of measured requests handed out so far.
     issued: AtomicU64,
     stopped: AtomicBool,
-    /// One for each thread, so that they do not wait for one another.
+    /// One entry for each thread, so that threads do not wait for one another.
     figures: Vec<Mutex<Figures>>,
 }
 
-/// What callers on one thread have measured.
+/// The measurements of the callers on one thread.
 #[derive(Debug)]
 struct Figures {
     latency: Histogram<u64>,
@@ -70,13 +70,13 @@ impl Run {
         })
     }
 
-    /// Requests that are sent from `measure_ns` on count; nothing is sent from `end_ns` on.
+    /// Requests that are sent from `measure_ns` on are measured. Nothing is sent from `end_ns` on.
     pub(super) fn begin(&self, measure_ns: u64, end_ns: u64) {
         self.measure_ns.store(measure_ns, Relaxed);
         self.end_ns.store(end_ns, Relaxed);
     }
 
-    /// Nothing more is sent.
+    /// Stops sending requests.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }
@@ -90,13 +90,13 @@ impl Run {
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Adds everything to an outcome; when the last reply came.
+    /// Adds the measurements to an outcome. Returns the time at which the last reply arrived.
     pub(super) fn add_to(&self, outcome: &mut Outcome) -> u64 {
         let mut last_ns = 0;
         for figures in &self.figures {
             let figures = locked(figures);
             outcome.operations += figures.operations;
-            // They have the same bounds, so this cannot fail.
+            // The histograms have the same bounds, so this cannot fail.
             let _ = outcome.latency.add(&figures.latency);
             outcome.errors.merge(&figures.errors);
             outcome.mismatches += figures.mismatches;
@@ -115,7 +115,7 @@ impl Run {
         }
     }
 
-    /// The command of an encoded request. The word behind its name is taken to be its key, by which it finds its
+    /// The command of an encoded request. The argument after the name is assumed to be the key, which determines the
     /// connection.
     fn command<T>(&self, request: &[u8]) -> Command<&Client, T> {
         let mut words = words(request);
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// The fault of a reply, if it has one.
+    /// Describes what is wrong with a reply, if anything.
     fn judge(&self, reply: &Value, asked: Option<Asked>) -> Option<String> {
         let asked = asked?;
         let expect = self.plan.workload.commands[asked.command].expect;
@@ -160,7 +160,7 @@ fn locked(figures: &Mutex<Figures>) -> MutexGuard<'_, Figures> {
     figures.lock().expect("nothing that panics is done with it")
 }
 
-/// The number of the calling thread.
+/// The index of the calling thread.
 fn own_place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -169,7 +169,7 @@ fn own_place() -> usize {
     PLACE.with(|place| *place)
 }
 
-/// Sends requests until the end.
+/// Sends requests until the run ends.
 pub(super) async fn call(run: Arc<Run>, caller: usize) -> Result<(), RunError> {
     let plan = &run.plan;
     let workload = Arc::clone(&plan.workload);
@@ -203,7 +203,7 @@ pub(super) async fn call(run: Arc<Run>, caller: usize) -> Result<(), RunError> {
     }
 }
 
-/// The words of an encoded request; none of one that is a line of text.
+/// The arguments of an encoded request. Empty for an inline request.
 pub(super) fn words(request: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_array = request.first() == Some(&b'*');
     let begin = request.iter().position(|byte| *byte == b'\n').map_or(request.len(), |at| at + 1);

@@ -1,16 +1,16 @@
-//! The client library as a source of load: callers share a client of the crate `brisk`, and each of them sends a
-//! request, waits for the reply, and sends the next one.
+//! The client library as a load generator. Callers share a client of the crate `brisk`. Each caller sends a request,
+//! waits for the reply, and sends the next request.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
-//! | `mod.rs` | supported plans, connecting, carrying a plan out |
+//! | `mod.rs` | supported plans, connecting, executing a plan |
 //! | `caller` | one caller, and the counters that all of them write to |
-//! | `threads` | what the threads of the runtime have used |
+//! | `threads` | the CPU time of the runtime's threads |
 //!
-//! The measurements are those that a program with the library would see: the time from before a command is created
-//! until its reply is read, and the CPU time of the threads that run callers and connections alike. The requests are
-//! those of the engine, drawn in the same way. Each caller creates a command from the arguments of a request, which
-//! costs about as much as in a program that builds its own arguments.
+//! The measurements are those of a program that uses the library: the time from before a command is created until its
+//! reply has been read, and the CPU time of the threads, which run both callers and connections. The requests are the
+//! same as those of the engine. Each caller creates a command from the arguments of a request, which costs about as
+//! much as in a program that builds its own arguments.
 
 mod caller;
 mod threads;
@@ -32,19 +32,19 @@ use threads::Threads;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// Most callers of a run.
+/// Maximum number of callers of a run.
 const CALLERS_MAX: usize = 1 << 17;
 /// Open files in addition to the connections.
 const DESCRIPTORS_BESIDE: usize = 64;
 /// The interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
-/// Requests before the first one that counts, for each connection: so that all of them are there.
+/// Number of unmeasured requests per connection before the first measured one, so that all connections are open.
 const GREETINGS: usize = 16;
 
-/// Carries out a plan by the client library.
+/// Executes a plan with the client library.
 ///
 /// # Errors
-/// What the library does not do, in words; else the first that happened.
+/// If the library does not support the plan; otherwise the first error that occurred.
 pub(crate) fn run(
     plan: &Plan,
     load: LibraryLoad,
@@ -75,7 +75,7 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// What only the engine does.
+/// Returns an error if only the engine supports the plan.
 fn refuse(plan: &Plan) -> Result<(), RunError> {
     let refused = |what: &str| Err(RunError::Plan(format!("the client library {what}")));
     if plan.target.tls.is_some() {
@@ -96,7 +96,7 @@ fn refuse(plan: &Plan) -> Result<(), RunError> {
     }
 }
 
-/// The names of a workload's commands, and what the library knows of them.
+/// The names of a workload's commands, and the library's information about them.
 fn names(workload: &Workload, is_pool: bool) -> Result<Vec<(Vec<u8>, Traits)>, RunError> {
     let refused = |what: String| RunError::Plan(format!("the client library sends no {what}"));
     let mut names: Vec<(Vec<u8>, Traits)> = Vec::new();
@@ -110,7 +110,7 @@ fn names(workload: &Workload, is_pool: bool) -> Result<Vec<(Vec<u8>, Traits)>, R
         let text = String::from_utf8_lossy(name).into_owned();
         let mut traits = Request::named(&text).traits();
         if let Some(word) = words.next() {
-            // Some names are two words.
+            // Some names consist of two words.
             let two = Request::named(&format!("{text} {}", String::from_utf8_lossy(word))).traits();
             traits.blocks |= two.blocks;
             traits.binds |= two.binds;
@@ -173,7 +173,7 @@ async fn connect(plan: &Plan, load: LibraryLoad) -> Result<Client, RunError> {
     }
     while let Some(done) = greetings.join_next().await {
         match done {
-            // A user may not be allowed to say it.
+            // An error reply is accepted, because the user may not have permission for PING.
             Ok(Err(error)) if error.code().is_none() => return Err(RunError::Library(error)),
             _ => {}
         }
@@ -181,14 +181,14 @@ async fn connect(plan: &Plan, load: LibraryLoad) -> Result<Client, RunError> {
     Ok(db)
 }
 
-/// Lets the callers call until the end, and looks on.
+/// Runs the callers until the end, and reports progress.
 async fn carry_out(
     run: &Arc<Run>,
     threads: &Threads,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, RunError> {
     let plan = &run.plan;
-    // Not before this thread, too, has had its turn: it has to see what was used until then.
+    // Called only when this thread runs, because it must record the CPU time used until then.
     let begin = |watch: &mut dyn Watch| {
         watch.begins();
         let (used, measure_ns) = (threads.used(), now_ns());
@@ -226,7 +226,7 @@ async fn carry_out(
             }
         }
     }
-    // All callers have returned, which they do only at the end.
+    // All callers have returned, which happens only at the end.
     let (used, measure_ns) = begun.ok_or(RunError::Closed)?;
     let now = threads.used();
     watch.ends();

@@ -1,4 +1,4 @@
-//! The threads that run callers and connections: where they run, and what they have used.
+//! The threads that run callers and connections: their CPUs and their CPU time.
 
 use crate::clock::process_cpu_ns;
 use rustix::thread::{CpuSet, gettid, sched_setaffinity};
@@ -17,7 +17,7 @@ pub(super) struct Threads {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
     pub(super) cpu_ns: u64,
-    /// The time for which they have waited for a CPU that others used.
+    /// The time that the threads have waited for a CPU.
     pub(super) delay_ns: u64,
 }
 
@@ -26,19 +26,19 @@ impl Threads {
         Threads { cpus, ids: Mutex::new(Vec::new()) }
     }
 
-    /// To be called by each thread when it begins.
+    /// Each thread calls this when it starts.
     pub(super) fn begun(&self) {
         let mut ids = self.ids.lock().expect("nothing that panics is done with it");
         if let Some(&cpu) = self.cpus.get(ids.len() % self.cpus.len().max(1)) {
             let mut set = CpuSet::new();
             set.set(cpu);
-            // Without it the results are as good, but others may disturb them more.
+            // If pinning fails, the results are still valid, but other processes may disturb them more.
             let _ = sched_setaffinity(None, &set);
         }
         ids.push(gettid().as_raw_nonzero().get());
     }
 
-    /// The CPU time of the threads; of the whole process if the kernel does not report threads.
+    /// The CPU time of the threads, or of the whole process if the kernel does not report that of threads.
     pub(super) fn used(&self) -> Used {
         let ids = self.ids.lock().expect("nothing that panics is done with it");
         let all: Option<Vec<Used>> = ids.iter().map(|id| of_thread(*id)).collect();

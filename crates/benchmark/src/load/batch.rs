@@ -1,8 +1,7 @@
-//! The requests of one connection: written once, then patched in place where that is possible.
+//! The requests of one connection. They are written once and then patched in place, if possible.
 //!
-//! A workload of one command whose values have one size always has the same bytes except for
-//! digits, so a batch of it is written once and only patched. Otherwise each batch is built again
-//! from compiled commands.
+//! If a workload has one command, and its values have one size, requests differ only in digits. A batch is then written
+//! once and only patched. Otherwise each batch is built from compiled commands.
 
 use super::Workload;
 use super::keys::KeySource;
@@ -17,9 +16,9 @@ use std::sync::Arc;
 pub struct Batch {
     bytes: Vec<u8>,
     places: Places,
-    /// The hash tag in `bytes`, where there are any.
+    /// The hash tag in `bytes`, if requests have one.
     tag: Tag,
-    /// Requests in `bytes`, when these only need to be patched.
+    /// Number of requests in `bytes`, if they only need to be patched.
     written: usize,
     asked: VecDeque<Asked>,
 }
@@ -47,7 +46,7 @@ impl Batch {
         self.tag
     }
 
-    /// Writes a hash tag to its places, of which those before `from` have it already.
+    /// Writes a hash tag to its places. Those before `from` already contain it.
     fn write_tag(&mut self, tag: Tag, from: usize) {
         self.tag = tag;
         for &at in &self.places.tags[from..] {
@@ -57,12 +56,12 @@ impl Batch {
         }
     }
 
-    /// The oldest request without a reply; only if the source remembers.
+    /// The oldest request without a reply, if the source keeps requests.
     pub fn answered(&mut self) -> Option<Asked> {
         self.asked.pop_front()
     }
 
-    /// Forgets requests whose replies will not come.
+    /// Discards requests whose replies will not arrive.
     pub fn forget(&mut self) {
         self.asked.clear();
     }
@@ -77,7 +76,7 @@ pub struct RequestSource {
     remembers: bool,
 }
 
-/// Draws numbers and writes them to their places.
+/// Draws random numbers and writes them to their places.
 #[derive(Debug)]
 struct Numbers {
     keys: KeySource,
@@ -86,8 +85,7 @@ struct Numbers {
 }
 
 impl RequestSource {
-    /// A source for worker `worker` of `workers`; it keeps the requests in the batches if
-    /// `remembers`.
+    /// A source for worker `worker` of `workers`. If `remembers`, it keeps the requests in the batches.
     #[must_use]
     pub fn new(
         workload: Arc<Workload>,
@@ -106,8 +104,8 @@ impl RequestSource {
         RequestSource { workload, numbers, weights, remembers }
     }
 
-    /// Writes `count` requests with this hash tag to the batch and returns their length in bytes.
-    /// O(count) when they are only patched, else O(bytes).
+    /// Writes `count` requests with this hash tag to the batch and returns their length in bytes. O(count) if they are
+    /// only patched, otherwise O(bytes).
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize, tag: Tag) -> usize {
         let numbers = &mut self.numbers;
@@ -132,7 +130,7 @@ impl RequestSource {
         self.compose(batch, count, tag)
     }
 
-    /// Puts the requests together from commands drawn by weight.
+    /// Builds the requests from commands that are drawn by weight.
     fn compose(&mut self, batch: &mut Batch, count: usize, tag: Tag) -> usize {
         batch.bytes.clear();
         batch.places.clear();
@@ -144,7 +142,7 @@ impl RequestSource {
                 at = at.saturating_sub(command.weight);
                 here
             });
-            // Below the sum of all weights lies one of the commands.
+            // The number is below the sum of all weights, so a command is always found.
             let command = drawn.unwrap_or(0);
             let first = batch.places.numbers.len();
             let template = &commands[command].template;
@@ -160,7 +158,7 @@ impl RequestSource {
 }
 
 impl Numbers {
-    /// Draws numbers for these places and writes them; returns the first.
+    /// Draws numbers for these places and writes them. Returns the first.
     #[inline]
     fn write(&mut self, batch: &mut Batch, from: usize, to: usize) -> Option<u64> {
         let (mut number, mut first) = (0, None);
@@ -177,7 +175,7 @@ impl Numbers {
     }
 }
 
-/// Reads the numbers back from the bytes: only verification needs them.
+/// Reads the numbers back from the bytes. Only verification needs them.
 fn remember_whole(batch: &mut Batch, count: usize, stride: usize, places: &[Place]) {
     let first = places.iter().find(|place| place.drawn);
     for i in 0..count {

@@ -1,4 +1,4 @@
-//! Which keys requests name: uniform, Zipf, a hot set, or one after the other.
+//! The distribution of the keys in requests: uniform, Zipf, a hot set, or sequential.
 
 use super::random::Random;
 use std::str::FromStr;
@@ -6,29 +6,29 @@ use std::str::FromStr;
 /// How key numbers are drawn from `0..keyspace`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum KeyChoice {
-    /// Each key as often as any other.
+    /// All keys are equally frequent.
     #[default]
     Uniform,
-    /// Key `k` in proportion to `(k + 1)^-exponent`; key 0 is the hottest.
+    /// The frequency of key `k` is proportional to `(k + 1)^-exponent`, so key 0 is the most frequent.
     Zipf {
-        /// Above 0; 0.99 is what the YCSB benchmark uses.
+        /// Above 0. The YCSB benchmark uses 0.99.
         exponent: f64,
     },
-    /// The first `keys` of all keys (a fraction) get `requests` of all requests (a fraction).
+    /// The first keys, a fraction `keys` of all keys, get a fraction `requests` of all requests.
     Hot {
         /// Fraction of the keyspace that is hot, above 0 and below 1.
         keys: f64,
-        /// Fraction of requests that go there.
+        /// Fraction of requests that use hot keys.
         requests: f64,
     },
-    /// 0, 1, 2 … and again from the start; workers take turns.
+    /// 0, 1, 2 … and then from the start again. Each worker takes every n-th key.
     Sequential,
 }
 
 impl FromStr for KeyChoice {
     type Err = String;
 
-    /// `uniform`, `sequential`, `zipf`, `zipf:1.2`, `hot:1:90` (percent of keys, of requests).
+    /// Parses `uniform`, `sequential`, `zipf`, `zipf:1.2`, or `hot:1:90` (percent of keys and of requests).
     fn from_str(text: &str) -> Result<KeyChoice, String> {
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default();
@@ -70,8 +70,7 @@ enum Kind {
 }
 
 impl KeySource {
-    /// Keys for worker `worker` of `workers` (at least 1) from `0..keyspace`. A keyspace of 0 has
-    /// the one key 0.
+    /// Keys for worker `worker` of `workers` (at least 1) from `0..keyspace`. A keyspace of 0 has only the key 0.
     #[must_use]
     pub fn new(choice: KeyChoice, keyspace: u64, worker: usize, workers: usize) -> KeySource {
         let keyspace = keyspace.max(1);
@@ -111,16 +110,16 @@ impl KeySource {
     }
 }
 
-/// Zipf's law by rejection-inversion (Hörmann and Derflinger 1996): O(1) per number and no table,
-/// whatever the keyspace. The area under the continuous hat `x^-exponent` is inverted, and a number
-/// whose bar is lower than the hat there is drawn again; that happens to few.
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger 1996). It takes O(1) per number, and needs no table, for a
+/// keyspace of any size. The area under the continuous hat function `x^-exponent` is inverted. If the bar of a number
+/// is lower than the hat at this point, the number is rejected and drawn again, which is rare.
 #[derive(Clone, Debug)]
 struct Zipf {
     exponent: f64,
     count: f64,
     area_first: f64,
     area_last: f64,
-    /// Numbers this close above the hat's abscissa are accepted without looking further.
+    /// Numbers this close above the hat's abscissa are accepted without further checks.
     squeeze: f64,
 }
 
@@ -151,7 +150,7 @@ impl Zipf {
     }
 
     fn draw(&self, random: &mut Random) -> u64 {
-        // More than a few rounds do not happen; the bound is for the sake of having one.
+        // In practice there are only a few iterations. The limit only ensures that the loop ends.
         for _ in 0..1000 {
             let area = self.area_last + random.unit() * (self.area_first - self.area_last);
             let x = self.abscissa(area);
@@ -187,7 +186,7 @@ mod tests {
             for rank in [1u32, 2, 3, 10, 100, 1000] {
                 let wanted = draws as f64 * f64::from(rank).powf(-power) / total;
                 let got = seen[rank as usize - 1] as f64;
-                // Five standard deviations of a counting error.
+                // The tolerance is five standard deviations.
                 assert!(
                     (got - wanted).abs() < 5.0 * wanted.sqrt() + 1.0,
                     "exponent {exponent}, rank {rank}: {got} instead of {wanted}"

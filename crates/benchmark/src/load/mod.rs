@@ -1,13 +1,13 @@
 //! The requests: commands, their keys, the sizes of their values, and their mixture.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
 //! | `template` | a command compiled to bytes with places to patch |
-//! | `keys`, `sizes`, `random` | which key, how long a value |
+//! | `keys`, `sizes`, `random` | the choice of keys and of value sizes |
 //! | `batch` | the requests of one connection, written and patched in place |
-//! | `tag` | hash tags of the nodes of a cluster |
+//! | `tag` | hash tags of cluster nodes |
 //! | `suite` | the tests of redis-benchmark |
-//! | `verify` | what replies must be |
+//! | `verify` | the expected replies |
 
 pub mod batch;
 pub mod keys;
@@ -29,26 +29,26 @@ use verify::Expect;
 pub struct Command {
     /// Its request.
     pub template: Template,
-    /// How often it is sent, in proportion to the others' weights.
+    /// How often it is sent, relative to the weights of other commands.
     pub weight: u64,
-    /// What its replies must be if they are verified.
+    /// The expected reply, if replies are verified.
     pub expect: Expect,
 }
 
 /// Everything about the requests of one run.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What reports call it.
+    /// The title in reports.
     pub title: String,
-    /// At least one; their weights are not all 0.
+    /// At least one command. The weights are not all 0.
     pub commands: Vec<Command>,
     /// How numbers are drawn.
     pub keys: KeyChoice,
-    /// Numbers are below this; 0 draws always 0.
+    /// Numbers are below this bound. If it is 0, all numbers are 0.
     pub keyspace: u64,
-    /// What values are made of.
+    /// The contents and sizes of values.
     pub values: Values,
-    /// What reports call the payload, in bytes: the size of values, or of an own command.
+    /// The payload size in reports, in bytes: the size of values, or of the user's command.
     pub payload_bytes: usize,
 }
 
@@ -57,13 +57,13 @@ pub struct Workload {
 pub struct Material {
     /// How numbers are drawn.
     pub keys: KeyChoice,
-    /// Numbers are below this; without it, placeholders of numbers are ordinary text.
+    /// Numbers are below this bound. Without a bound, placeholders for numbers are ordinary text.
     pub keyspace: Option<u64>,
-    /// How long values are.
+    /// The sizes of values.
     pub sizes: ValueSizes,
-    /// Whether replies will be verified, for which values are marked.
+    /// True if replies will be verified. Values are then marked with their keys.
     pub verified: bool,
-    /// Whether keys have hash tags, and `{tag}` stands for one: in cluster mode.
+    /// True in cluster mode: keys have hash tags, and `{tag}` is a placeholder for one.
     pub tagged: bool,
 }
 
@@ -76,7 +76,7 @@ impl Workload {
 }
 
 impl Default for Material {
-    /// What redis-benchmark does without options.
+    /// The defaults of redis-benchmark.
     fn default() -> Material {
         Material {
             keys: KeyChoice::Uniform,
@@ -122,7 +122,7 @@ impl Material {
         Command { template, weight, expect: test.expect }
     }
 
-    /// A test of the suite.
+    /// A test from the suite.
     #[must_use]
     pub fn test(&self, test: &Test) -> Workload {
         let values = self.values();
@@ -130,7 +130,7 @@ impl Material {
         self.workload(test.title.to_owned(), values, vec![command])
     }
 
-    /// A command of the user's.
+    /// The workload of a command that the user has specified.
     #[must_use]
     pub fn own<W: AsRef<[u8]>>(&self, title: String, words: &[W]) -> Workload {
         let values = self.values();
@@ -140,10 +140,10 @@ impl Material {
         Workload { payload_bytes, ..self.workload(title, values, vec![command]) }
     }
 
-    /// Several tests and commands of the user's, each with its weight.
+    /// The workload of several tests and user-specified commands, each with its weight.
     ///
     /// # Errors
-    /// Nothing to send.
+    /// If there is nothing to send.
     pub fn mix(&self, title: String, parts: &[(Ingredient, u64)]) -> Result<Workload, String> {
         let values = self.values();
         let commands: Vec<Command> = parts
@@ -168,8 +168,8 @@ impl Material {
 /// A part of a mix.
 #[derive(Clone, Debug)]
 pub enum Ingredient {
-    /// A test of the suite.
+    /// A test from the suite.
     Test(&'static Test),
-    /// A command, word by word.
+    /// A command as a list of arguments.
     Own(Vec<Vec<u8>>),
 }

@@ -1,13 +1,13 @@
-//! Random numbers for keys, sizes and arrivals: fast, seeded, not for secrets.
+//! Pseudorandom numbers for keys, sizes and arrivals. They are fast and seeded, but not cryptographically secure.
 
-/// A 64-bit state stepped by a constant and mixed (the construction known as wyrand).
+/// A 64-bit state that is advanced by a constant and then mixed (wyrand).
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Creates a generator. The same seed gives the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Random {
         Random { state: seed ^ 0x9E37_79B9_7F4A_7C15 }

@@ -1,24 +1,24 @@
-//! How long values are: one size, a range, or sizes with weights.
+//! The sizes of values: one size, a range, or sizes with weights.
 
 use super::random::Random;
 use std::str::FromStr;
 
-/// The longest value, as in redis-benchmark.
+/// Maximum size of a value, as in redis-benchmark.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// How the sizes of values are drawn, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueSizes {
-    /// All alike.
+    /// All values have this size.
     Fixed(usize),
-    /// Every size from the first to the second as often as any other.
+    /// All sizes from the first to the second are equally frequent.
     Uniform(usize, usize),
-    /// Sizes, each with its weight; weights are not all 0.
+    /// Sizes with their weights. The weights are not all 0.
     Weighted(Vec<(usize, u64)>),
 }
 
 impl ValueSizes {
-    /// The size, if all values have the same.
+    /// The size, if all values have the same size.
     #[must_use]
     pub fn fixed(&self) -> Option<usize> {
         match self {
@@ -71,7 +71,7 @@ impl ValueSizes {
 impl FromStr for ValueSizes {
     type Err = String;
 
-    /// `64`, `16-4096`, or `16:90,1024:9,65536:1`.
+    /// Parses `64`, `16-4096`, or `16:90,1024:9,65536:1`.
     fn from_str(text: &str) -> Result<ValueSizes, String> {
         let size = |word: &str| match word.parse() {
             Ok(size) if (1..=VALUE_BYTES_MAX).contains(&size) => Ok(size),

@@ -1,4 +1,4 @@
-//! The tests that redis-benchmark knows by name, in its order, with its titles and keys.
+//! The tests of redis-benchmark, in the same order, with the same names, titles and keys.
 
 use super::tag::TAG_WORD;
 use super::template::{NUMBER_WORD, Placeholders};
@@ -7,13 +7,13 @@ use super::verify::Expect;
 /// A test of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What `-t` calls it. Several tests may share a name.
+    /// The names for `-t`. Several tests may share a name.
     pub names: &'static [&'static str],
-    /// What reports call it.
+    /// The title in reports.
     pub title: &'static str,
-    /// The command; an empty list is the inline `PING`.
+    /// The arguments of the command. An empty list is the inline `PING`.
     pub words: &'static [&'static str],
-    /// What its replies must be.
+    /// The expected reply.
     pub expect: Expect,
 }
 
@@ -134,7 +134,7 @@ pub const SUITE: &[Test] = &[
 ];
 
 impl Test {
-    /// The words of the command, for these placeholders. If hash tags are replaced, keys have one:
+    /// The arguments of the command, for these placeholders. If hash tags are replaced, keys contain one:
     /// `key:{tag}:__rand_int__`, `mylist:{tag}`.
     #[must_use]
     pub fn words_of(&self, replaced: Placeholders) -> Vec<String> {
@@ -150,14 +150,14 @@ impl Test {
         self.words.iter().enumerate().map(word).collect()
     }
 
-    /// Reports whether the word at this place is a key.
+    /// Reports whether the argument at this position is a key.
     fn is_key(&self, at: usize) -> bool {
         at == 1 || (at % 2 == 1 && self.words[0] == "MSET")
     }
 }
 
-/// The tests of a comma-separated list of names, each once, in the suite's order; and the names
-/// that no test has. All tests if there is no list.
+/// The tests in a comma-separated list of names, each once, in the suite's order, and the unknown names. Without a
+/// list, all tests.
 #[must_use]
 pub fn selected(list: Option<&str>) -> (Vec<&'static Test>, Vec<String>) {
     let Some(list) = list else { return (SUITE.iter().collect(), Vec::new()) };
@@ -168,7 +168,7 @@ pub fn selected(list: Option<&str>) -> (Vec<&'static Test>, Vec<String>) {
     (SUITE.iter().filter(|test| is(test)).collect(), unknown)
 }
 
-/// All names, for who has named a test that does not exist.
+/// All names, for the error text about an unknown test.
 #[must_use]
 pub fn names() -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -180,7 +180,7 @@ pub fn names() -> String {
     names.join(", ")
 }
 
-/// The test of this name that measures what it says (of `ping`, the one with RESP).
+/// The main test with this name. For `ping`, it is the test that uses RESP.
 #[must_use]
 pub fn test_named(name: &str) -> Option<&'static Test> {
     let name = name.to_lowercase();
@@ -236,7 +236,7 @@ mod tests {
             let replaced = Placeholders { numbers: true, tags: true };
             test_named(name).unwrap().words_of(replaced).join(" ")
         };
-        // As MONITOR shows the commands of redis-benchmark 7.0.15.
+        // The commands are those that MONITOR shows for redis-benchmark 7.0.15.
         assert_eq!(words("set"), "SET key:{tag}:__rand_int__ __data__");
         assert_eq!(words("incr"), "INCR counter:{tag}:__rand_int__");
         assert_eq!(words("lrange_100"), "LRANGE mylist:{tag} 0 99");

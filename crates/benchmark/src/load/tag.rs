@@ -1,10 +1,10 @@
-//! Hash tags of cluster keys: `{tag}` in a command becomes a tag whose slot the addressed node serves.
+//! Hash tags of cluster keys. `{tag}` in a command is replaced with a tag whose slot the addressed node serves.
 
 use brisk_resp::slot::key_slot;
 
 /// The placeholder of a hash tag, in cluster mode.
 pub const TAG_WORD: &str = "{tag}";
-/// Slots of a cluster.
+/// Number of slots in a cluster.
 pub const SLOTS: usize = 16_384;
 
 /// Bytes of a tag, without its braces.
@@ -23,14 +23,14 @@ impl Default for Tag {
 }
 
 impl Tag {
-    /// The tag as a number, for an atomic.
+    /// The tag as a number, for an atomic variable.
     #[must_use]
     pub const fn to_bits(self) -> u32 {
         let [a, b, c] = self.0;
         u32::from_le_bytes([a, b, c, 0])
     }
 
-    /// The tag of [`Tag::to_bits`].
+    /// The inverse of [`Tag::to_bits`].
     #[must_use]
     pub const fn from_bits(bits: u32) -> Tag {
         let [a, b, c, _] = bits.to_le_bytes();
@@ -38,7 +38,7 @@ impl Tag {
     }
 }
 
-/// A tag for every slot, by slot. O(tags of three letters and digits), about 240,000.
+/// A tag for every slot, indexed by slot. Tries tags of three letters and digits, of which there are about 240,000.
 #[must_use]
 pub fn tags_by_slot() -> Vec<Tag> {
     let mut tags = vec![None; SLOTS];
@@ -50,7 +50,7 @@ pub fn tags_by_slot() -> Vec<Tag> {
             }
         }
     }
-    // A test shows that no slot is left out.
+    // A test verifies that every slot has a tag.
     tags.into_iter().map(Option::unwrap_or_default).collect()
 }
 

@@ -1,9 +1,9 @@
-//! Commands as they are named by users, compiled to bytes with places to patch.
+//! Commands as users write them, compiled to bytes with places to patch.
 //!
-//! A command is a list of words. `__rand_int__` within a word becomes a number of 12 digits, drawn
-//! again for each occurrence and request; `__data__` becomes a value, and in cluster mode `{tag}` a hash
-//! tag of the addressed node. With one size of values the whole request is bytes, and only digits (and
-//! seldom tags) change from one request to the next:
+//! A command is a list of arguments. `__rand_int__` within an argument becomes a 12-digit number, drawn for each
+//! occurrence in each request. `__data__` becomes a value, and in cluster mode, `{tag}` becomes a hash tag of the
+//! addressed node. If values have one size, the whole request is fixed bytes, and only digits (and rarely tags) change
+//! from one request to the next:
 //!
 //! ```text
 //!  *3 $3 SET $16 key:000000000042 $3 xxx
@@ -16,14 +16,14 @@ use super::tag::TAG_WORD;
 use memchr::memmem;
 use std::sync::Arc;
 
-/// Stands for a number of [`DIGITS`] digits.
+/// Placeholder for a number with [`DIGITS`] digits.
 pub const NUMBER_WORD: &str = "__rand_int__";
-/// Stands for a value.
+/// Placeholder for a value.
 pub const DATA_WORD: &str = "__data__";
 /// Digits of a number.
 pub const DIGITS: usize = 12;
 
-/// The parts of a word.
+/// A part of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Bytes(Vec<u8>),
@@ -41,42 +41,42 @@ pub struct Placeholders {
     pub tags: bool,
 }
 
-/// A place in a request that holds [`DIGITS`] digits.
+/// A place in a request that contains [`DIGITS`] digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Offset of the first digit.
     pub at: usize,
-    /// Whether a number is drawn for it; otherwise it repeats the number drawn before (the mark of
-    /// a key within its value).
+    /// True if a number is drawn for this place. Otherwise it repeats the last drawn number (as the mark of a key in
+    /// its value).
     pub drawn: bool,
 }
 
 /// The places of a request, or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Of numbers.
+    /// The places of numbers.
     pub numbers: Vec<Place>,
     /// Offsets of the text between the braces of hash tags.
     pub tags: Vec<usize>,
 }
 
 impl Places {
-    /// Forgets all places.
+    /// Removes all places.
     pub fn clear(&mut self) {
         self.numbers.clear();
         self.tags.clear();
     }
 }
 
-/// Where values come from.
+/// The contents and sizes of values.
 #[derive(Clone, Debug)]
 pub struct Values {
     /// Every value is a prefix of this.
     pub data: Arc<[u8]>,
-    /// How long values are.
+    /// The sizes of values.
     pub sizes: ValueSizes,
-    /// Whether values of at least [`DIGITS`] bytes begin with the number of their key, so that a
-    /// reply shows whose value it is.
+    /// True if values of at least [`DIGITS`] bytes begin with the number of their key, so that a reply shows to which
+    /// key the value belongs.
     pub marked: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Values {
 #[derive(Clone, Debug)]
 pub struct Template {
     words: Vec<Vec<Part>>,
-    /// An inline request has no headers.
+    /// True for an inline request, which has no headers.
     inline: bool,
     values: Values,
     /// The whole request with its places, if all its values have one size.
@@ -92,14 +92,14 @@ pub struct Template {
 }
 
 impl Template {
-    /// Compiles a command of these words.
+    /// Compiles a command with these arguments.
     #[must_use]
     pub fn new<W: AsRef<[u8]>>(words: &[W], replaced: Placeholders, values: &Values) -> Template {
         let words = words.iter().map(|word| parts(word.as_ref(), replaced)).collect();
         Template::compiled(words, false, values)
     }
 
-    /// The words as one line, without RESP headers.
+    /// Compiles an inline request, without RESP headers.
     #[must_use]
     pub fn inline(line: &str, values: &Values) -> Template {
         Template::compiled(vec![parts(line.as_bytes(), Placeholders::default())], true, values)
@@ -116,7 +116,7 @@ impl Template {
         template
     }
 
-    /// The request and its places, if it is the same but for digits each time.
+    /// The request and its places, if requests differ only in digits and tags.
     #[must_use]
     pub fn whole(&self) -> Option<(&[u8], &Places)> {
         self.whole.as_ref().map(|(bytes, places)| (bytes.as_slice(), places))
@@ -146,10 +146,10 @@ impl Template {
         if !self.inline {
             out.extend_from_slice(format!("*{}\r\n", self.words.len()).as_bytes());
         }
-        // Whether a number stands before, whose digits can mark a value.
+        // True if a number precedes, whose digits can mark a value.
         let mut numbered = false;
         for word in &self.words {
-            // Every value of a word has a size of its own; they are drawn before the header.
+            // Each value in an argument has its own size. The sizes are drawn before the header is written.
             let sizes: Vec<usize> =
                 word.iter().map(|part| if *part == Part::Data { size() } else { 0 }).collect();
             if !self.inline {
@@ -221,9 +221,8 @@ fn parts(word: &[u8], replaced: Placeholders) -> Vec<Part> {
     parts
 }
 
-/// Writes the last `2 * pairs` digits of `number`; the others stay as they are. As numbers below a
-/// bound differ in their last digits only, and places hold zeros at first, the rest need not be
-/// written each time.
+/// Writes the last `2 * pairs` digits of `number`, and leaves the other digits unchanged. Numbers below a bound differ
+/// only in their last digits, and places initially contain zeros, so the leading digits need not be written each time.
 #[inline]
 pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64, pairs: usize) {
     const PAIRS: [[u8; 2]; 100] = {
@@ -241,7 +240,7 @@ pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64, pairs: usize) {
     }
 }
 
-/// The number of pairs of digits that numbers below `bound` need.
+/// The number of digit pairs that numbers below `bound` need.
 #[must_use]
 pub const fn pairs_below(bound: u64) -> usize {
     let (mut rest, mut pairs) = (bound.saturating_sub(1), 0);
@@ -252,7 +251,7 @@ pub const fn pairs_below(bound: u64) -> usize {
     pairs
 }
 
-/// The bytes values are made of, as redis-benchmark makes them: printable, hard to compress.
+/// The bytes of values, generated as in redis-benchmark: printable and hard to compress.
 #[must_use]
 pub fn value_bytes(len: usize) -> Arc<[u8]> {
     let mut state: u32 = 1234;

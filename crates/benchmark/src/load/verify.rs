@@ -1,7 +1,7 @@
-//! What replies must be, for `--verify`: every reply is decoded and judged.
+//! The expected replies, for `--verify`: every reply is decoded and checked.
 //!
-//! Values are prefixes of one known text; those of at least twelve bytes begin with the number of
-//! the key they were written for, so a value that comes back for another key is seen, too.
+//! Values are prefixes of one known text. Values of at least twelve bytes begin with the number of their key, so a
+//! value that is returned for a different key is detected too.
 
 use super::template::{DIGITS, Values, write_digits};
 use brisk_resp::Value;
@@ -13,25 +13,25 @@ pub enum Expect {
     Any,
     /// This status.
     Simple(&'static str),
-    /// A number from the first to the second.
+    /// An integer from the first to the second.
     Integer(i64, i64),
-    /// A value, or none.
+    /// A value, or null.
     Value,
-    /// The value of the key whose number was drawn, or none.
+    /// The value of the key whose number was drawn, or null.
     ValueOfKey,
     /// At most this number of values.
     Values(usize),
-    /// A name `element:` with a number, or none.
+    /// `element:` followed by a number, or null.
     Element,
-    /// An empty list, or such a name with its score.
+    /// An empty list, or an element with its score.
     ElementWithScore,
 }
 
 impl Expect {
-    /// Judges a reply to a command for which `number` was drawn, if any. O(bytes).
+    /// Checks the reply to a command. `number` is the number that was drawn for the command, if any. O(bytes).
     ///
     /// # Errors
-    /// What was expected, for a reply that is something else.
+    /// If the reply is wrong, a description of the expected reply.
     pub fn check(self, reply: &Value, number: Option<u64>, values: &Values) -> Result<(), String> {
         let fits = match (self, reply) {
             (Expect::Any, _) => true,
@@ -89,8 +89,7 @@ fn is_value(got: &[u8], number: Option<u64>, values: &Values) -> bool {
             write_digits(&mut digits, number, DIGITS / 2);
             mark == digits
         }
-        // The mark of a value that does not belong to one key (an element of a list, for example)
-        // is unknown.
+        // If a value does not belong to a key with a number (an element of a list, for example), its mark is unknown.
         None => mark == &data[..DIGITS] || mark.iter().all(u8::is_ascii_digit),
     };
     mark_is_right && rest == &data[DIGITS..]

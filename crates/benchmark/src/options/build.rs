@@ -1,4 +1,4 @@
-//! From options to what is measured: the target, the cases, and a plan for each.
+//! Converts options to measurements: the target, the cases, and a plan for each case.
 
 use super::{Options, Sender};
 use crate::cluster::Cluster;
@@ -11,31 +11,31 @@ use brisk_resp::{Limits, RequestDecoder, Spans, Step};
 use std::io::Read;
 use std::sync::Arc;
 
-/// One thing to measure: a workload at a pipeline depth.
+/// One case to measure: a workload at a pipeline depth.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name without its depth.
+    /// Its title without the pipeline depth.
     pub title: String,
-    /// The requests; the workload's own title also has the depth if there are several.
+    /// The requests. The workload's own title also contains the depth if there are several depths.
     pub workload: Arc<Workload>,
-    /// How many requests together.
+    /// Number of requests sent together.
     pub pipeline: usize,
 }
 
 /// The cases to measure, in order, and the names of unknown tests.
 #[derive(Clone, Debug)]
 pub struct Cases {
-    /// One after the other.
+    /// The cases in order.
     pub cases: Vec<Case>,
-    /// Of `-t`.
+    /// Names from `-t` that no test has.
     pub unknown_tests: Vec<String>,
 }
 
 impl Options {
-    /// The server, as its address is given by the options.
+    /// The server at the address that the options specify.
     ///
     /// # Errors
-    /// The host is unknown, or a file of the TLS options is missing.
+    /// If the host is unknown, or a file of the TLS options is missing.
     pub fn target(&self) -> Result<Target, String> {
         let address = match &self.socket {
             Some(path) => Address::Unix(path.clone()),
@@ -45,10 +45,10 @@ impl Options {
         self.target_at(address)
     }
 
-    /// A server at this address, spoken to as the options say.
+    /// A server at this address, with the session and TLS settings of the options.
     ///
     /// # Errors
-    /// A file of the TLS options is missing.
+    /// If a TLS file of the options is missing.
     pub fn target_at(&self, address: Address) -> Result<Target, String> {
         let tls = match &self.tls {
             Some(options) => Some(Arc::new(TlsClient::new(options)?)),
@@ -64,7 +64,7 @@ impl Options {
         Ok(Target { address, tls, session })
     }
 
-    /// What all requests have in common.
+    /// The settings that all requests have in common.
     #[must_use]
     pub fn material(&self) -> Material {
         Material {
@@ -79,7 +79,7 @@ impl Options {
     /// The cases to measure: all workloads, each at all depths.
     ///
     /// # Errors
-    /// A command or a mix cannot be read.
+    /// If a command or a mix is invalid.
     pub fn cases(&self) -> Result<Cases, String> {
         let (workloads, unknown_tests) = self.workloads()?;
         let mut cases = Vec::new();
@@ -151,7 +151,7 @@ impl Options {
         material.mix(format!("mix {}", titles.join(", ")), &parts)
     }
 
-    /// A run of this case against this target.
+    /// The plan to run this case against this target.
     #[must_use]
     pub fn plan(&self, case: &Case, target: Target) -> Plan {
         Plan {
@@ -182,8 +182,8 @@ impl Options {
         .bounded()
     }
 
-    /// A run of this case against the primaries of a cluster. Without `--threads` there is one thread for each
-    /// of them, as in redis-benchmark.
+    /// The plan to run this case against the primaries of a cluster. Without `--threads`, there is one thread for each
+    /// primary, as in redis-benchmark.
     #[must_use]
     pub fn plan_of_cluster(&self, case: &Case, target: Target, cluster: Arc<Cluster>) -> Plan {
         let plan = self.plan(case, target);
@@ -192,7 +192,8 @@ impl Options {
         Plan { clients: self.clients, threads, cluster: Some(cluster), ..plan }.bounded()
     }
 
-    /// The sender of the requests; for the library, as many callers as the engine would have pending requests.
+    /// The sender of the requests. For the library, the number of callers is the number of pending requests that the
+    /// engine would have.
     fn source(&self, pipeline: usize) -> Source {
         let is_pool = match self.sender {
             Sender::Engine => return Source::Engine,
@@ -204,12 +205,12 @@ impl Options {
     }
 }
 
-/// The words of a command in one text, with the quotes that inline commands may have.
+/// The arguments of a command given as one text, with the quoting of inline commands.
 fn words(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let line = format!("{text}\n");
     let mut spans = Spans::new();
     let limits = Limits { inline_bytes_max: line.len().max(16), ..Limits::default() };
-    // A command as a server would parse it; a text that begins like RESP is not a command.
+    // The text is parsed as by a server. A text that begins like RESP is not a command.
     let read = RequestDecoder::new().decode(line.as_bytes(), &limits, &mut spans);
     match read {
         Ok(Step::Request { consumed, .. }) if consumed == line.len() && !text.starts_with('*') => {

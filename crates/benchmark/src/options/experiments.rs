@@ -8,17 +8,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest delay, in ms.
+/// Maximum delay, in ms.
 const DELAY_MS_MAX: f64 = 3_600_000.0;
-/// Most rounds.
+/// Maximum number of rounds.
 const ROUNDS_MAX: usize = 1000;
 
 /// The options of `experiments`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExperimentOptions {
-    /// Experiments by name; none are all.
+    /// Names of experiments. If empty, all are run.
     pub names: Vec<String>,
-    /// `--servers`; none are a `redis-server` and a `brisk-server` that are found.
+    /// `--servers`. If empty, a `redis-server` and a `brisk-server` next to this program or in `PATH` are used.
     pub servers: Vec<String>,
     /// `--short`
     pub short: bool,
@@ -28,7 +28,7 @@ pub struct ExperimentOptions {
     pub rounds: Option<usize>,
     /// `--pin`, the part before the slash.
     pub server_cpus: Vec<usize>,
-    /// `--pin`, the part after it.
+    /// `--pin`, the part after the slash.
     pub load_cpus: Vec<usize>,
     /// `--json`
     pub json: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct ExperimentOptions {
 /// Reads the arguments after `experiments`; `None` for the help.
 ///
 /// # Errors
-/// What is wrong, in a sentence.
+/// An error text of one sentence.
 pub(super) fn parse_experiments(
     words: &mut dyn Iterator<Item = String>,
 ) -> Result<Option<ExperimentOptions>, String> {
@@ -114,10 +114,10 @@ pub(super) fn parse_delay_proxy(
     }
 }
 
-/// Reads what follows `plot`; none if it requests help.
+/// Reads the arguments after `plot`; `None` for the help.
 ///
 /// # Errors
-/// A sentence that describes the mistake.
+/// An error text of one sentence.
 pub(super) fn parse_plot(
     words: &mut dyn Iterator<Item = String>,
 ) -> Result<Option<PlotFiles>, String> {

@@ -1,6 +1,6 @@
 //! The text of `--help`.
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 Usage: brisk-benchmark [OPTIONS] [COMMAND ARGS...]
        brisk-benchmark compare SERVER SERVER... [OPTIONS]

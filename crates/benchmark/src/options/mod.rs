@@ -1,8 +1,8 @@
-//! The command line: redis-benchmark's options with the same meaning, and ours.
+//! The command line: redis-benchmark's options with the same meaning, and additional options.
 //!
-//! Options come first; the first word that is none begins a command of the user's, and everything
-//! after belongs to it. With `compare` in front, words that are no options are servers.
-//! `experiments`, `delay-proxy` and `plot` have command lines of their own.
+//! Options come first. The first argument that is not an option begins a command, and all following arguments belong to
+//! it. After `compare`, arguments that are not options are servers. `experiments`, `delay-proxy` and `plot` have their
+//! own command lines.
 
 mod build;
 pub mod experiments;
@@ -32,11 +32,11 @@ pub enum Request {
     Run(Box<Options>),
     /// Compare servers.
     Compare(Box<Options>),
-    /// Carry out experiments.
+    /// Run experiments.
     Experiments(Box<ExperimentOptions>),
-    /// Delay what goes through.
+    /// Run the delay proxy.
     DelayProxy(DelayPlan),
-    /// Draw the results of a comparison.
+    /// Plot the results of a comparison.
     Plot(PlotFiles),
 }
 
@@ -45,14 +45,14 @@ pub enum Request {
 pub struct PlotFiles {
     /// The JSON of a comparison.
     pub results: PathBuf,
-    /// The SVG that is written.
+    /// The SVG file to write.
     pub svg: PathBuf,
 }
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// As redis-benchmark prints them; of a comparison, an aligned table.
+    /// The format of redis-benchmark; for a comparison, an aligned table.
     #[default]
     Long,
     /// `-q`
@@ -61,7 +61,7 @@ pub enum Format {
     Csv,
     /// `--json`
     Json,
-    /// A Markdown table, of comparisons.
+    /// A Markdown table, for comparisons.
     Markdown,
 }
 
@@ -71,9 +71,9 @@ pub enum Sender {
     /// This program's own engine.
     #[default]
     Engine,
-    /// The client library over connections that all callers share.
+    /// The client library, with connections that all callers share.
     Library,
-    /// The client library over connections that are taken in turns.
+    /// The client library, with a pool of connections.
     LibraryPool,
 }
 
@@ -99,7 +99,7 @@ pub struct Options {
     pub tracking: bool,
     /// `--cluster`
     pub cluster: bool,
-    /// `--tls` and its relatives.
+    /// `--tls` and related options.
     pub tls: Option<TlsOptions>,
     /// `-c`
     pub clients: usize,
@@ -127,7 +127,7 @@ pub struct Options {
     pub again: bool,
     /// `-t`
     pub tests: Option<String>,
-    /// The command of the user's, word by word.
+    /// The arguments of the user's command.
     pub own: Vec<String>,
     /// `-x`
     pub last_from_stdin: bool,
@@ -155,11 +155,11 @@ pub struct Options {
     pub precision: u8,
     /// `--pin`, the part before the slash.
     pub server_cpus: Vec<usize>,
-    /// `--pin`, the part after it.
+    /// `--pin`, the part after the slash.
     pub load_cpus: Vec<usize>,
-    /// All arguments of `compare`, as they were given.
+    /// All arguments of `compare`, unchanged.
     pub arguments: Vec<String>,
-    /// Of `compare`.
+    /// The servers of `compare`.
     pub servers: Vec<String>,
     /// `--rounds`
     pub rounds: usize,
@@ -167,7 +167,7 @@ pub struct Options {
     pub baseline: Option<String>,
     /// `--save`
     pub save: Vec<PathBuf>,
-    /// `--html`, of `compare`.
+    /// `--html` of `compare`.
     pub html: Option<PathBuf>,
     /// `--public`
     pub public: bool,

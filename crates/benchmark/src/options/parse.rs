@@ -1,4 +1,4 @@
-//! Reading the command line.
+//! Parses the command line.
 
 use super::experiments::{parse_delay_proxy, parse_experiments, parse_plot};
 use super::{Format, Options, Request, Sender};
@@ -8,11 +8,11 @@ use brisk_dial::tls::TlsOptions;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The maximum number of CPUs of a list.
+/// The maximum number of CPUs in a list.
 const CPUS_MAX: usize = 1024;
-/// Most connections of the client library.
+/// The maximum number of connections of the client library.
 const LANES_MAX: usize = 1024;
-/// Longest time an option can say, in seconds: a year.
+/// The longest time that an option accepts, in seconds: one year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
 /// The variable of redis-cli that contains the password: other users of the host cannot see it.
@@ -21,7 +21,7 @@ const PASSWORD_VARIABLE: &str = "REDISCLI_AUTH";
 /// Reads the arguments (without the program's name), and the password from the environment if no argument has one.
 ///
 /// # Errors
-/// What is wrong, in a sentence.
+/// An error text of one sentence.
 pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Request, String> {
     let arguments: Vec<String> = arguments.into_iter().collect();
     let mut rest = arguments.iter().cloned().peekable();
@@ -73,9 +73,9 @@ pub(super) fn invalid(option: &str) -> String {
     format!("Invalid option \"{option}\" or option argument missing")
 }
 
-/// Numbers that options take.
+/// Types of numbers that options accept.
 pub(super) trait Number: FromStr {
-    /// Which there are.
+    /// Describes valid numbers, for error texts.
     const WANTED: &'static str;
 }
 
@@ -103,7 +103,7 @@ impl Number for f64 {
     const WANTED: &'static str = "a number";
 }
 
-/// The option under the hand, and what follows it.
+/// The current option, and the arguments after it.
 pub(super) struct Arguments<'a> {
     pub(super) option: &'a str,
     pub(super) rest: &'a mut dyn Iterator<Item = String>,
@@ -252,7 +252,7 @@ fn request_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Resul
         "-d" => {
             let text = arguments.text()?;
             options.sizes = match text.parse::<i64>() {
-                // Numbers out of bounds are brought within them, as in redis-benchmark.
+                // Numbers out of bounds are clamped, as in redis-benchmark.
                 Ok(size) => {
                     let size = usize::try_from(size).unwrap_or(1);
                     ValueSizes::Fixed(size.clamp(1, VALUE_BYTES_MAX))
@@ -425,7 +425,7 @@ fn uri(options: &mut Options, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// With `%41` read as `A`.
+/// Decodes percent-encoding: `%41` becomes `A`.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

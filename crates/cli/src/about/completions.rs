@@ -1,4 +1,4 @@
-//! Completions for shells: the options, and the word `analyze` with options of its own behind it.
+//! Shell completions: the options, and the command `analyze` with its own options.
 
 use crate::cluster;
 use crate::options::Shell;
@@ -14,17 +14,17 @@ pub(crate) fn of(shell: Shell) -> String {
     }
 }
 
-/// An option, as a shell needs it.
+/// An option for a shell's completion.
 struct Word {
     names: Vec<&'static str>,
-    /// What follows it, such as `host`; empty for a flag.
+    /// The name of its value, such as `host`; empty for a flag.
     value: &'static str,
     completed: Completed,
     text: String,
 }
 
 impl Word {
-    /// The words that may follow it, if they are few.
+    /// The possible values, if there are few.
     fn choices(&self) -> Option<String> {
         match self.completed {
             Completed::Word(words) => Some(words.join(" ")),
@@ -46,7 +46,7 @@ fn of_program() -> Vec<Word> {
     .collect()
 }
 
-/// The options behind `analyze`.
+/// The options of `analyze`.
 fn of_analyze() -> Vec<Word> {
     let told = args::options().into_iter();
     told.map(|told| Word {
@@ -62,7 +62,7 @@ fn of_analyze() -> Vec<Word> {
     .collect()
 }
 
-/// A function that does `first`, and completes these options, or does `otherwise` where none stands.
+/// A function that runs `first` and then completes these options. Where no option is being typed, it runs `otherwise`.
 fn bash_function(name: &str, words: &[Word], first: &str, otherwise: &str) -> String {
     let mut cases = String::new();
     for word in words.iter().filter(|word| !word.value.is_empty()) {
@@ -92,7 +92,7 @@ fn bash_function(name: &str, words: &[Word], first: &str, otherwise: &str) -> St
 
 fn bash() -> String {
     let words = of_program();
-    // The value of an option is never the command.
+    // The value of an option is not the command.
     let valued: Vec<&str> = words
         .iter()
         .filter(|word| !word.value.is_empty())
@@ -115,7 +115,8 @@ fn bash() -> String {
         "",
         "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))",
     );
-    // Only the command may be `analyze`: `at` is behind the word if there is none yet.
+    // Only the command can be `analyze`. `at` is the position of the command; if there is none yet, it is after the
+    // current word.
     let program = bash_function(
         "_brisk_cli",
         &words,
@@ -125,7 +126,7 @@ fn bash() -> String {
     format!("# bash completion for brisk-cli\n{analyze}{program}complete -F _brisk_cli brisk-cli\n")
 }
 
-/// Each option as `_arguments` takes it.
+/// Each option in the syntax of zsh's `_arguments`.
 fn zsh_specs(words: &[Word], indent: &str) -> String {
     let mut specs = String::new();
     for word in words {
@@ -163,7 +164,7 @@ fn zsh() -> String {
     )
 }
 
-/// A line for each option, where `condition` holds.
+/// A line for each option, which applies if `condition` holds.
 fn fish_lines(words: &[Word], condition: &str) -> String {
     let mut lines = String::new();
     for word in words {

@@ -2,13 +2,13 @@
 
 use crate::options::table::{Row, SECTIONS};
 
-/// Where explanations begin.
+/// The column at which explanations begin.
 const COLUMN: usize = 23;
 const WIDTH: usize = 79;
 
 pub(super) const USAGE: &str = "brisk-cli [options] [command [argument ...]]";
 
-/// The one command that is not sent.
+/// The only command that is not sent to the server.
 pub(super) const ANALYZE: &str = "The command analyze is not sent to the server. It reports memory use by key pattern and how to reduce it, for a \
      server or a file; see brisk-cli analyze --help.";
 
@@ -42,7 +42,7 @@ pub(crate) fn text() -> String {
     text
 }
 
-/// The names of an option and what it takes.
+/// The names of an option and its value.
 pub(super) fn heading(row: &Row) -> String {
     let names = row.names.join(", ");
     if row.value.is_empty() { names } else { format!("{names} {}", row.value) }
@@ -59,7 +59,7 @@ fn add(text: &mut String, row: &Row) {
     wrap(text, format!("{line:COLUMN$}"), row.text, COLUMN);
 }
 
-/// Adds words behind the beginning of a line, and on lines below that begin at a column.
+/// Appends words to a started line. Continuation lines begin at a column.
 fn wrap(text: &mut String, mut line: String, words: &str, column: usize) {
     for word in words.split(' ') {
         if line.len() + word.len() > WIDTH {

@@ -85,7 +85,7 @@ fn add(page: &mut String, text: &str) {
     let _ = page.write_str(text);
 }
 
-/// Text that roff takes as it is.
+/// Escapes text for roff.
 fn plain(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

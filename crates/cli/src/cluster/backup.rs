@@ -1,4 +1,4 @@
-//! `backup`: a snapshot of each master, and a file that says which node had which slots.
+//! `backup`: saves a snapshot of each master, and a file that lists the nodes and their slots.
 
 use super::node::{Node, spans};
 use super::view::View;
@@ -48,7 +48,7 @@ fn save(node: &mut Node, folder: &str) -> Done {
     }
 }
 
-/// A node as JSON. IDs and flags are plain words; a host may be any, so it is escaped.
+/// A node as JSON. IDs and flags are plain words. A host may contain any characters, so it is escaped.
 fn describe(node: &Node) -> String {
     let is = &node.is;
     let slots: Vec<String> =

@@ -1,5 +1,5 @@
-//! `create`: makes a cluster of empty nodes. Masters get equal spans of slots, and replicas, where it can be,
-//! another host than their master.
+//! `create`: makes a cluster of empty nodes. Masters get slot ranges of equal size. Replicas are placed on different
+//! hosts from their masters, if possible.
 
 use super::node::Node;
 use super::view::View;
@@ -10,9 +10,9 @@ use crate::session::Told;
 use std::time::Duration;
 
 const MASTERS_MIN: usize = 3;
-/// Between two looks whether all nodes have met.
+/// Interval between checks whether all nodes have met.
 const LOOK: Duration = Duration::from_secs(1);
-/// Looks until it is given up.
+/// Number of checks before giving up.
 pub(super) const LOOKS_MAX: usize = 600;
 
 pub(super) fn run(task: &Task<'_>) -> Done {
@@ -75,7 +75,7 @@ pub(super) fn require_empty(node: &mut Node) -> Done {
     ))
 }
 
-/// The nodes, one of each host in turn.
+/// The nodes, interleaved by host.
 fn interleaved(nodes: &[Node]) -> Vec<usize> {
     let mut hosts: Vec<(&str, Vec<usize>)> = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -105,11 +105,11 @@ fn allot_slots(nodes: &mut [Node], masters: &[usize]) {
     }
 }
 
-/// Gives each master its replicas, from other hosts first, and then what is left.
+/// Assigns replicas to each master, first from other hosts, then from the remaining nodes.
 fn assign_replicas(nodes: &mut [Node], order: &[usize], masters: usize, per_master: usize) {
     let (masters, rest) = order.split_at(masters);
     let mut rest = rest.to_vec();
-    // Else the first master would have all replicas of the first host.
+    // Otherwise the first master would get all replicas of the first host.
     if !rest.is_empty() {
         rest.rotate_left(1);
     }
@@ -141,14 +141,15 @@ fn assign_replicas(nodes: &mut [Node], order: &[usize], masters: usize, per_mast
             assign(nodes, master, &mut rest);
         }
     }
-    // Without replicas the rest are masters, too, all slots being given away.
+    // Without replicas, the remaining nodes become masters too, without slots.
     for at in rest {
         nodes[at].is.flags = vec!["master".to_owned()];
         nodes[at].is.slots.clear();
     }
 }
 
-/// The penalty: replicas on the host of their master count most, then replicas of a master on the same host.
+/// The penalty of an assignment: first the number of replicas on the same host as their master, then the number of
+/// replicas of one master that share a host.
 fn score(nodes: &[Node]) -> (usize, usize) {
     let master_of = |node: &Node| {
         let id = node.is.replicates.clone()?;
@@ -166,7 +167,7 @@ fn score(nodes: &[Node]) -> (usize, usize) {
     (beside_master, beside_replica)
 }
 
-/// Exchanges masters between replicas for as long as that gets better.
+/// Swaps masters between replicas while this improves the score.
 fn optimise(nodes: &mut [Node]) {
     tell::step(">>> Trying to optimize slaves allocation for anti-affinity\n");
     let mut best = score(nodes);
@@ -213,7 +214,7 @@ fn planned(node: &Node) -> String {
     }
 }
 
-/// Gives the masters their slots, all nodes an epoch of their own, and has them meet.
+/// Assigns the slots to the masters, gives each node its own epoch, and lets the nodes meet.
 fn join(nodes: &mut [Node]) -> Done {
     for node in nodes.iter_mut() {
         if node.is.slots.is_empty() {
@@ -228,7 +229,7 @@ fn join(nodes: &mut [Node]) -> Done {
     tell::step(">>> Assign a different config epoch to each node\n");
     for (nth, node) in nodes.iter_mut().enumerate() {
         let epoch = (nth + 1).to_string();
-        // One that has an epoch already keeps it.
+        // A node that already has an epoch keeps it.
         let _ = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
     }
     tell::step(">>> Sending CLUSTER MEET messages to join the cluster\n");
@@ -242,7 +243,7 @@ fn join(nodes: &mut [Node]) -> Done {
 /// Waits until every node knows all slots of all others.
 pub(super) fn wait_until_joined(view: &mut View) -> Done {
     tell::say("Waiting for the cluster to join\n");
-    // The nodes do not even know one another yet.
+    // At first, the nodes do not know one another.
     pause(LOOK);
     for _ in 0..LOOKS_MAX {
         let wanted: Vec<(String, Option<String>)> = view
@@ -251,7 +252,7 @@ pub(super) fn wait_until_joined(view: &mut View) -> Done {
             .map(|node| (node.is.id.clone(), node.is.replicates.clone()))
             .collect();
         let agrees = view.agree() && knows_all(view);
-        // Loading has forgotten what they are to become.
+        // Loading has overwritten the planned roles, so restore them.
         for (node, (_, replicates)) in view.nodes.iter_mut().zip(wanted) {
             node.is.replicates = replicates;
         }

@@ -1,4 +1,4 @@
-//! `call` and `set-timeout`: the same for each node.
+//! `call` and `set-timeout`: run the same command on each node.
 
 use super::view::View;
 use super::{Done, Task, tell};
@@ -7,7 +7,7 @@ use crate::quote::leading_number;
 use crate::screen;
 use crate::session::Told;
 
-/// A timeout below this makes nodes take one another for dead.
+/// With a lower timeout, nodes would consider one another failed.
 const TIMEOUT_MS_MIN: i64 = 100;
 
 pub(super) fn call(task: &Task<'_>) -> Done {

@@ -1,21 +1,22 @@
-//! `etcd-plan`: the configuration of etcd on the machines of a cluster, and the lines of `brisk.conf` that use it.
+//! `etcd-plan`: prints the configuration of etcd on the machines of a cluster, and the lines of `brisk.conf` that use
+//! it.
 //!
 //! The files are those of Debian's package `etcd-server`. The plan is printed; nothing is changed.
 
 use super::{Done, Task, tell};
 use std::net::IpAddr;
 
-/// Clients, for example Brisk, connect here.
+/// The port for clients such as Brisk.
 const CLIENT_PORT: u16 = 2379;
-/// Members of etcd connect to one another here.
+/// The port on which etcd members connect to one another.
 const PEER_PORT: u16 = 2380;
-/// The time between two heartbeats of etcd's leader, in milliseconds.
+/// The interval of heartbeats from etcd's leader, in milliseconds.
 const HEARTBEAT_MS: u32 = 100;
-/// The silence after which members elect another leader, in milliseconds: ten heartbeats.
+/// The time without heartbeats after which members elect another leader, in milliseconds: ten heartbeats.
 const ELECTION_MS: u32 = 1000;
-/// The bytes of etcd's database at which it rejects writes. A cluster needs a few megabytes.
+/// The size of etcd's database at which etcd rejects writes. A cluster needs a few megabytes.
 const QUOTA_BYTES: u64 = 512 << 20;
-/// Numbers of members that are accepted: an even number tolerates no more failures than one less.
+/// Accepted numbers of members. An even number would not tolerate more failures than one member less.
 const MEMBERS: [usize; 2] = [3, 5];
 
 pub(super) fn run(task: &Task<'_>) -> Done {
@@ -31,7 +32,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
 /// The plan for these machines.
 ///
 /// # Errors
-/// A text: their number or one of their names is not possible.
+/// A text, if the number of machines or one of their names is invalid.
 fn plan(arguments: &[String]) -> Result<String, String> {
     if !MEMBERS.contains(&arguments.len()) {
         return Err(format!(
@@ -87,7 +88,7 @@ impl Machine {
         }
     }
 
-    /// The address to listen on. etcd accepts only numbers there.
+    /// The address to listen on. etcd accepts only numeric addresses here.
     fn listens_on(&self, port: u16) -> String {
         let place = if self.ip.is_some() { self.place(port) } else { format!("0.0.0.0:{port}") };
         format!("http://{place}")
@@ -114,7 +115,7 @@ CPUWeight=500
 OOMScoreAdjust=-800
 ";
 
-/// The file of variables that Debian's service reads.
+/// The environment file that Debian's service reads.
 fn etcd_settings(machines: &[Machine], at: usize) -> String {
     let machine = &machines[at];
     let number = at + 1;

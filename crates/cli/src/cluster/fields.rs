@@ -5,7 +5,7 @@
 pub(super) struct InfoFields(Vec<(String, String)>);
 
 impl InfoFields {
-    /// Reads the lines of a reply. Headings and lines without a colon are passed over. O(bytes).
+    /// Parses the lines of a reply. Headings and lines without a colon are skipped. O(bytes).
     pub(super) fn parse(text: &str) -> InfoFields {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let fields = lines.filter_map(|line| line.split_once(':'));
@@ -22,7 +22,7 @@ impl InfoFields {
         self.get(name) == Some(value)
     }
 
-    /// The value of a field as a number; `None` if it is missing or no number.
+    /// The value of a field as a number; `None` if it is missing or not a number.
     pub(super) fn number(&self, name: &str) -> Option<i64> {
         self.get(name)?.parse().ok()
     }
@@ -37,7 +37,7 @@ impl InfoFields {
     }
 }
 
-/// A replica as its primary lists it.
+/// A replica in its primary's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReplicaLine {
     pub(super) port: i64,

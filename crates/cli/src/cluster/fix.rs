@@ -1,5 +1,5 @@
-//! `fix`: finishes moves that were broken off, gives slots an owner that have none, and takes them from all
-//! but one where several think to own them.
+//! `fix`: completes interrupted slot moves, assigns owners to slots without one, and resolves slots that several nodes
+//! claim.
 
 use super::slots::{Move, Planned, Telling, failed, move_slot, set_slot};
 use super::view::{View, checked};
@@ -33,7 +33,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     Ok(())
 }
 
-/// Closes a slot that is being moved, at the node that will own it.
+/// Completes the move of an open slot, and closes the slot on its future owner.
 fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     tell::step(&format!(">>> Fixing open slot {slot}\n"));
     let masters = view.masters();
@@ -44,7 +44,7 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     let migrating = states(view, |line| &line.migrating);
     let mut importing = states(view, |line| &line.importing);
     let owner = masters.iter().copied().find(|&at| view.nodes[at].is.slots.contains(&slot));
-    // Every master that holds keys of the slot takes part, whatever state it reports.
+    // Every master that has keys of the slot takes part, whatever state it reports.
     for &at in &masters {
         let listed = migrating.contains(&at) || importing.contains(&at) || owner == Some(at);
         if !listed && view.nodes[at].keys_in(slot) > 0 {
@@ -101,7 +101,7 @@ fn stable(view: &mut View, slot: u16, at: usize) -> Done {
     set_slot(&mut view.nodes[at], slot, &["STABLE"]).or_else(|text| failed(&text))
 }
 
-/// The master with the most keys of a slot becomes its owner.
+/// Makes the master with the most keys of a slot its owner.
 fn choose_owner(view: &mut View, slot: u16, masters: &[usize]) -> Result<usize, Told> {
     tell::warning(">>> No single clear owner for the slot, selecting an owner by # of keys...\n");
     let mut best: Option<(i64, usize)> = None;
@@ -125,11 +125,11 @@ fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     let node = &mut view.nodes[owner];
     let id = node.is.id.clone();
     let text = slot.to_string();
-    // Whether it had the slot, or a state of it, does not matter.
+    // It does not matter if the node did not have the slot, or a state of the slot.
     let _ = set_slot(node, slot, &["STABLE"]);
     let _ = node.ask(&["CLUSTER", "DELSLOTS", &text]);
     node.demand(&["CLUSTER", "ADDSLOTS", &text])?;
-    // Others believe the latest epoch.
+    // A new epoch, because other nodes trust the highest one.
     let _ = node.ask(&["CLUSTER", "BUMPEPOCH"]);
     node.is.slots.insert(slot);
     for other in view.masters() {
@@ -203,17 +203,17 @@ fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
     Ok(())
 }
 
-/// Brings the keys of a slot to its owner.
+/// Moves the keys of a slot to its owner.
 fn gather(view: &mut View, task: &Task<'_>, slot: u16, owner: usize, holders: &[usize]) -> Done {
     let owner_id = view.nodes[owner].is.id.clone();
     for &from in holders.iter().filter(|&&at| at != owner) {
         let from_id = view.nodes[from].is.id.clone();
-        // So that both let the keys pass.
+        // Open the slot on both nodes, so that they allow its keys to be moved.
         let opened = set_slot(&mut view.nodes[from], slot, &["NODE", &from_id])
             .and_then(|()| set_slot(&mut view.nodes[from], slot, &["MIGRATING", &owner_id]))
             .and_then(|()| set_slot(&mut view.nodes[owner], slot, &["IMPORTING", &from_id]));
         if let Err(text) = opened {
-            // Some servers let keys of any slot pass by MIGRATE.
+            // Some servers allow MIGRATE for keys of any slot, so continue.
             tell::warning(&format!("*** {text}\n"));
         }
         let how =

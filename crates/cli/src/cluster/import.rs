@@ -1,4 +1,4 @@
-//! `import`: moves the keys of a server that is no cluster to the nodes that answer for them.
+//! `import`: moves the keys of a standalone server to the cluster nodes that own their slots.
 
 use super::node::Node;
 use super::slots::{address_of, migrate};
@@ -10,7 +10,7 @@ use crate::screen;
 use crate::session::{Loudness, Session, Told};
 use brisk_resp::Value;
 
-/// Keys that one step of the scan looks at.
+/// The COUNT of each SCAN call.
 const COUNT: &str = "1000";
 
 pub(super) fn run(task: &Task<'_>) -> Done {
@@ -65,7 +65,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     }
 }
 
-/// Moves a key; whether that went well.
+/// Moves a key. Returns whether this succeeded.
 fn import(
     view: &mut View,
     source: &mut Session,

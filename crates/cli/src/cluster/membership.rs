@@ -9,7 +9,7 @@ use crate::quote::leading_number;
 use crate::session::Told;
 use std::time::Duration;
 
-/// Between two looks whether a node is known.
+/// Interval between checks whether a node is known.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The error of a node for an unknown node.
@@ -79,7 +79,7 @@ fn wait_until_known(node: &mut Node, id: &str) -> Done {
     tell::fail("\n[ERR] The node did not learn about its master.\n")
 }
 
-/// A new master gets the functions that the others have.
+/// Copies the cluster's functions to a new master.
 fn share_functions(view: &mut View, node: &mut Node) -> Done {
     tell::step(">>> Getting functions from cluster\n");
     let dump = match view.nodes[0].ask(&["FUNCTION", "DUMP"]) {
@@ -154,7 +154,7 @@ pub(super) fn delete(task: &Task<'_>) -> Done {
     Ok(())
 }
 
-/// A replica that loses its master gets another one.
+/// Assigns another master to a replica that loses its master.
 fn adopt(view: &mut View, replica: usize, lost: &str) -> Done {
     let Some(master) = view.least_replicated(Some(lost)) else { return Ok(()) };
     let (from, to) = (view.nodes[replica].place(), view.nodes[master].place());

@@ -1,12 +1,12 @@
-//! `--cluster`: creating clusters, looking after them, and moving slots between their nodes.
+//! `--cluster`: creates and maintains clusters, and moves slots between their nodes.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
-//! | `node.rs` | one node: its connection, and what it says of itself |
-//! | `view.rs` | all nodes as one of them knows them; the summary, and the check |
+//! | `node.rs` | one node: its connection, and its report about itself |
+//! | `view.rs` | all nodes from the viewpoint of one of them; the summary, and the check |
 //! | `create.rs` | `create` |
 //! | `membership.rs` | `add-node`, `del-node` |
-//! | `slots.rs` | moving one slot with its keys; the plan that names the slots |
+//! | `slots.rs` | moving one slot with its keys; planning which slots to move |
 //! | `reshard.rs`, `rebalance.rs` | `reshard`, `rebalance` |
 //! | `fix.rs` | `fix` |
 //! | `import.rs`, `backup.rs` | `import`, `backup` |
@@ -16,7 +16,7 @@
 //! | `etcd_plan.rs` | `etcd-plan` |
 //! | `restore.rs` | `restore-topology` |
 //! | `fields.rs` | the fields of INFO and CLUSTER INFO |
-//! | `tell.rs` | messages, in colours, and prompts |
+//! | `tell.rs` | colored messages, and prompts |
 
 mod backup;
 mod create;
@@ -41,10 +41,10 @@ use crate::quote::leading_number;
 use crate::screen;
 use crate::session::{Session, Told};
 
-/// How many slots a cluster has.
+/// Number of slots in a cluster.
 const SLOTS: u16 = 16_384;
 
-/// The failure has been reported.
+/// The result of a command whose failure has already been reported.
 type Done = Result<(), Told>;
 
 /// The arguments and options of a command.
@@ -55,7 +55,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The node that the first argument names; host and port may be two arguments.
+    /// The node that the first argument names. Host and port may also be two arguments.
     fn entry(&self) -> Result<(String, i64), Told> {
         let place = match self.arguments.as_slice() {
             [host, port, ..] if !host.contains(':') => Some((host.clone(), port.clone())),
@@ -73,7 +73,7 @@ impl Task<'_> {
     }
 }
 
-/// Host and port; a bus port behind an at sign is left out.
+/// Host and port. A bus port after an at sign is ignored.
 fn split_place(place: &str) -> Option<(String, String)> {
     let place = place.split('@').next()?;
     let (host, port) = place.rsplit_once(':')?;
@@ -87,7 +87,7 @@ fn count(number: usize, one: &str) -> String {
 
 type Command = fn(&Task<'_>) -> Done;
 
-/// Each command with the least number of its arguments.
+/// Each command with its minimum number of arguments.
 const COMMANDS: &[(&str, usize, Command)] = &[
     ("create", 2, create::run),
     ("check", 1, view::check_command),
@@ -109,7 +109,7 @@ const COMMANDS: &[(&str, usize, Command)] = &[
     ("help", 0, help),
 ];
 
-/// Runs the command of the options; gives the exit code.
+/// Runs the command that the options name. Returns the exit code.
 pub(crate) fn run(session: &Session) -> i32 {
     let options = &session.options.cluster;
     let name = String::from_utf8_lossy(&options.command).to_ascii_lowercase();
@@ -131,13 +131,13 @@ pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|(name, ..)| *name)
 }
 
-/// Ends with 1, as in redis-cli.
+/// The exit code is 1, as in redis-cli.
 fn help(_: &Task<'_>) -> Done {
     screen::print(HELP);
     Err(Told)
 }
 
-/// What `--cluster help` prints.
+/// The text that `--cluster help` prints.
 pub(crate) const HELP: &str = "\
 Cluster administration commands. <host:port> can be any node of the cluster.
 

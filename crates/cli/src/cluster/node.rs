@@ -1,4 +1,4 @@
-//! One node of a cluster: its connection, and what it says of itself and of the others.
+//! One node of a cluster: its connection, and its reports about itself and the other nodes.
 
 use super::fields::InfoFields;
 use super::slots::address_of;
@@ -10,7 +10,7 @@ use brisk_resp::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// From a node's port to that of its bus, unless it is set otherwise.
+/// The default difference between a node's port and its bus port.
 const BUS_PORT_OFFSET: i64 = 10_000;
 
 /// A line of CLUSTER NODES.
@@ -66,7 +66,7 @@ impl Line {
         Some(line)
     }
 
-    /// A slot, a range, or one that is on its way.
+    /// Adds a slot, a slot range, or a slot that is being moved.
     fn add_slots(&mut self, word: &str) -> Option<()> {
         if let Some(open) = word.strip_prefix('[').and_then(|word| word.strip_suffix(']')) {
             if let Some((slot, to)) = open.split_once("->-") {
@@ -83,7 +83,7 @@ impl Line {
     }
 }
 
-/// The lines of a CLUSTER NODES reply; `None` if one of them has another format.
+/// The lines of a CLUSTER NODES reply; `None` if one of them is malformed.
 pub(super) fn parse_nodes(text: &str) -> Option<Vec<Line>> {
     text.lines().map(Line::parse).collect()
 }
@@ -93,7 +93,7 @@ pub(super) fn parse_nodes(text: &str) -> Option<Vec<Line>> {
 pub(super) struct Node {
     session: Session,
     pub(super) is: Line,
-    /// The replicas that are known of it.
+    /// The number of its known replicas.
     pub(super) replicas: usize,
 }
 
@@ -101,7 +101,7 @@ impl Node {
     /// Connects to a node, which must be in cluster mode.
     ///
     /// # Errors
-    /// There is none, or it is none of a cluster.
+    /// If the node cannot be reached, or is not a cluster node.
     pub(super) fn connect(host: &str, port: i64, like: &Session) -> Result<Node, Told> {
         let mut options = like.options.clone();
         (options.host, options.port, options.socket) = (host.to_owned(), port, None);
@@ -114,8 +114,8 @@ impl Node {
         Ok(Node { session, is, replicas: 0 })
     }
 
-    /// Connects to a node without a message; `None` if it accepts no connection. Each wait lasts at most
-    /// `patience`, unless `-t` sets another limit.
+    /// Connects to a node without printing errors; `None` if it does not accept the connection. Each wait lasts at most
+    /// `patience`, unless `-t` sets a different limit.
     pub(super) fn reach(host: &str, port: i64, like: &Session, patience: Duration) -> Option<Node> {
         let mut options = like.options.clone();
         (options.host, options.port, options.socket) = (host.to_owned(), port, None);
@@ -131,10 +131,10 @@ impl Node {
         format!("{}:{}", self.is.host, self.is.port)
     }
 
-    /// Sends a request; an error reply is an error here.
+    /// Sends a request. An error reply is returned as an error.
     ///
     /// # Errors
-    /// The text of it.
+    /// The text of the error.
     pub(super) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
         let reply = self.session.ask(words).map_err(|error| error.to_string())?;
         match reply.as_error() {
@@ -143,10 +143,10 @@ impl Node {
         }
     }
 
-    /// The same; an error is reported.
+    /// Like [`Node::ask`], but prints an error.
     ///
     /// # Errors
-    /// There was one.
+    /// If there was an error, which has been printed.
     pub(super) fn demand<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, Told> {
         self.ask(words).map_err(|text| {
             let place = self.place();
@@ -155,12 +155,12 @@ impl Node {
         })
     }
 
-    /// Sends a request, whose reply may be anything.
+    /// Sends a request. Returns any reply, even an error.
     pub(super) fn raw(&mut self, words: &[Vec<u8>]) -> Option<Value> {
         self.session.ask(words).ok()
     }
 
-    /// The reply to a request as a text.
+    /// The reply to a request as text.
     ///
     /// # Errors
     /// The error of the server or of the connection.
@@ -177,10 +177,10 @@ impl Node {
         Ok(InfoFields::parse(&self.text(words)?))
     }
 
-    /// All lines of CLUSTER NODES; its own is taken over.
+    /// Returns the lines of CLUSTER NODES for the other nodes, and stores its own line.
     ///
     /// # Errors
-    /// It is no node of a cluster, or fails.
+    /// If it is not a cluster node, or a request fails.
     pub(super) fn load(&mut self) -> Result<Vec<Line>, Told> {
         let info = self.demand(&["INFO", "cluster"])?;
         let info = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
@@ -198,7 +198,7 @@ impl Node {
         let own = lines.iter().position(|line| line.has_flag("myself"));
         if let Some(own) = own {
             let own = lines.remove(own);
-            // It may not know its own address; ours has led to it.
+            // The node may not know its own address, so keep the one with which we connected.
             let (host, port) = (self.is.host.clone(), self.is.port);
             self.is = Line { host, port, ..own };
             self.is.flags.retain(|flag| flag != "myself");
@@ -206,13 +206,13 @@ impl Node {
         Ok(lines)
     }
 
-    /// Makes it join the cluster of another node.
+    /// Makes the node join the cluster of another node.
     ///
     /// # Errors
-    /// The node rejects the command, which is reported.
+    /// If the node rejects the command. The error has been printed.
     pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
         let (host, port) = (address_of(&other.host), other.port.to_string());
-        // Servers before 7.0 know only the usual one, so it is not said.
+        // Servers before 7.0 support only the default bus port, so the argument is omitted for it.
         let bus_port =
             other.bus_port.filter(|bus| ![0, other.port + BUS_PORT_OFFSET].contains(bus));
         let bus_port = bus_port.map(|bus| bus.to_string());
@@ -224,21 +224,21 @@ impl Node {
         self.is.has_flag("master")
     }
 
-    /// How many keys it holds.
+    /// The number of keys on the node.
     ///
     /// # Errors
-    /// The node does not reply.
+    /// If the node does not reply.
     pub(super) fn keys(&mut self) -> Result<i64, Told> {
         Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
     }
 
-    /// The number of keys that it holds in a slot.
+    /// The number of keys of a slot on the node.
     pub(super) fn keys_in(&mut self, slot: u16) -> i64 {
         let reply = self.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
         reply.ok().and_then(|reply| reply.as_integer()).unwrap_or(0)
     }
 
-    /// The node's view of all slots, in a form that can be compared.
+    /// The node's view of all slots, as a text that can be compared.
     pub(super) fn signature(&mut self) -> Option<String> {
         let own = self.is.id.clone();
         let lines = self.load().ok()?;
@@ -255,7 +255,7 @@ impl Node {
         self.session.take_link()
     }
 
-    /// Several lines about it, each behind a margin.
+    /// Several lines that describe the node, each after a margin.
     pub(super) fn describe(&self, margin: &str) -> String {
         let Line { id, slots, replicates, .. } = &self.is;
         let kind = if self.is_master() { 'M' } else { 'S' };
@@ -277,7 +277,7 @@ impl Node {
     }
 }
 
-/// `[0-5],[7]`; nothing is a space less than something.
+/// Formats slots, for example `[0-5],[7]`.
 pub(super) fn ranges(slots: &BTreeSet<u16>) -> String {
     let each: Vec<String> = spans(slots)
         .into_iter()
@@ -290,7 +290,7 @@ pub(super) fn ranges(slots: &BTreeSet<u16>) -> String {
     each.join(",")
 }
 
-/// The unbroken spans of a set of slots.
+/// The contiguous ranges in a set of slots.
 pub(super) fn spans(slots: &BTreeSet<u16>) -> Vec<(u16, u16)> {
     let mut spans: Vec<(u16, u16)> = Vec::new();
     for &slot in slots {

@@ -5,11 +5,11 @@ use super::view::View;
 use super::{Done, SLOTS, Task, tell};
 use crate::session::Told;
 
-/// A master with what it should have.
+/// A master and its share of the slots.
 struct Share {
     node: usize,
     weight: f64,
-    /// Slots it has too many, or too few if negative.
+    /// The number of surplus slots; negative if slots are missing.
     balance: i64,
 }
 
@@ -111,7 +111,7 @@ fn weights(view: &View, task: &Task<'_>) -> Result<Vec<Share>, Told> {
     Ok(shares)
 }
 
-/// Computes the surplus of each master; returns whether any exceeds the threshold.
+/// Computes the surplus of each master. Returns whether any exceeds the threshold.
 fn balance(view: &View, shares: &mut [Share], total: f64, threshold: f64) -> bool {
     let mut is_off = false;
     for share in shares.iter_mut() {
@@ -124,7 +124,7 @@ fn balance(view: &View, shares: &mut [Share], total: f64, threshold: f64) -> boo
             expected > 1
         };
     }
-    // Shares are rounded down; who is to receive takes the rest.
+    // Shares are rounded down. The masters that receive slots also get the rest.
     let mut rest: i64 = shares.iter().map(|share| share.balance).sum();
     let mut at = 0;
     while rest > 0 && shares.iter().any(|share| share.balance <= 0) {

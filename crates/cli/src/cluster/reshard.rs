@@ -1,5 +1,5 @@
-//! `reshard`: moves slots to one node, from one, several or all others. Prompts for the values that the options do not
-//! give.
+//! `reshard`: moves slots to one node, from one, several or all others. Prompts for values that the options do not
+//! specify.
 
 use super::slots::{self, Move, Planned, Telling, move_slot};
 use super::view::View;
@@ -63,7 +63,7 @@ fn count(task: &Task<'_>) -> Result<usize, Told> {
     }
 }
 
-/// The place of a master with this ID.
+/// The index of the master with this ID.
 fn master(view: &View, id: &str) -> Option<usize> {
     let found = view.find(id).filter(|&at| view.nodes[at].is_master());
     if found.is_none() {

@@ -1,5 +1,5 @@
-//! `restore-topology`: gives a topology to a coordinator that has lost its data. Each node keeps the last topology in
-//! `topology.json`.
+//! `restore-topology`: writes a topology to a coordinator that has lost its data. Each node keeps the latest topology
+//! in `topology.json`.
 
 use super::{Done, Task, count, tell};
 use crate::link::plain;
@@ -71,13 +71,13 @@ fn newest(files: &[String]) -> Result<Topology, String> {
 fn read(file: &str) -> Result<Topology, String> {
     let failed = |error: std::io::Error| format!("Cannot read {file}: {}", plain(&error));
     let mut bytes = Vec::new();
-    // One byte more, so that a larger file is noticed by its reader.
+    // One byte more than the limit, so that the parser notices a larger file.
     let limit = DOCUMENT_BYTES_MAX as u64 + 1;
     File::open(file).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     Topology::parse(&bytes).map_err(|error| format!("{file}: {error}"))
 }
 
-/// User, password and authorities of etcd are those of the command line.
+/// The user, the password and the certificate authorities for etcd are those of the command line.
 fn etcd_options(task: &Task<'_>) -> EtcdOptions {
     let options = &task.session.options;
     let text = |bytes: &Option<Vec<u8>>| {

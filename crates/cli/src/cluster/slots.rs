@@ -1,4 +1,4 @@
-//! Moving one slot with its keys from one node to another, and the plan that says which slots to move.
+//! Moves a slot with its keys from one node to another, and plans which slots to move.
 
 use super::node::Node;
 use super::view::View;
@@ -6,7 +6,7 @@ use super::{Done, Task, tell};
 use crate::session::Told;
 use std::io;
 
-/// Rounds for one slot: a slot that clients fill as fast as it is emptied is given up.
+/// Maximum number of rounds for one slot. If clients add keys as fast as they are moved, the move is given up.
 const ROUNDS_MAX: usize = 1_000_000;
 
 /// The error of a node that is not a master.
@@ -15,9 +15,9 @@ const NO_MASTER: &str = "SETSLOT only with masters";
 /// How a move is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Telling {
-    /// A line for each slot, a dot for each key.
+    /// Prints a line for each slot, and a dot for each key.
     Everything,
-    /// Nothing.
+    /// Prints nothing.
     Nothing,
 }
 
@@ -25,11 +25,11 @@ pub(super) enum Telling {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub(super) telling: Telling,
-    /// The nodes know already that the slot moves.
+    /// The slot is already open on both nodes.
     pub(super) is_open: bool,
-    /// The owner of the slot does not change; only keys are moved.
+    /// Only keys are moved. The owner of the slot does not change.
     pub(super) is_keys_only: bool,
-    /// Keys that the target has are overwritten.
+    /// Existing keys on the target are overwritten.
     pub(super) replaces: bool,
 }
 
@@ -40,7 +40,7 @@ impl Move {
     }
 }
 
-/// One slot of a plan, and the node that has it.
+/// One slot of a plan, and the node that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
     pub(super) slot: u16,
@@ -50,7 +50,7 @@ pub(super) struct Planned {
 /// Moves a slot.
 ///
 /// # Errors
-/// A node refuses; what was begun stays open, for `fix`.
+/// If a node replies with an error. A started move stays open, for `fix` to complete.
 pub(super) fn move_slot(
     view: &mut View,
     task: &Task<'_>,
@@ -73,16 +73,16 @@ pub(super) fn move_slot(
         tell::say("\n");
     }
     if !how.is_keys_only {
-        // The new owner first, so that the slot is never without one.
+        // Assign the slot on the new owner first, so that the slot always has an owner.
         set_slot(&mut view.nodes[to], slot, &["NODE", &to_id])?;
         match set_slot(&mut view.nodes[from], slot, &["NODE", &to_id]) {
-            // A node that has given its last slot away may already be a replica of the new owner.
+            // A node that has lost its last slot may already be a replica of the new owner.
             Err(text) if !text.contains(NO_MASTER) => return Err(text),
             _ => {}
         }
         for other in view.masters() {
             if other != to && other != from {
-                // A node that misses this message learns it from the others.
+                // A node that misses this message learns of the change from other nodes.
                 let _ = set_slot(&mut view.nodes[other], slot, &["NODE", &to_id]);
             }
         }
@@ -170,7 +170,7 @@ pub(super) fn migrate(
     words
 }
 
-/// A host as number, since nodes do not look names up.
+/// The numeric address of a host, because nodes do not resolve names.
 pub(super) fn address_of(host: &str) -> String {
     use std::net::ToSocketAddrs;
     let found: io::Result<Vec<_>> = (host, 0).to_socket_addrs().map(Iterator::collect);
@@ -179,7 +179,7 @@ pub(super) fn address_of(host: &str) -> String {
     found.first().map_or_else(|| host.to_owned(), |address| address.ip().to_string())
 }
 
-/// Takes this number of slots from the sources, from each its share, starting with those that have the most slots.
+/// Plans to take this number of slots from the sources, in proportion to their sizes, starting with the largest source.
 pub(super) fn plan(view: &View, sources: &[usize], wanted: usize) -> Vec<Planned> {
     let count = |at: usize| view.nodes[at].is.slots.len();
     let mut sources = sources.to_vec();

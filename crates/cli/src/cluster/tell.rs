@@ -1,11 +1,11 @@
-//! Messages with a colour for their weight, and questions.
+//! Messages, colored by severity, and prompts.
 
 use super::Done;
 use crate::screen;
 use crate::session::Told;
 use std::io::BufRead;
 
-/// Longest answer.
+/// Maximum length of an answer.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
 fn coloured(colour: u8, text: &str) {
@@ -27,7 +27,7 @@ pub(super) fn good(text: &str) {
     coloured(32, text);
 }
 
-/// What should be looked at.
+/// Prints a warning.
 pub(super) fn warning(text: &str) {
     coloured(33, text);
 }
@@ -37,13 +37,13 @@ pub(super) fn error(text: &str) {
     coloured(31, text);
 }
 
-/// Prints an error, and ends the command.
+/// Prints an error, and returns the failure of the command.
 pub(super) fn fail<T>(text: &str) -> Result<T, Told> {
     error(text);
     Err(Told)
 }
 
-/// Plain text.
+/// Prints plain text.
 pub(super) fn say(text: &str) {
     screen::print(text);
     screen::flush();

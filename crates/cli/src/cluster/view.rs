@@ -1,4 +1,4 @@
-//! All nodes of a cluster, as one of them knows them: the summary, and whether they agree.
+//! All nodes of a cluster from the viewpoint of one of them: the summary, and the check whether they agree.
 
 use super::node::{Line, Node};
 use super::{Done, SLOTS, Task, tell};
@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 /// The maximum number of nodes of a cluster that are examined.
 const NODES_MAX: usize = 4096;
 
-/// The reachable nodes, starting with the node of the command line.
+/// The reachable nodes, starting with the one on the command line.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) nodes: Vec<Node>,
-    /// Masters that do not answer.
+    /// Number of masters that do not reply.
     pub(super) unreachable_masters: usize,
 }
 
@@ -35,7 +35,7 @@ impl Findings {
 }
 
 impl View {
-    /// Reads the other nodes from one node, and connects to them.
+    /// Reads the list of other nodes from one node, and connects to them.
     pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<View, Told> {
         let mut first = Node::connect(host, port, session)?;
         let others = first.load()?;
@@ -80,13 +80,13 @@ impl View {
         }
     }
 
-    /// The place of a node among the nodes.
+    /// The index of a node.
     pub(super) fn find(&self, id: &str) -> Option<usize> {
         let id = id.to_ascii_lowercase();
         self.nodes.iter().position(|node| node.is.id == id)
     }
 
-    /// The places of all masters.
+    /// The indexes of all masters.
     pub(super) fn masters(&self) -> Vec<usize> {
         (0..self.nodes.len()).filter(|&at| self.nodes[at].is_master()).collect()
     }
@@ -98,7 +98,7 @@ impl View {
         fitting.min_by_key(|&at| self.nodes[at].replicas)
     }
 
-    /// Keys, slots and replicas of each master.
+    /// Prints the numbers of keys, slots and replicas of each master.
     fn summary(&mut self) -> Done {
         let (mut keys, mut masters) = (0, 0);
         for node in &mut self.nodes {
@@ -122,7 +122,7 @@ impl View {
         Ok(())
     }
 
-    /// Looks whether all nodes agree, all slots are served, and none is on its way.
+    /// Checks whether all nodes agree, all slots are served, and no slot is being moved.
     pub(super) fn check(&mut self, task: &Task<'_>, is_quiet: bool) -> Findings {
         let place = self.nodes[0].place();
         tell::step(&format!(">>> Performing Cluster Check (using node {place})\n"));
@@ -197,7 +197,7 @@ impl View {
         open
     }
 
-    /// Slots that several masters think to be theirs.
+    /// Slots that several masters claim.
     fn owned_twice(&self) -> Vec<(u16, Vec<usize>)> {
         let masters = self.masters();
         let owners = |slot: u16| -> Vec<usize> {
@@ -220,7 +220,7 @@ pub(super) fn check_command(task: &Task<'_>) -> Done {
     if findings.is_well() { Ok(()) } else { Err(Told) }
 }
 
-/// The summary and the check.
+/// Prints the summary and runs the check.
 pub(super) fn checked(host: &str, port: i64, task: &Task<'_>) -> Result<(View, Findings), Told> {
     let mut view = View::load(host, port, task.session)?;
     view.summary()?;

@@ -1,4 +1,4 @@
-//! Replies as bytes and delimiters, and as values separated by commas. Nesting is not shown.
+//! Formats replies as raw bytes with delimiters, or as comma-separated values. Nesting is not shown.
 
 use crate::quote::quote;
 use brisk_resp::Value;

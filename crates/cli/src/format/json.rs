@@ -1,5 +1,5 @@
-//! Replies as JSON. Strings are bytes, so bytes that are not UTF-8 stay unchanged. For ASCII output there is
-//! [`Strings::Quoted`].
+//! Formats replies as JSON. Strings are bytes, so bytes that are not UTF-8 stay unchanged. [`Strings::Quoted`] produces
+//! ASCII output.
 
 use crate::quote::quote;
 use brisk_resp::Value;
@@ -8,9 +8,9 @@ use std::io::Write;
 /// How strings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strings {
-    /// Their bytes, with what JSON wants escaped.
+    /// As bytes, escaped as JSON requires.
     Bytes,
-    /// As [`quote`] shows them, and that as a string of JSON.
+    /// In the format of [`quote`], as a JSON string.
     Quoted,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn reply(out: &mut Vec<u8>, value: &Value, strings: Strings) {
     }
 }
 
-/// The name of a member: what is no string is put between quotes.
+/// Appends the name of a member. Values that are not strings are put between quotes.
 fn name(out: &mut Vec<u8>, key: &Value, strings: Strings) {
     if matches!(key, Value::Simple(_) | Value::Bulk(_) | Value::Verbatim { .. }) {
         reply(out, key, strings);
@@ -70,8 +70,8 @@ fn string(out: &mut Vec<u8>, bytes: &[u8], strings: Strings) {
     match strings {
         Strings::Bytes => escape(out, bytes),
         Strings::Quoted => {
-            // Its own quotes are not part of the text. Each backslash is one more level of escaping,
-            // but a quote has been escaped already.
+            // The surrounding quotes are not part of the text. Each backslash is escaped once more, but quotes are
+            // already escaped.
             let quoted = quote(bytes);
             for byte in quoted[1..quoted.len() - 1].bytes() {
                 if byte == b'\\' {

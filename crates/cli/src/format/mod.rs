@@ -1,4 +1,4 @@
-//! How replies are shown.
+//! Output formats of replies.
 //!
 //! | file | for |
 //! |---|---|
@@ -17,22 +17,22 @@ use brisk_resp::Value;
 pub(crate) enum Output {
     /// For people.
     Standard,
-    /// The bytes of strings, and delimiters.
+    /// The raw bytes of strings, with delimiters.
     Raw,
-    /// Values separated by commas.
+    /// Comma-separated values.
     Csv,
-    /// JSON, with the bytes of strings as they are.
+    /// JSON, with the bytes of strings unchanged.
     Json,
-    /// The same in ASCII.
+    /// JSON in ASCII.
     QuotedJson,
 }
 
-/// What separates things in [`Output::Raw`].
+/// The separators of [`Output::Raw`].
 #[derive(Clone, Debug)]
 pub(crate) struct Delimiters {
-    /// Elements of a reply.
+    /// Separates the elements of a reply.
     pub(crate) element: Vec<u8>,
-    /// Replies.
+    /// Separates replies.
     pub(crate) reply: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Delimiters {
     }
 }
 
-/// A whole reply with its line end. O(bytes).
+/// Formats a complete reply with its line end. O(bytes).
 pub(crate) fn reply(value: &Value, output: Output, delimiters: &Delimiters) -> Vec<u8> {
     let mut out = Vec::new();
     match output {
@@ -67,21 +67,21 @@ pub(crate) fn reply(value: &Value, output: Output, delimiters: &Delimiters) -> V
     out
 }
 
-/// A reply that is a text for people in itself: nothing is added to it.
+/// Formats a reply that already is text for people. Nothing is added to it.
 pub(crate) fn verbatim(value: &Value, delimiters: &Delimiters) -> Vec<u8> {
     let mut out = Vec::new();
     flat::raw(&mut out, value, &delimiters.element);
     out
 }
 
-/// The line about keys that others have changed, if the push is an invalidation.
+/// The line about changed keys, if the push message is an invalidation.
 pub(crate) fn invalidation(push: &Value) -> Option<Vec<u8>> {
     let [Value::Bulk(kind), keys] = push.as_slice()? else { return None };
     if !kind.starts_with(b"invalidate") {
         return None;
     }
     let mut out = b"-> invalidate: ".to_vec();
-    // A server that forgets all keys names none.
+    // A server that invalidates all keys does not list any.
     let keys = keys.as_slice()?;
     for (at, key) in keys.iter().enumerate() {
         if at > 0 {

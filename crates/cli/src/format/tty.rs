@@ -1,10 +1,10 @@
-//! Replies for people.
+//! Formats replies for people.
 
 use crate::quote::quote;
 use brisk_resp::Value;
 use std::io::Write;
 
-/// Appends a whole reply.
+/// Appends a complete reply.
 pub(super) fn reply(out: &mut Vec<u8>, value: &Value) {
     show(out, value, "");
 }
@@ -36,7 +36,7 @@ fn line(out: &mut Vec<u8>, parts: &[&[u8]]) {
     out.push(b'\n');
 }
 
-/// The number of an element, as wide as the last one's; all but the first begin with the prefix.
+/// Appends the number of an element, padded to the width of the last one. All except the first begin with the prefix.
 fn number(out: &mut Vec<u8>, at: usize, width: usize, mark: char, prefix: &str) {
     let prefix = if at == 0 { "" } else { prefix };
     // Writing to memory cannot fail.
@@ -68,7 +68,7 @@ fn map(out: &mut Vec<u8>, pairs: &[(Value, Value)], prefix: &str) {
     for (at, (key, value)) in pairs.iter().enumerate() {
         number(out, at, width, '#', prefix);
         show(out, key, &within);
-        // The value stands behind its key, and one of several lines below it.
+        // A value follows its key on the same line; a value with several lines follows on the next line.
         out.pop();
         out.extend_from_slice(b" => ");
         if !fits_a_line(value) {
@@ -79,7 +79,7 @@ fn map(out: &mut Vec<u8>, pairs: &[(Value, Value)], prefix: &str) {
     }
 }
 
-/// Reports whether a value is a single one, in any number of nested lists.
+/// Reports whether a value is a single value, possibly in nested lists.
 fn fits_a_line(value: &Value) -> bool {
     match value.without_attributes() {
         Value::Map(pairs) => {

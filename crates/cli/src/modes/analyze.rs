@@ -8,7 +8,7 @@ use brisk_analyze::source::live::{Server, Words};
 use brisk_resp::Value;
 use std::time::Duration;
 
-/// The name of the command. It is handled here, and no server has a command of that name.
+/// The name of the command. The client handles it, and no server has a command with this name.
 const WORD: &[u8] = b"analyze";
 
 /// Reports whether the arguments name this command.

@@ -1,4 +1,4 @@
-//! `--bigkeys` and `--memkeys`: the largest key of each type, by its elements or by its memory, and averages.
+//! `--bigkeys` and `--memkeys`: the largest key of each type by elements or by memory, and averages.
 
 use super::Asked;
 use super::keyspace::{self, Walk, failed};
@@ -9,12 +9,12 @@ use crate::quote::quote;
 use crate::screen;
 use brisk_resp::Value;
 
-/// The progress is reported after this number of keys.
+/// Progress is printed each time this number of keys has been scanned.
 const TOLD_EVERY: u64 = 1_000_000;
-/// Types beyond those of Redis, as modules bring them.
+/// Maximum number of types, including those of modules.
 const TYPES_MAX: usize = 256;
 
-/// What makes a key large.
+/// The measure of a key's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     Elements,
@@ -25,7 +25,7 @@ pub(super) enum Measure {
 #[derive(Debug)]
 struct Kind {
     name: String,
-    /// The command that returns the size of such a value, if there is one.
+    /// The command that returns the size of a value of this type, if there is one.
     command: Option<&'static str>,
     unit: &'static str,
     count: u64,
@@ -60,7 +60,7 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// The findings of the walk.
+/// The results of the scan.
 struct Found {
     kinds: Vec<Kind>,
     total: u64,
@@ -128,7 +128,7 @@ impl Found {
         Ok(())
     }
 
-    /// The place of a type among the kinds; `None` if the key is gone.
+    /// The index of a type among the kinds; `None` if the key is gone.
     fn kind_of(&mut self, reply: &Value) -> Option<usize> {
         let name = String::from_utf8_lossy(reply.as_bytes()?).into_owned();
         if name == "none" {
@@ -172,7 +172,7 @@ impl Found {
             let reply = request.as_ref().and_then(|_| replies.next());
             let size = reply.as_ref().and_then(Value::as_integer);
             if reply.is_some() && size.is_none() {
-                // The key may have been removed, or have another type by now.
+                // The key may have been deleted, or may now have a different type.
                 let command = self.kinds[*kind].command.unwrap_or("MEMORY USAGE");
                 let command = if measure == Measure::Memory { "MEMORY USAGE" } else { command };
                 let key = String::from_utf8_lossy(key);
@@ -238,12 +238,12 @@ impl Found {
     }
 }
 
-/// A quotient that is 0 where nothing was counted.
+/// A ratio, or 0 if nothing was counted.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The same in percent.
+/// A ratio in percent, or 0 if nothing was counted.
 pub(super) fn percentage(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }

@@ -1,4 +1,4 @@
-//! `--eval`: a script from a file, with keys before a comma and arguments behind it; and its debugger.
+//! `--eval`: runs a script from a file, with keys before a comma and arguments after it. Also runs the script debugger.
 
 use crate::format::Output;
 use crate::link::plain;
@@ -42,7 +42,7 @@ pub(super) fn run(session: &mut Session) -> i32 {
         session.options.output = Output::Raw;
         let failed = session.issue(&words, 1).is_err();
         if session.debug != Debug::Running {
-            // The script could not even begin; its error follows.
+            // The script could not be started. Its error follows.
             session.debug = Debug::Off;
             session.options.output = Output::Standard;
             screen::print("Eval debugging session can't start:\n");

@@ -1,4 +1,4 @@
-//! `--hotkeys`: the keys that are used most, by the counters of an LFU policy.
+//! `--hotkeys`: the most frequently used keys, by the counters of an LFU policy.
 
 use super::Asked;
 use super::bigkeys::percentage;
@@ -13,7 +13,7 @@ use crate::screen;
 const KEPT: usize = 16;
 const TOLD_EVERY: u64 = 1_000_000;
 
-/// The hottest keys with their counters, hottest first.
+/// The hottest keys and their counters, hottest first.
 #[derive(Debug, Default)]
 struct Hottest(Vec<(u64, String)>);
 

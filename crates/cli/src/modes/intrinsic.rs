@@ -1,4 +1,4 @@
-//! `--intrinsic-latency`: measures for how long this machine takes the process off the CPU. No server is contacted.
+//! `--intrinsic-latency`: measures how long the kernel keeps the process off the CPU. No server is contacted.
 
 use crate::options::Options;
 use crate::screen;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Steps of one run: some hundred nanoseconds.
+/// Number of steps per run, which takes a few hundred nanoseconds.
 const STEPS: u64 = 64;
 
 pub(super) fn run(options: &Options) -> i32 {
     let stopped = Arc::new(AtomicBool::new(false));
-    // Without it Ctrl-C ends the program without a summary.
+    // If this fails, Ctrl-C ends the program without a summary.
     let _ = signal_hook::flag::register(SIGINT, Arc::clone(&stopped));
     let time = Duration::from_secs(options.intrinsic_seconds);
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! Going through all keys, as several modes do.
+//! Scans all keys, for several modes.
 
 use super::Asked;
 use crate::link::{Link, LinkError};
@@ -7,10 +7,10 @@ use crate::{pause, screen};
 use brisk_resp::Value;
 use std::time::Duration;
 
-/// The number of steps between two pauses, if pauses are requested.
+/// The number of scan steps between two pauses, if pauses are requested.
 const STEPS_BETWEEN_PAUSES: u64 = 100;
 
-/// How the introduction of a search begins.
+/// Prints the introduction of a scan.
 pub(super) fn introduce(what: &str) {
     screen::print(format!(
         "\n# Scanning the entire keyspace to find {what} keys as well as\n\
@@ -20,10 +20,10 @@ pub(super) fn introduce(what: &str) {
     screen::flush();
 }
 
-/// How many keys there are.
+/// The number of keys.
 ///
 /// # Errors
-/// The connection fails.
+/// If the connection fails.
 pub(super) fn size(link: &mut Link) -> Asked<Option<u64>> {
     let reply = link.ask(&["DBSIZE"])?;
     match reply.as_integer() {
@@ -37,7 +37,7 @@ pub(super) fn size(link: &mut Link) -> Asked<Option<u64>> {
     }
 }
 
-/// A walk through the keys.
+/// A scan of the keys.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     pattern: Option<&'a [u8]>,
@@ -47,7 +47,7 @@ pub(super) struct Walk<'a> {
     is_over: bool,
 }
 
-/// The reason why a walk ended early.
+/// The reason why a scan ended early.
 #[derive(Debug)]
 pub(super) enum WalkError {
     Link(LinkError),
@@ -62,12 +62,12 @@ impl From<LinkError> for WalkError {
 }
 
 impl<'a> Walk<'a> {
-    /// Iterates over the keys that match, with `count` examined keys per step, or the server's default.
+    /// Scans the matching keys, with `count` examined keys per step, or the server's default.
     pub(super) fn new(pattern: Option<&'a [u8]>, count: Option<i64>) -> Self {
         Self { pattern, count, cursor: b"0".to_vec(), steps: 0, is_over: false }
     }
 
-    /// The keys of the next step, possibly none; `None` at the end.
+    /// The keys of the next step, possibly empty; `None` at the end.
     pub(super) fn step(&mut self, link: &mut Link) -> Result<Option<Vec<Vec<u8>>>, WalkError> {
         if self.is_over {
             return Ok(None);
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         Ok(Some(keys.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec).collect()))
     }
 
-    /// Pauses after each hundred steps, if requested.
+    /// Pauses after every hundred steps, if requested.
     pub(super) fn rest(&self, interval_us: u64) {
         if interval_us > 0 && self.steps.is_multiple_of(STEPS_BETWEEN_PAUSES) {
             screen::flush();
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Reports why a walk has ended early; returns the exit code.
+/// Reports why a scan ended early. Returns the exit code.
 pub(super) fn failed(error: WalkError) -> i32 {
     match error {
         WalkError::Link(error) => super::lost(&error),

@@ -1,4 +1,4 @@
-//! `--latency` and `--latency-history`: how long a PING takes, sampled a hundred times a second.
+//! `--latency` and `--latency-history`: the latency of PING, sampled a hundred times per second.
 
 use crate::format::Output;
 use crate::link::LinkError;
@@ -6,12 +6,12 @@ use crate::session::Session;
 use crate::{pause, screen};
 use std::time::{Duration, Instant};
 
-/// Between two samples.
+/// Interval between two samples.
 pub(super) const SAMPLED_EVERY: Duration = Duration::from_millis(10);
 const INTERVAL: Duration = Duration::from_secs(1);
 const INTERVAL_OF_HISTORY: Duration = Duration::from_secs(15);
 
-/// Milliseconds of a span of time.
+/// Latencies of an interval, in milliseconds.
 #[derive(Debug, Default)]
 struct Samples {
     least: u64,
@@ -44,7 +44,7 @@ impl Samples {
     }
 }
 
-/// How long one PING takes.
+/// Measures the latency of one PING.
 pub(super) fn sample(session: &mut Session) -> Result<Duration, LinkError> {
     let begin = Instant::now();
     session.ask(&["PING"])?;

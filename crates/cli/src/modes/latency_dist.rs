@@ -1,4 +1,4 @@
-//! `--latency-dist`: how latencies are distributed, a band of colours for each second.
+//! `--latency-dist`: the distribution of latencies, as a band of colors for each second.
 
 use super::latency::{SAMPLED_EVERY, sample};
 use crate::session::Session;
@@ -7,15 +7,15 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The legend is repeated after this number of bands.
+/// Number of bands after which the legend is repeated.
 const BANDS_PER_LEGEND: u64 = 21;
 
-/// From none to all of the samples, as numbers of the terminal's 256 colours.
+/// Colors from none to all of the samples, as numbers of the terminal's 256 colors.
 const COLOURS: &[u8] =
     &[0, 233, 234, 235, 237, 239, 241, 243, 245, 247, 144, 143, 142, 184, 226, 214, 208, 202, 196];
 const GREYS: &[u8] = &[0, 233, 234, 235, 237, 239, 241, 243, 245, 247, 249, 251, 253];
 
-/// The classes: the upper limit in microseconds, and the letter. The last class takes all others.
+/// The classes, each with its upper limit in microseconds and its letter. The last class contains all higher latencies.
 const CLASSES: &[(u64, char)] = &[
     (10, '.'),
     (125, '-'),
@@ -104,7 +104,7 @@ fn band(counts: &[u64], palette: &[u8]) -> String {
     let mut text = "\x1b[38;5;0m".to_owned();
     for (count, (_, letter)) in counts.iter().zip(CLASSES) {
         let share = if total == 0 { 0.0 } else { *count as f64 / total as f64 };
-        // Every class with samples has a colour.
+        // Round up, so that every class with samples has a color.
         let at = (share * (palette.len() - 1) as f64).ceil() as usize;
         let _ = write!(text, "\x1b[48;5;{}m{letter}", palette[at.min(palette.len() - 1)]);
     }

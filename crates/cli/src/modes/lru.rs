@@ -1,5 +1,5 @@
-//! `--lru-test`: a cache under load. Few keys get most of the requests; the hit rate shows how well the server's
-//! eviction policy fits.
+//! `--lru-test`: simulates a cache under load. A few keys get most of the requests. The hit rate shows how suitable the
+//! server's eviction policy is.
 
 use super::bigkeys::percentage;
 use crate::link::LinkError;
@@ -8,12 +8,12 @@ use crate::session::Session;
 use std::time::{Duration, Instant};
 
 const CYCLE: Duration = Duration::from_secs(1);
-/// Requests that are sent at once.
+/// Number of requests that are sent together.
 const BATCH: usize = 250;
-/// The exponent of the distribution: about four fifths of the requests go to a fifth of the keys.
+/// The exponent of the distribution: about 80% of the requests use 20% of the keys.
 const EXPONENT: f64 = 6.2;
 
-/// Random numbers that need not be secret.
+/// Pseudorandom numbers, not cryptographically secure.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
         self.0
     }
 
-    /// A number from 1 to `most`, small ones far more often.
+    /// A number from 1 to `most`. Small numbers are far more frequent.
     fn skewed(&mut self, most: f64) -> u64 {
         let uniform = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         let (low, high) = (1.0f64.powf(EXPONENT), most.powf(EXPONENT));

@@ -1,5 +1,4 @@
-//! The modes of the program other than sending commands; an option selects each mode, and each has
-//! a file.
+//! The modes of the program other than sending commands. Each mode is selected by an option and has its own file.
 
 pub(crate) mod analyze;
 mod bigkeys;
@@ -22,15 +21,15 @@ use crate::options::Mode;
 use crate::screen;
 use crate::session::{Loudness, Session};
 
-/// Runs a mode to its end; gives the exit code.
+/// Runs a mode until it ends. Returns the exit code.
 pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
     match mode {
-        // These are done without a connection of the session, or make their own.
+        // These modes need no connection of the session, or open their own.
         Mode::Command | Mode::Cluster => 0,
         Mode::IntrinsicLatency => intrinsic::run(&session.options),
         Mode::Eval => eval::run(session),
         _ => {
-            // If the password, database or protocol is refused, a mode would read the wrong data.
+            // If the server rejected the password, the database or the protocol, a mode would read the wrong data.
             if session.connect(Loudness::Loud).is_err() {
                 return 1;
             }
@@ -45,7 +44,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
     }
 }
 
-/// Modes that have the connection to themselves.
+/// Runs a mode that needs the connection for itself.
 fn with_link(mode: &Mode, session: &mut Session) -> i32 {
     let Some(mut link) = session.take_link() else { return 1 };
     let options = &session.options;
@@ -62,12 +61,12 @@ fn with_link(mode: &Mode, session: &mut Session) -> i32 {
     }
 }
 
-/// Ends the program, since the connection is lost.
+/// Ends the program because the connection is lost.
 fn lost(error: &LinkError) -> i32 {
     screen::flush();
     screen::warn(format!("Error: {error}\n"));
     1
 }
 
-/// The connection of a mode that sends one request after another.
+/// The result of a request in a mode that sends one request after another.
 type Asked<T> = Result<T, LinkError>;

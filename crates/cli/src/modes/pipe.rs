@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 const MAGIC_BYTES: usize = 20;
-/// How often it is looked whether the server has fallen silent.
+/// Interval between checks whether the server has stopped replying.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The state of the transfer.
@@ -77,7 +77,7 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
 }
 
 impl Transfer {
-    /// Waits until something can be done, and does it.
+    /// Waits until data can be read or written, and reads or writes it.
     fn step(&mut self, link: &mut Link) -> Result<(), LinkError> {
         let has_more = !self.is_all_read || self.sent < self.pending.len();
         let (readable, writable) =
@@ -135,7 +135,7 @@ impl Transfer {
         self.replies += 1;
     }
 
-    /// Sends what there is, as far as the socket takes it; takes more from standard input before.
+    /// Sends pending bytes, as far as the socket accepts them. If there are none, reads standard input first.
     fn send(&mut self, link: &mut Link) -> Result<(), LinkError> {
         if self.sent == self.pending.len() {
             self.refill();
@@ -168,7 +168,7 @@ impl Transfer {
                 self.pending.clear();
                 self.is_all_read = true;
                 self.heard = Instant::now();
-                // Ends a line that the input may have left open.
+                // Completes a last line that has no newline.
                 self.pending.extend_from_slice(b"\r\n");
                 request::encode(&mut self.pending, &[&b"ECHO"[..], &self.magic]);
                 self.progress.clear();
@@ -184,7 +184,7 @@ impl Transfer {
     }
 }
 
-/// Reports whether there is something to read, and room to write.
+/// Reports whether the connection is readable, and whether it is writable.
 fn ready(link: &mut Link, writes: bool) -> Result<(bool, bool), LinkError> {
     let mut wanted = PollFlags::IN;
     if writes {

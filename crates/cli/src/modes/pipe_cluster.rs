@@ -1,10 +1,9 @@
-//! `--pipe` with `-c`: each request goes to the cluster node that serves its key.
+//! `--pipe` with `-c`: each request is sent to the cluster node that serves its key.
 //!
-//! Requests are sent in batches, and a batch completes before the next one begins. So requests for one key
-//! keep their order, even while slots move: a node redirects them in order, and they are sent again in that
-//! order before any later request. The server reports where the key of a request is: by COMMAND or, if that
-//! depends on the arguments, by COMMAND GETKEYS. A request without a key goes to the node named on the
-//! command line.
+//! Requests are sent in batches, and a batch completes before the next one begins. So requests for one key keep their
+//! order, even while slots move: a node redirects them in order, and they are sent again in that order before any later
+//! request. The server reports the position of a request's key: with COMMAND or, if the position depends on the
+//! arguments, with COMMAND GETKEYS. A request without a key is sent to the node named on the command line.
 
 use super::{lost, pipe};
 use crate::link::{Link, LinkError};
@@ -34,7 +33,7 @@ const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 enum KeyAt {
     Nowhere,
     Argument(usize),
-    /// The position depends on the arguments: ask the server for each request.
+    /// The position depends on the arguments, so the server is queried for each request.
     Depends,
 }
 
@@ -46,7 +45,7 @@ enum Awaited {
     Request(usize),
 }
 
-/// A node that requests were sent to.
+/// A node to which requests were sent.
 struct Node {
     host: String,
     port: i64,
@@ -68,11 +67,11 @@ struct Errand {
 
 struct Router<'s> {
     like: &'s Session,
-    /// For queries of this program; the connections in `nodes` are non-blocking.
+    /// The connection for this program's own queries. The connections in `nodes` are non-blocking.
     asked: Link,
     commands: HashMap<Vec<u8>, KeyAt>,
     nodes: Vec<Node>,
-    /// The node of each slot; a slot with unknown owner is mapped to the first node, which redirects.
+    /// The node of each slot. A slot with an unknown owner is mapped to the first node, which redirects requests.
     owners: Vec<usize>,
     errors: u64,
     replies: u64,
@@ -150,7 +149,7 @@ impl Router<'_> {
             let [place, Value::Integer(port), ..] = primary.as_slice().unwrap_or_default() else {
                 continue;
             };
-            // A node may not know its own name: then the name is the one we connected to.
+            // A node may not know its own host. In this case it is the host to which we connected.
             let place = String::from_utf8_lossy(place.as_bytes().unwrap_or_default()).into_owned();
             let place = if place.is_empty() { host.clone() } else { place };
             let node = self.node(&place, *port)?;
@@ -161,7 +160,7 @@ impl Router<'_> {
         Ok(())
     }
 
-    /// The node at this address, connected.
+    /// The node at this address. Connects to it if necessary.
     fn node(&mut self, host: &str, port: i64) -> Result<usize, Ended> {
         if let Some(at) = self.nodes.iter().position(|node| node.host == host && node.port == port)
         {
@@ -357,7 +356,8 @@ impl Router<'_> {
         Ok(Some(Errand { request, node, asking }))
     }
 
-    /// Waits until a node is readable or writable. Returns for each node whether it is.
+    /// Waits until a node is readable or writable. Returns for each node whether it is readable, and whether it is
+    /// writable.
     fn ready(&mut self) -> Result<Vec<(bool, bool)>, LinkError> {
         let decrypted: Vec<bool> =
             self.nodes.iter_mut().map(|node| node.link.stream().has_decrypted()).collect();
@@ -435,7 +435,7 @@ impl Node {
     }
 }
 
-/// Takes all complete requests from the beginning of the input.
+/// Removes all complete requests from the beginning of the input and returns them.
 fn cut(decoder: &mut RequestDecoder, input: &mut Vec<u8>) -> Result<Vec<Vec<Vec<u8>>>, Ended> {
     let (mut batch, mut at, mut spans) = (Vec::new(), 0, Spans::new());
     loop {

@@ -1,4 +1,4 @@
-//! `--rdb` and `--functions-rdb`: a snapshot as a replica gets it, into a file.
+//! `--rdb` and `--functions-rdb`: fetch a snapshot into a file, in the way that a replica gets it.
 
 use crate::link::{Link, LinkError, plain};
 use crate::options::Options;
@@ -9,21 +9,21 @@ use std::io::{self, Write};
 use std::path::Path;
 
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Longest line before a snapshot.
+/// Maximum length of a line before a snapshot.
 const LINE_BYTES_MAX: usize = 4096;
-/// Length of the mark that ends a snapshot of unknown length.
+/// Length of the EOF mark that ends a snapshot of unknown length.
 const MARK_BYTES: usize = 40;
 
-/// How the end of a snapshot is known.
+/// How the end of a snapshot is determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
     /// The payload has this number of bytes.
     Bytes(u64),
-    /// This mark is behind it.
+    /// The payload is followed by this mark.
     UpTo(Vec<u8>),
 }
 
-/// Why there is no snapshot, in words.
+/// A text that says why there is no snapshot.
 pub(crate) type Refused = String;
 
 pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
@@ -38,7 +38,7 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
     }
 }
 
-/// Says that a snapshot is all we want, and of what.
+/// Announces to the server that only a snapshot is wanted, and of what.
 fn introduce(link: &mut Link, functions_only: bool) -> Result<(), Refused> {
     configure(link, "capa", "eof")?;
     configure(link, "rdb-only", "1")?;
@@ -48,10 +48,10 @@ fn introduce(link: &mut Link, functions_only: bool) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Fetches a snapshot into a file; `-` is standard output.
+/// Fetches a snapshot into a file. `-` means standard output.
 ///
 /// # Errors
-/// What failed, in words.
+/// A text that describes the failure.
 pub(crate) fn fetch(link: &mut Link, path: &[u8]) -> Result<(), Refused> {
     use std::os::unix::ffi::OsStrExt;
     let shown = String::from_utf8_lossy(path).into_owned();
@@ -85,10 +85,10 @@ pub(crate) fn fetch(link: &mut Link, path: &[u8]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Announces the kind of replica to the server; returns whether the server understands it.
+/// Sends a REPLCONF option. Returns whether the server supports it.
 ///
 /// # Errors
-/// The connection fails.
+/// If the connection fails.
 pub(crate) fn configure(link: &mut Link, name: &str, value: &str) -> Result<bool, Refused> {
     screen::warn(format!("sending REPLCONF {name} {value}\n"));
     let reply = link.ask(&["REPLCONF", name, value]).map_err(|error| said(&error))?;
@@ -103,7 +103,7 @@ pub(crate) fn configure(link: &mut Link, name: &str, value: &str) -> Result<bool
 /// Requests a snapshot, and waits until it begins.
 ///
 /// # Errors
-/// The server refuses.
+/// If the server replies with an error.
 pub(crate) fn begin(link: &mut Link) -> Result<Payload, Refused> {
     link.send_bytes(b"SYNC\r\n").map_err(|error| said(&error))?;
     payload(link)
@@ -112,11 +112,11 @@ pub(crate) fn begin(link: &mut Link) -> Result<Payload, Refused> {
 /// Waits until a requested snapshot begins.
 ///
 /// # Errors
-/// The server refuses.
+/// If the server replies with an error.
 pub(crate) fn payload(link: &mut Link) -> Result<Payload, Refused> {
     let line = loop {
         let line = line(link)?;
-        // A primary that is not ready yet says that it is still there.
+        // A primary that is not ready yet sends empty lines as a keepalive.
         if !line.is_empty() {
             break line;
         }
@@ -150,10 +150,10 @@ fn line(link: &mut Link) -> Result<Vec<u8>, Refused> {
     }
 }
 
-/// Hands the snapshot on piece by piece; gives its length.
+/// Passes the snapshot on piece by piece. Returns its length.
 ///
 /// # Errors
-/// The connection or the taker fails.
+/// If the connection or the receiver of the pieces fails.
 pub(crate) fn receive(
     link: &mut Link,
     payload: &Payload,
@@ -165,7 +165,7 @@ pub(crate) fn receive(
     };
     let whole = if let Payload::Bytes(all) = payload { Some(*all) } else { None };
     let mut progress = Progress::new("Fetching", Unit::Bytes, whole);
-    // The latest bytes, which may be the mark.
+    // The latest bytes, which may be part of the mark.
     let mut held: Vec<u8> = Vec::new();
     let mut count = 0u64;
     loop {

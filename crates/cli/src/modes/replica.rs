@@ -7,10 +7,10 @@ use crate::screen;
 use crate::session::Session;
 use std::time::Duration;
 
-/// As replicas do it.
+/// The interval of acknowledgements, as for real replicas.
 const ACKNOWLEDGED_EVERY: Duration = Duration::from_secs(1);
 
-/// Becomes a replica, and shows the stream until the connection ends.
+/// Attaches as a replica, and prints the stream until the connection ends.
 pub(super) fn run(mut link: Link, _: &Session) -> i32 {
     let begun = rdb::configure(&mut link, "capa", "eof")
         .and_then(|_| rdb::configure(&mut link, "rdb-filter-only", ""))
@@ -18,7 +18,7 @@ pub(super) fn run(mut link: Link, _: &Session) -> i32 {
     follow(&mut link, begun, true)
 }
 
-/// The same after SYNC has been sent by the user.
+/// Prints the stream after the user has sent SYNC.
 pub(crate) fn command(mut link: Link, _: &Session) {
     screen::print("Entering replica output mode...  (press Ctrl-C to quit)\n");
     let begun = rdb::payload(&mut link);
@@ -41,7 +41,7 @@ fn follow(link: &mut Link, begun: Result<Payload, String>, acknowledges: bool) -
     }
     let mut is_silent = true;
     loop {
-        // A primary that still finishes the snapshot when the first of them arrives forgets it.
+        // A primary ignores an acknowledgement that arrives while it is still completing the snapshot.
         if acknowledges
             && is_silent
             && let Err(error) = link.send(&["REPLCONF", "ACK", "0"])

@@ -1,4 +1,4 @@
-//! `--scan`: all keys, one a line.
+//! `--scan`: prints all keys, one per line.
 
 use super::keyspace::{Walk, failed};
 use crate::format::Output;
@@ -8,7 +8,7 @@ use crate::quote::quote;
 use crate::{pause, screen};
 use std::time::Duration;
 
-/// What servers look at in one step if nothing is said.
+/// The server's default for COUNT.
 const COUNT_OF_SERVERS: i64 = 10;
 
 pub(super) fn run(link: &mut Link, options: &Options) -> i32 {

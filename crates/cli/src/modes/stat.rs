@@ -1,11 +1,11 @@
-//! `--stat`: a line of metrics for each second.
+//! `--stat`: prints a line of metrics every second.
 
 use crate::session::Session;
 use crate::{pause, screen};
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The head is repeated after this number of lines.
+/// Number of lines after which the header is repeated.
 const LINES_PER_HEAD: u64 = 20;
 const HEAD: &str = "------- data ------ --------------------- load -------------------- - child -\n\
      keys       mem      clients blocked requests            connections          \n";
@@ -49,13 +49,13 @@ pub(super) fn run(session: &mut Session) -> i32 {
     0
 }
 
-/// A field of INFO.
+/// The value of a numeric field of INFO.
 pub(super) fn number(info: &str, field: &str) -> i64 {
     let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The keys of all databases.
+/// The number of keys in all databases.
 fn keys(info: &str) -> i64 {
     let databases = info.lines().filter_map(|line| {
         let (name, rest) = line.split_once(":keys=")?;

@@ -1,9 +1,9 @@
-//! The command line: what it may say ([`Options`]), and how it is read.
+//! The command line: its options ([`Options`]), and its parser.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
-//! | `table` | the options, each with its name, text, and what it sets |
-//! | `parse.rs`, `uri.rs` | reading the command line, and addresses in it |
+//! | `table` | the options, each with its name, its text, and its effect |
+//! | `parse.rs`, `uri.rs` | parsing the command line and addresses |
 
 mod parse;
 pub(crate) mod table;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The task of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The command behind the options, or a session if there is none.
+    /// Runs the command after the options, or a session if there is none.
     #[default]
     Command,
     /// `--eval`
@@ -60,26 +60,26 @@ pub(crate) enum Protocol {
     Unsaid,
     /// `-2`
     Resp2,
-    /// `-3`: requested explicitly, so a failure is an error.
+    /// `-3`. It was requested explicitly, so a failure is an error.
     Resp3,
-    /// What `--json` does by itself: RESP3 where the server knows it.
+    /// The default of `--json`: RESP3 if the server supports it.
     Resp3IfKnown,
 }
 
 /// `--ldb`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Debugging {
-    /// In a fork of the server, whose changes are dropped.
+    /// In a fork of the server, whose changes are discarded.
     Forked,
     /// In the server itself, which is blocked during the session.
     Synchronous,
 }
 
-/// The options of `--cluster start-local` and `stop-local`; `None` where the command line says nothing.
+/// The options of `--cluster start-local` and `stop-local`; `None` if an option is not given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalOptions {
     pub(crate) nodes: Option<usize>,
-    /// Replicas of each of these nodes.
+    /// Number of replicas of each of these nodes.
     pub(crate) replicas: Option<usize>,
     /// The port of the first node.
     pub(crate) port: Option<i64>,
@@ -149,7 +149,7 @@ impl Default for ClusterOptions {
     }
 }
 
-/// All that the command line says.
+/// The options, the command and its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) host: String,
@@ -160,15 +160,15 @@ pub(crate) struct Options {
     pub(crate) user: Option<Vec<u8>>,
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) asks_password: bool,
-    /// The password stands on the command line, perhaps.
+    /// True if the password may be on the command line.
     shows_password: bool,
     pub(crate) warns_of_password: bool,
     pub(crate) database: i64,
     pub(crate) protocol: Protocol,
-    /// Both versions were requested.
+    /// True if both protocol versions were requested.
     contradicts: bool,
     pub(crate) tls: bool,
-    /// The files that TLS would use. Naming a file does not enable TLS.
+    /// The files for TLS. Naming a file does not enable TLS.
     pub(crate) tls_files: TlsOptions,
     pub(crate) repeat: i64,
     pub(crate) interval_us: u64,
@@ -197,12 +197,12 @@ pub(crate) struct Options {
     pub(crate) cluster: ClusterOptions,
     /// The command and its arguments.
     pub(crate) words: Vec<Vec<u8>>,
-    /// Printed before anything else is done.
+    /// Warnings that are printed before anything else is done.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Options {
-    /// Those that hold without a word, by what standard output is.
+    /// The default options, depending on whether output is for people.
     pub(crate) fn new(for_people: bool) -> Self {
         Self {
             host: "127.0.0.1".to_owned(),
@@ -250,7 +250,7 @@ impl Options {
     }
 }
 
-/// A shell that can be completed for.
+/// A shell for which completions can be generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shell {
     Bash,
@@ -259,7 +259,7 @@ pub(crate) enum Shell {
 }
 
 impl Shell {
-    /// The shell of this name.
+    /// The shell with this name.
     pub(super) fn of(name: &str) -> Option<Shell> {
         match name {
             "bash" => Some(Shell::Bash),
@@ -270,26 +270,26 @@ impl Shell {
     }
 }
 
-/// The request of a command line.
+/// The action that a command line requests.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Work with a server.
+    /// Run a command, a session or a mode.
     Run(Box<Options>),
-    /// The text of `--help`.
+    /// Print the text of `--help`.
     Help,
-    /// The version.
+    /// Print the version.
     Version,
-    /// The manual page.
+    /// Print the manual page.
     Manual,
-    /// The completions of a shell.
+    /// Print the completions for a shell.
     Completions(Shell),
 }
 
-/// Why a command line cannot be followed.
+/// The reason why a command line is invalid.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// One or more lines for standard error.
     Because(String),
-    /// The text of `--help`, on standard error.
+    /// The text of `--help` is printed to standard error.
     Usage,
 }

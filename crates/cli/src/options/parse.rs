@@ -1,5 +1,5 @@
-//! Reading the command line by the table of options. Options end at the first word that is none; numbers are
-//! read as far as they go, as C does, since scripts rely on it.
+//! Parses the command line with the table of options. Options end at the first argument that is not an option. Numbers
+//! are parsed as in C, up to the first invalid character, because scripts rely on it.
 
 use super::table::{self, Does, Told};
 use super::{Options, Refusal, Request, Shell};
@@ -7,10 +7,10 @@ use crate::quote::leading_number;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// The longest pause of an option, in seconds: a year.
+/// The longest pause that an option accepts, in seconds: one year.
 const SECONDS_MAX: f64 = 31_536_000.0;
 
-/// The words that are left to be read.
+/// The remaining arguments.
 pub(crate) struct Words {
     all: Vec<Vec<u8>>,
     at: usize,
@@ -48,7 +48,7 @@ impl Words {
     }
 }
 
-/// The decimal number that a text begins with; 0 if there is none.
+/// The decimal number at the beginning of a text; 0 if there is none.
 fn leading_decimal(text: &str) -> f64 {
     let text = text.trim_start();
     let longest = (0..=text.len()).rev().filter(|&end| text.is_char_boundary(end));
@@ -56,15 +56,15 @@ fn leading_decimal(text: &str) -> f64 {
     readable.next().filter(|number| number.is_finite()).unwrap_or(0.0)
 }
 
-/// Seconds with decimals, from none to a year.
+/// Seconds with decimals, from 0 to one year.
 pub(super) fn seconds(words: &mut Words) -> f64 {
     words.decimal().clamp(0.0, SECONDS_MAX)
 }
 
-/// Reads the words behind the program's name.
+/// Parses the arguments after the program's name.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The reason why they are invalid.
 pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Refusal> {
     let mut options = Options::new(for_people);
     let mut words = Words { all: words, at: 0 };
@@ -78,7 +78,7 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
         match table::find(&name).map(|row| row.does) {
             Some(Does::Flag(set)) => set(&mut options),
             Some(Does::Value(set)) if !is_last => set(&mut options, &mut words)?,
-            // Alone, it prints the help, as in many programs.
+            // `-h` without a value prints the help, as in many programs.
             Some(Does::Value(_)) if name == "-h" => return Ok(Request::Help),
             Some(Does::Value(_)) if name == "--cluster" => return Err(Refusal::Usage),
             Some(Does::Tells(told)) => return tell(told, &mut words),
@@ -132,7 +132,7 @@ fn check(options: &Options) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// All words before the next option.
+/// All arguments before the next option.
 pub(super) fn up_to_option(words: &mut Words) -> Vec<Vec<u8>> {
     let mut taken = Vec::new();
     while words.all.get(words.at).is_some_and(|word| word.first() != Some(&b'-')) {

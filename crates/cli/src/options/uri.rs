@@ -1,17 +1,17 @@
-//! Addresses as one word: `redis://user:password@host:port/database`, and `rediss:` for TLS.
-//! Valkey's `valkey:` and `valkeys:` mean the same.
+//! Addresses as URIs: `redis://user:password@host:port/database`, and `rediss:` for TLS. Valkey's `valkey:` and
+//! `valkeys:` mean the same.
 
 use super::Options;
 use crate::quote::leading_number;
 
-/// How addresses begin, and whether that means TLS.
+/// The schemes, and whether they mean TLS.
 const SCHEMES: [(&str, bool); 4] =
     [("redis://", false), ("rediss://", true), ("valkey://", false), ("valkeys://", true)];
 
-/// Takes over what the address says.
+/// Sets the options that the address contains.
 ///
 /// # Errors
-/// It is none, in words.
+/// A text that says why the address is invalid.
 pub(super) fn apply(options: &mut Options, uri: &str) -> Result<(), String> {
     let lower = uri.to_ascii_lowercase();
     let scheme = SCHEMES.iter().find(|(scheme, _)| lower.starts_with(scheme));
@@ -49,7 +49,7 @@ pub(super) fn apply(options: &mut Options, uri: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Host and port; an address with colons of its own stands in brackets.
+/// Host and port. An address that contains colons is in brackets.
 fn split_place(place: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = place.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
         return (host, rest.strip_prefix(':'));
@@ -60,7 +60,7 @@ fn split_place(place: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Resolves `%41` and the like.
+/// Decodes percent-encoding such as `%41`.
 fn decode(text: &str) -> Result<Vec<u8>, String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -1,5 +1,4 @@
-//! The line under the cursor: keys as in other shells, hints of arguments in grey, and completion of
-//! commands by the tabulator.
+//! The line editor: keys as in other shells, argument hints in gray, and completion of commands with the Tab key.
 
 use super::hint::hint;
 use super::history::History;
@@ -14,10 +13,10 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Helper};
 use std::borrow::Cow;
 
-/// Lines that the arrow keys reach.
+/// Number of history lines that the arrow keys reach.
 const LINES_MAX: usize = 1000;
 
-/// What came of asking for a line.
+/// The result of reading a line.
 pub(super) enum Line {
     Typed(String),
     /// The end of input, or Ctrl-C.
@@ -35,7 +34,7 @@ impl Editor {
         let config = Config::builder().max_history_size(LINES_MAX)?.auto_add_history(false).build();
         let history = MemHistory::with_config(&config);
         let mut inner = rustyline::Editor::with_history(config, history)?;
-        // Pasted lines are executed one after the other, as if they were typed.
+        // Pasted lines are executed one after the other, as if typed.
         inner.enable_bracketed_paste(false);
         inner.set_helper(Some(Advice { docs, hints: true }));
         Ok(Editor { inner, has_history: false })
@@ -62,9 +61,9 @@ impl Editor {
         }
     }
 
-    /// Has the arrow keys bring this line back.
+    /// Adds the line to the history that the arrow keys browse.
     pub(super) fn remember(&mut self, line: &str) {
-        // An editor that forgets a line is still an editor.
+        // If the line cannot be added, the editor still works.
         let _ = self.inner.add_history_entry(line);
     }
 }
@@ -75,7 +74,7 @@ struct Advice {
     hints: bool,
 }
 
-/// Arguments that are left to be typed; they cannot be taken over.
+/// The arguments that the user has not typed yet. They are only displayed and cannot be inserted.
 struct Arguments(String);
 
 impl Hint for Arguments {
@@ -122,7 +121,7 @@ impl Completer for Advice {
 impl Validator for Advice {}
 impl Helper for Advice {}
 
-/// Where the completed text begins, and the texts.
+/// The position at which the completed text begins, and the candidates.
 fn complete(docs: &Docs, line: &str, at: usize) -> (usize, Vec<String>) {
     let typed = line.get(..at).unwrap_or(line);
     let help = typed.len() >= 5 && typed.as_bytes()[..5].eq_ignore_ascii_case(b"help ");

@@ -1,17 +1,17 @@
-//! What may follow the words of a line: the arguments of the command that are not typed yet. Words that fit no
-//! argument have no hint.
+//! Hints for the rest of a line: the arguments of the command that the user has not typed yet. If typed words do not
+//! match any argument, there is no hint.
 //!
-//! Arguments that may be left out come in any order, as far as they stand together. The one that is begun is
-//! shown first, and the rest of one that was left for the next is not shown any more.
+//! Adjacent optional arguments can be typed in any order. A started argument is shown first. If the user has started
+//! the next argument instead of completing an earlier one, the rest of the earlier one is no longer shown.
 
 use crate::docs::{Argument, Docs, Kind};
 use crate::quote::split;
 
-/// What came of comparing words with an argument.
+/// The result of matching words with an argument.
 struct Fit {
-    /// Words that belong to it.
+    /// The number of words that belong to it.
     used: usize,
-    /// What of it is left to type.
+    /// The part of it that the user has not typed yet.
     left: String,
 }
 
@@ -21,10 +21,10 @@ impl Fit {
     }
 }
 
-/// What may follow a line, with a space before it if the line has none at its end.
+/// The hint for a line. It begins with a space if the line does not end with one.
 pub(super) fn hint(docs: &Docs, line: &str) -> Option<String> {
     let words = split(line.as_bytes())?;
-    // Its arguments are a command of their own.
+    // The arguments of ACL DRYRUN after the user are another command.
     let words = match words.as_slice() {
         [acl, dry, _, rest @ ..]
             if !rest.is_empty()
@@ -42,13 +42,13 @@ pub(super) fn hint(docs: &Docs, line: &str) -> Option<String> {
     };
     let arguments = &words[named..];
     let begun = || arguments.split_last().filter(|_| is_open);
-    // The last word counts as typed. If it matches nothing, it may be the beginning of a longer word.
+    // The last word is first treated as complete. If it matches nothing, it may be the beginning of a longer word.
     let Fit { left, .. } = fit(arguments).or_else(|| fit(begun()?.1))?;
     let space = if is_open && !left.is_empty() { " " } else { "" };
     Some(format!("{space}{left}"))
 }
 
-/// Compares words with arguments one after the other; `None` if one that must be there does not fit.
+/// Matches words with arguments in order. Returns `None` if a required argument does not match.
 fn sequence(arguments: &[Argument], words: &[Vec<u8>]) -> Option<Fit> {
     let (mut used, mut left) = (0, Vec::new());
     let mut rest = arguments;
@@ -61,7 +61,7 @@ fn sequence(arguments: &[Argument], words: &[Vec<u8>]) -> Option<Fit> {
             let count = rest.iter().take_while(|argument| argument.is_optional).count();
             let fit = any_order(&rest[..count], &words[used..]);
             used += fit.used;
-            // An alternative at this position is useless once something follows it.
+            // The rest of this argument is irrelevant if further words follow.
             if used == words.len() && !fit.left.is_empty() {
                 left.push(fit.left);
             }
@@ -78,7 +78,7 @@ fn sequence(arguments: &[Argument], words: &[Vec<u8>]) -> Option<Fit> {
     Some(Fit { used, left: left.join(" ") })
 }
 
-/// Compares words with arguments of which each may come once, or not.
+/// Matches words with optional arguments in any order.
 fn any_order(group: &[Argument], words: &[Vec<u8>]) -> Fit {
     let mut open: Vec<&Argument> = group.iter().collect();
     let (mut used, mut begun) = (0, String::new());
@@ -97,7 +97,7 @@ fn any_order(group: &[Argument], words: &[Vec<u8>]) -> Fit {
     Fit { used, left: all.join(" ") }
 }
 
-/// Compares words, of which there is one at least, with an argument and its repetitions.
+/// Matches words, of which there is at least one, with an argument and its repetitions.
 fn one(argument: &Argument, words: &[Vec<u8>]) -> Option<Fit> {
     let mut fit = with_token(argument, words)?;
     let Some(repeated) = argument.repeated() else { return Some(fit) };
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn a_hint_shows_what_is_left_to_type() {
-        // These hints are those of `redis-cli` 7.0 for commands of these shapes, as long as the optional
-        // arguments are in order.
+        // These are the hints of `redis-cli` 7.0 for commands with such arguments, if the optional arguments are in
+        // order.
         for (line, expected) in [
             ("set", " key value [NX|XX] [EX seconds|KEEPTTL]"),
             ("SET a ", "value [NX|XX] [EX seconds|KEEPTTL]"),

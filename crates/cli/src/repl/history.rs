@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
-/// Lines that the file keeps.
+/// Maximum number of lines in the file.
 const LINES_MAX: usize = 1000;
-/// A file longer than this is no history of ours, and is left alone.
+/// A longer file is not our history and is left unchanged.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Owner only: even commands without passwords reveal data.
+/// Only the owner has access, because even commands without passwords reveal data.
 const FILE_MODE: u32 = 0o600;
 
-/// The variables that name the file, the first that is set counts.
+/// The environment variables that name the file. The first one that is set applies.
 const VARIABLES: [&str; 2] = ["BRISK_CLI_HISTFILE", "REDISCLI_HISTFILE"];
 const FILE: &str = ".brisk_cli_history";
 
@@ -28,7 +28,7 @@ impl History {
         History::of_file(path())
     }
 
-    /// A file that is not a history, or cannot be read, is not written either.
+    /// If a file is not a history or cannot be read, it is not written either.
     fn of_file(path: Option<PathBuf>) -> History {
         let text = path.as_ref().map(|path| match fs::metadata(path) {
             Ok(file) if file.is_file() && file.len() <= FILE_BYTES_MAX => fs::read(path),
@@ -48,7 +48,7 @@ impl History {
         self.lines.iter().map(String::as_str)
     }
 
-    /// Keeps a line, in the file as well. A file that cannot be written is no reason to stop.
+    /// Adds a line to the history and to the file. If the file cannot be written, the session continues.
     pub(super) fn keep(&mut self, line: &str) {
         if self.lines.last().is_some_and(|last| last == line) {
             return;
@@ -80,8 +80,7 @@ fn path() -> Option<PathBuf> {
     }
 }
 
-/// The words of a line with unbalanced quotes, for `holds_secret`: without the quotes and without a
-/// leading repeat count.
+/// The words of a line with unbalanced quotes, for `holds_secret`. Omits the quotes and a leading repeat count.
 pub(super) fn words_of_broken(line: &[u8]) -> Vec<Vec<u8>> {
     let is_separator = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
     let words = line.split(is_separator).filter(|word| !word.is_empty());

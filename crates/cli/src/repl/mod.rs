@@ -1,12 +1,12 @@
-//! The interactive session: lines in, replies out, until `quit` or the end of input.
+//! The interactive session: reads lines and prints replies, until `quit` or the end of input.
 //!
-//! | file | about |
+//! | file | contents |
 //! |---|---|
-//! | `editor.rs` | the line under the cursor: keys, completion |
-//! | `hint.rs` | what may follow what is typed |
-//! | `history.rs` | the history of lines, and the lines that are never kept |
+//! | `editor.rs` | the line editor: keys, completion |
+//! | `hint.rs` | hints for the rest of a line |
+//! | `history.rs` | the history, and the lines that are never stored |
 //! | `help.rs` | `help` |
-//! | `settings.rs` | `:set`, and the file that is read at the start |
+//! | `settings.rs` | `:set`, and the file that is read at startup |
 
 mod editor;
 pub(crate) mod help;
@@ -28,18 +28,18 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
-/// The duration of a command that takes at least this long is printed.
+/// If a command takes at least this long, its duration is printed.
 const TOLD_FROM: Duration = Duration::from_millis(500);
 
-/// Longest line of a pipe, in which an argument may be as long as servers take.
+/// Maximum length of a line from a pipe. It leaves room for an argument of the maximum length.
 const LINE_BYTES_MAX: u64 = 1 << 30;
 
-/// Why a session ends.
+/// The reason why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The user is done.
+    /// The user has quit.
     Quit,
-    /// The debugger is to begin again.
+    /// The debugger must be restarted.
     Restart,
 }
 
@@ -49,14 +49,14 @@ enum After {
     End(End),
 }
 
-/// Where lines come from.
+/// The source of lines.
 enum Source {
     Terminal(Box<Editor>, History),
     Pipe(BufReader<File>),
     Nothing,
 }
 
-/// Runs a session until its end. It is connected already, if there is a server.
+/// Runs a session until it ends. It is already connected, if the server could be reached.
 pub(crate) fn run(session: &mut Session) -> End {
     session.is_interactive = true;
     let mut settings = Settings::default();
@@ -64,7 +64,7 @@ pub(crate) fn run(session: &mut Session) -> End {
     loop {
         let line = match source.line(session, &settings) {
             Some(line) => line,
-            // Ctrl-C leaves the subscriptions first.
+            // Ctrl-C first ends the subscriptions.
             None if session.is_subscribed() && source.is_terminal() => {
                 session.leave_subscription();
                 continue;
@@ -92,7 +92,7 @@ impl Source {
                 }
             }
             Source::Pipe(stdin) => {
-                // The writer of the lines may wait for the result of the last one.
+                // The program that writes the lines may be waiting for the result of the last one.
                 screen::flush();
                 piped_line(stdin)
             }
@@ -104,8 +104,7 @@ impl Source {
         matches!(self, Source::Terminal(..))
     }
 
-    /// Reports whether the next line has been received already, so that there is nothing to wait
-    /// for.
+    /// Reports whether more input has already been received, so that there is no need to wait.
     fn holds_more(&self) -> bool {
         matches!(self, Source::Pipe(stdin) if !stdin.buffer().is_empty())
     }
@@ -117,7 +116,7 @@ fn source(session: &mut Session, settings: &mut Settings) -> Source {
     }
     screen::outlive_reader();
     settings.load();
-    // Without them Ctrl-C ends the program, as it would elsewhere.
+    // If the handler cannot be installed, Ctrl-C ends the program.
     session.heed(Interrupts::take_over().ok());
     let docs = help::docs(session).unwrap_or_default();
     match Editor::new(docs) {
@@ -127,7 +126,7 @@ fn source(session: &mut Session, settings: &mut Settings) -> Source {
 }
 
 fn piped() -> Source {
-    // A standard input that is closed has no lines.
+    // If standard input is closed, there are no lines.
     stdio::stdin()
         .try_clone_to_owned()
         .map_or(Source::Nothing, |stdin| Source::Pipe(BufReader::new(File::from(stdin))))
@@ -204,7 +203,7 @@ fn execute(
     After::Next
 }
 
-/// Runs a command, and prints its duration if it was long.
+/// Runs a command, and prints its duration if it took long.
 fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
     let begin = Instant::now();
     let is_help = |word: &[u8]| word.eq_ignore_ascii_case(b"help") || word == b"?";
@@ -224,7 +223,8 @@ fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
             _ => " -- dataset changes rolled back",
         };
         screen::print(format!("\n(Lua debugging session ended{rolled_back})\n\n"));
-        // The server has ended the connection with the session; the next command would notice.
+        // The server has closed the connection at the end of the debugging session, so reconnect before the next
+        // command.
         let _ = session.connect(Loudness::Quiet);
     }
     let took = begin.elapsed();
@@ -234,7 +234,7 @@ fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
     screen::flush();
 }
 
-/// The words of a line. To the debugger an expression is one word, with its spaces and quotes.
+/// The words of a line. For the debugger, an expression is one word, with its spaces and quotes.
 fn cut(session: &Session, line: &[u8]) -> Option<Vec<Vec<u8>>> {
     if session.debug == Debug::Running {
         for command in [&b"eval "[..], b"e "] {
@@ -261,7 +261,7 @@ fn remember(source: &mut Source, line: &[u8], words: &[Vec<u8>]) {
     }
 }
 
-/// Connects; if there is no server, the session continues and each command tries again.
+/// Connects and runs a session. If the server cannot be reached, the session continues and each command retries.
 pub(crate) fn begin(session: &mut Session) -> End {
     let _ = session.connect(Loudness::Loud);
     run(session)

@@ -1,18 +1,18 @@
-//! The user's preferences: `:set hints` and similar ones, in a file that is read at startup, or at the prompt.
+//! The user's preferences, such as `:set hints`, from a file that is read at startup, or typed at the prompt.
 
 use crate::quote::split;
 use crate::screen;
 use std::path::PathBuf;
 
-/// The variables that name the file; the first that is set counts.
+/// The environment variables that name the file. The first one that is set applies.
 const VARIABLES: [&str; 2] = ["BRISK_CLI_RCFILE", "REDISCLI_RCFILE"];
-/// The files in the home directory; the first that exists counts.
+/// The files in the home directory. The first one that exists is read.
 const FILES: [&str; 2] = [".brisk_clirc", ".redisclirc"];
 
-/// Preferences.
+/// The preferences.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// Arguments are hinted at.
+    /// True if hints about arguments are shown.
     pub(super) hints: bool,
 }
 
@@ -36,10 +36,10 @@ impl Settings {
         }
     }
 
-    /// Follows one line.
+    /// Applies one line.
     ///
     /// # Errors
-    /// There is no such preference.
+    /// If there is no such preference.
     pub(super) fn apply(&mut self, words: &[Vec<u8>]) -> Result<(), String> {
         let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
         match words {

@@ -1,5 +1,5 @@
-//! A session with a server as the user sees it: the connection, the user, the database, and the mode that the last
-//! commands have set. Sending commands is in `send.rs`; the subscribed mode is in `subscribed.rs`.
+//! The user's session with a server: the connection, the user, the database, and the mode that the last commands have
+//! set. Sending commands is in `send.rs`; the subscribed mode is in `subscribed.rs`.
 
 mod send;
 mod subscribed;
@@ -12,11 +12,11 @@ use brisk_dial::TlsClient;
 use brisk_resp::Value;
 use std::rc::Rc;
 
-/// The failure has already been reported to the user.
+/// A failure that has already been reported to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told;
 
-/// Whether a new connection says why it failed.
+/// Whether the failure of a new connection is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loudness {
     Quiet,
@@ -26,43 +26,42 @@ pub(crate) enum Loudness {
 /// The state of the script debugger in the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Debug {
-    /// Nothing.
+    /// The debugger is not used.
     #[default]
     Off,
-    /// The next EVAL begins it.
+    /// The next EVAL starts the debugger.
     Armed,
-    /// Commands go to it.
+    /// Commands are sent to the debugger.
     Running,
-    /// It has just ended; the reply of the script follows.
+    /// The debugger has just ended. The script's reply follows.
     Ended,
 }
 
 /// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The options of the command line; host, port, database and password change with the user's commands.
+    /// The options of the command line. The user's commands change host, port, database and password.
     pub(crate) options: Options,
     tls: Option<TlsClient>,
     link: Option<Link>,
-    /// The database of the connection, which that of the options becomes when it is selected.
+    /// The database that is selected on the connection. `options` contains the database that the user wants.
     database: i64,
     in_multi: bool,
     database_before_multi: i64,
-    /// A person types at a terminal, or lines come from a pipe.
+    /// True if commands are read as lines, from a terminal or a pipe.
     pub(crate) is_interactive: bool,
-    /// The server has redirected us to another node, which must get the command again.
+    /// The server has redirected us to another node, so the command must be sent again.
     is_redirected: bool,
-    /// This node replies for the slot only after ASKING.
+    /// ASKING must be sent before the command, because this node is importing the slot.
     is_asking: bool,
     awaits_shutdown: bool,
     is_monitoring: bool,
-    /// Messages may come at any time, until Ctrl-C or RESET.
+    /// Messages may arrive at any time, until Ctrl-C or RESET.
     is_subscribed: bool,
     /// The replies to the current command are messages.
     awaits_messages: bool,
     speaks_resp3: bool,
-    /// A command has been sent, so the time limit of `-t` applies to its reply. Messages may take any
-    /// time.
+    /// A command has been sent, so the time limit of `-t` applies to its reply. It does not apply to messages.
     awaits_reply: bool,
     /// The last reply.
     pub(crate) last: Option<Value>,
@@ -74,7 +73,7 @@ impl Session {
     /// A session that is not connected yet.
     ///
     /// # Errors
-    /// TLS is enabled, and its files cannot be used.
+    /// If TLS is enabled, and its files cannot be used.
     pub(crate) fn new(options: Options) -> Result<Session, String> {
         let tls = options.tls.then(|| TlsClient::new(&options.tls_files)).transpose()?;
         Ok(Session {
@@ -99,7 +98,7 @@ impl Session {
         })
     }
 
-    /// Where the server is. The socket counts until a node of a cluster sends us elsewhere.
+    /// The address of the server. A Unix socket is used until a cluster node redirects us.
     pub(crate) fn place(&self) -> Place {
         match &self.options.socket {
             Some(path) if !(self.options.cluster_mode && self.is_redirected) => {
@@ -109,11 +108,11 @@ impl Session {
         }
     }
 
-    /// Replaces the connection with a new one and sends the password, the database and the protocol. Rejections are
-    /// printed, and the session continues.
+    /// Replaces the connection with a new one, and sends the commands for the password, the database and the protocol.
+    /// Rejections are printed, and the session continues.
     ///
     /// # Errors
-    /// There is no server.
+    /// If the connection fails.
     pub(crate) fn connect(&mut self, loudness: Loudness) -> Result<(), Told> {
         if self.link.take().is_some() {
             self.database = 0;
@@ -183,7 +182,7 @@ impl Session {
         }
     }
 
-    /// Sends what has to succeed.
+    /// Sends a command that must succeed.
     fn demand(&mut self, words: &[Vec<u8>], failure: &str) -> Result<(), Told> {
         match self.ask(words) {
             Ok(reply) => match reply.as_error() {
@@ -203,18 +202,18 @@ impl Session {
         Err(Told)
     }
 
-    /// Sends a request of ours, and waits for its answer.
+    /// Sends a request of the program itself, and waits for its reply.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
         self.link.as_mut().ok_or(LinkError::Closed)?.ask(words)
     }
 
-    /// Sends all requests at once, and waits for all answers.
+    /// Sends all requests together, and waits for all replies.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn ask_all<W: AsRef<[u8]>>(
         &mut self,
         requests: &[Vec<W>],
@@ -222,7 +221,7 @@ impl Session {
         self.link.as_mut().ok_or(LinkError::Closed)?.ask_all(requests)
     }
 
-    /// Ctrl-C ends waits of this and all later connections.
+    /// From now on, Ctrl-C ends waits of this and all later connections.
     pub(crate) fn heed(&mut self, interrupts: Option<Rc<Interrupts>>) {
         self.interrupts = interrupts;
         if let Some(link) = &mut self.link {
@@ -240,15 +239,15 @@ impl Session {
         self.link.take()
     }
 
-    /// Goes to another server when the next command is sent, or at once.
+    /// Connects to another server.
     pub(crate) fn move_to(&mut self, host: String, port: i64) {
         self.options.host = host;
         self.options.port = port;
-        // A failure has been reported, and the prompt shows it.
+        // A failure has been printed, and the prompt shows it.
         let _ = self.connect(Loudness::Loud);
     }
 
-    /// The prompt.
+    /// The text of the prompt.
     pub(crate) fn prompt(&self) -> String {
         if self.debug == Debug::Running {
             return "lua debugger> ".to_owned();
@@ -270,12 +269,12 @@ impl Session {
         format!("{place}{database}{transaction}{subscribed}> ")
     }
 
-    /// Prints a reply as the options say.
+    /// Prints a reply in the format that the options select.
     pub(crate) fn show(&self, value: &Value) {
         screen::print(format::reply(value, self.options.output, &self.options.delimiters));
     }
 
-    /// Prints a push: what others have changed is one line for people.
+    /// Prints a push message. An invalidation is printed as one line for people.
     fn show_push(&self, push: &Value) {
         if !self.options.shows_pushes {
             return;

@@ -1,5 +1,5 @@
-//! Sending the user's commands: once or several times, to the node that answers for their keys, with the
-//! modes that some commands begin.
+//! Sends the user's commands once or several times, to the node that serves their keys. Handles the modes that some
+//! commands start.
 
 use super::subscribed::{Subscription, kind_of};
 use super::{Debug, Loudness, Session, Told};
@@ -23,7 +23,7 @@ impl Session {
     /// connection.
     ///
     /// # Errors
-    /// There is none, or it has failed.
+    /// If there is no connection, or it has failed.
     pub(crate) fn issue(&mut self, words: &[Vec<u8>], repeat: i64) -> Result<(), Told> {
         loop {
             if self.is_redirected || self.link.is_none() {
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    /// Gives the connection up.
+    /// Prints the error and drops the connection.
     pub(super) fn dropped(&mut self, error: &LinkError) -> Told {
         screen::warn(format!("Error: {error}\n"));
         self.link = None;
@@ -103,8 +103,8 @@ impl Session {
         Ok(())
     }
 
-    /// Reads and prints the answer to a command, with the messages before it. That to a subscription
-    /// command is one message for each channel.
+    /// Reads and prints the reply to a command, and the messages before it. The reply to a subscription command is one
+    /// message for each channel.
     fn read_answer(
         &mut self,
         command: &[u8],
@@ -169,10 +169,10 @@ impl Session {
         Ok(())
     }
 
-    /// Reads and prints a reply that nothing was sent for.
+    /// Reads and prints a message that is not the reply to a command.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub(crate) fn show_next(&mut self) -> Result<(), LinkError> {
         self.read_reply(false)
     }
@@ -193,7 +193,7 @@ impl Session {
         self.is_monitoring || self.is_subscribed
     }
 
-    /// A session goes on with a new connection where a single command ends.
+    /// Reports whether the session can continue with a new connection. A single command ends with the error.
     fn may_go_on(&self, error: &LinkError) -> bool {
         let broken = match error {
             LinkError::Closed | LinkError::Interrupted | LinkError::TimedOut => true,
@@ -205,7 +205,8 @@ impl Session {
         self.is_interactive && broken
     }
 
-    /// The next reply; pushes before it are printed. For who has subscribed they are replies themselves.
+    /// The next reply. Push messages before it are printed. In subscribed mode, push messages are returned like
+    /// replies.
     fn next_reply(&mut self) -> Result<Value, LinkError> {
         loop {
             let link = self.link.as_mut().ok_or(LinkError::Closed)?;
@@ -239,7 +240,7 @@ impl Session {
         self.last.as_ref().is_some_and(|value| value.as_error().is_some())
     }
 
-    /// If the error says where the command belongs, goes there.
+    /// If the error is a redirection, connects to the node that it names.
     fn redirect(&mut self, value: &Value) -> bool {
         let Some(text) = value.as_error() else { return false };
         let asking = text.starts_with(b"ASK ");
@@ -250,7 +251,7 @@ impl Session {
         let mut words = text.split(' ').skip(1);
         let (Some(slot), Some(place)) = (words.next(), words.next()) else { return false };
         let Some((host, port)) = place.rsplit_once(':') else { return false };
-        // A node may not know its own name: it is where we are then.
+        // A node may not know its own host. In this case the current host is kept.
         if !host.is_empty() {
             host.clone_into(&mut self.options.host);
         }
@@ -265,7 +266,7 @@ impl Session {
         true
     }
 
-    /// The changes of a successful command to the session.
+    /// Applies the effects of a successful command to the session.
     fn follow_state(&mut self, command: &[u8], words: &[Vec<u8>]) {
         let failed = self.last_is_error();
         match (command, words.len()) {
@@ -274,7 +275,7 @@ impl Session {
                 self.options.database = self.database;
             }
             (b"auth", 2 | 3) => {
-                // Rejections are reported.
+                // A rejection has been printed.
                 let _ = self.select();
             }
             (b"multi", 1) if !failed => {
@@ -309,7 +310,7 @@ impl Session {
         }
     }
 
-    /// SCRIPT DEBUG makes the next EVAL a session of the debugger.
+    /// Handles SCRIPT DEBUG, which makes the next EVAL a debugging session.
     fn prepare_debugging(&mut self, command: &[u8], words: &[Vec<u8>]) {
         match (command, words) {
             (b"script", [_, sub, mode]) if sub.eq_ignore_ascii_case(b"debug") => {
@@ -325,12 +326,12 @@ impl Session {
     }
 }
 
-/// Lets time pass between two commands.
+/// Pauses between two commands.
 fn rest(time: Duration) {
     crate::pause::pause(time);
 }
 
-/// Reports whether the reply is a text with its own layout.
+/// Reports whether the reply is text that is already formatted.
 fn is_text_for_people(command: &[u8], words: &[Vec<u8>]) -> bool {
     let sub = words.get(1).map(|word| word.to_ascii_lowercase()).unwrap_or_default();
     matches!(

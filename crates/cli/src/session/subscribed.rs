@@ -10,7 +10,7 @@ use rustix::stdio;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 
 const INVITATION: &str = "Reading messages... (press Ctrl-C to quit or any key to type command)\r";
-/// Takes the invitation away again.
+/// Erases the "Reading messages" line.
 const ERASE: &str = "\x1b[K";
 
 /// The kind of a command whose reply is one message for each of its channels.
@@ -31,7 +31,7 @@ impl Subscription {
     }
 }
 
-/// The kind of a message to subscribers, such as `message` or `psubscribe`; `None` if it is none.
+/// The kind of a message to subscribers, such as `message` or `psubscribe`; `None` if the value is not such a message.
 pub(super) fn kind_of(value: &Value, speaks_resp3: bool) -> Option<&[u8]> {
     let parts = match value {
         Value::Push(parts) if speaks_resp3 => parts,
@@ -42,7 +42,8 @@ pub(super) fn kind_of(value: &Value, speaks_resp3: bool) -> Option<&[u8]> {
     (kind.ends_with(b"message") || kind.ends_with(b"subscribe")).then_some(kind.as_slice())
 }
 
-/// A terminal on which every key counts at once and is not shown; as it was when this is dropped.
+/// Sets the terminal so that each key is available immediately and is not shown. Dropping the value restores the
+/// terminal.
 struct EveryKey(Option<Termios>);
 
 impl EveryKey {
@@ -50,7 +51,7 @@ impl EveryKey {
         let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return EveryKey(None) };
         let mut now = before.clone();
         now.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
-        // If the terminal rejects this, typed characters are shown.
+        // If this fails, typed characters are shown.
         let _ = termios::tcsetattr(stdio::stdin(), OptionalActions::Now, &now);
         EveryKey(Some(before))
     }
@@ -59,19 +60,20 @@ impl EveryKey {
 impl Drop for EveryKey {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // A terminal that is gone needs nothing. The key that was pressed belongs to the next line.
+            // If the terminal is gone, there is nothing to restore. The input is not flushed, because the pressed key
+            // belongs to the next line.
             let _ = termios::tcsetattr(stdio::stdin(), OptionalActions::Now, before);
         }
     }
 }
 
 impl Session {
-    /// Reports whether messages may come at any time.
+    /// Reports whether messages may arrive at any time.
     pub(crate) fn is_subscribed(&self) -> bool {
         self.is_subscribed
     }
 
-    /// Prints messages until there is something to read on standard input.
+    /// Prints messages until standard input is readable.
     pub(crate) fn messages_until_input(&mut self) {
         let invites = self.options.output != Output::Raw && screen::is_for_people();
         let is_colourful = invites && screen::is_colourful();
@@ -103,10 +105,10 @@ impl Session {
         }
     }
 
-    /// Prints messages until the connection ends, for who cannot type.
+    /// Prints messages until the connection ends, if there is no interactive input.
     ///
     /// # Errors
-    /// It has ended, as it does sooner or later.
+    /// Always, when the connection has ended.
     pub(crate) fn messages(&mut self) -> Result<(), Told> {
         self.awaits_reply = false;
         while self.is_subscribed {
@@ -117,10 +119,10 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on with a connection that is free of subscriptions.
+    /// Reconnects, so that the session continues without subscriptions.
     pub(crate) fn leave_subscription(&mut self) {
         self.is_subscribed = false;
-        // A failure has been reported, and the prompt shows it.
+        // A failure has been printed, and the prompt shows it.
         let _ = self.connect(Loudness::Loud);
     }
 }

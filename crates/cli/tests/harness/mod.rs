@@ -1,5 +1,5 @@
-//! Runs our program and `redis-cli` side by side: with arguments, input and variables, in pipes, or under a
-//! pseudo terminal. Not every test file uses all of it.
+//! Runs our program and `redis-cli` for comparison, with arguments, input and environment variables, in pipes or in a
+//! pseudoterminal. Not every test file uses all of it.
 
 pub(crate) mod scripted;
 pub(crate) mod terminal;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// How long the order of a server's keys may take to stay.
+/// How long the order of a server's keys may take to become stable.
 const SAME_WITHIN: Duration = Duration::from_secs(60);
 
 /// The inputs of the programs in one comparison.
@@ -46,7 +46,7 @@ pub(crate) fn theirs() -> PathBuf {
     redis_tool("redis-cli")
 }
 
-/// Runs a program to its end, with nothing of the user's own settings.
+/// Runs a program until it exits, without the user's own settings.
 pub(crate) fn run(program: &PathBuf, case: &Case<'_>) -> Output {
     let mut child = Command::new(program)
         .args(&case.args)
@@ -62,7 +62,7 @@ pub(crate) fn run(program: &PathBuf, case: &Case<'_>) -> Output {
     let mut stdin = child.stdin.take().expect("it was piped");
     let bytes = case.stdin.to_vec();
     let writer = std::thread::spawn(move || {
-        // A program that reads nothing has gone before.
+        // The write fails if the program exits without reading.
         let _ = stdin.write_all(&bytes);
     });
     let output = child.wait_with_output().expect("the program ends");
@@ -70,7 +70,7 @@ pub(crate) fn run(program: &PathBuf, case: &Case<'_>) -> Output {
     output
 }
 
-/// The exit code of a program that had to be ended.
+/// The exit code of a program that had to be stopped.
 pub(crate) const ENDED: i32 = 124;
 
 /// Runs our program for at most `seconds`, with nothing on standard input.
@@ -80,14 +80,14 @@ pub(crate) fn run_for(seconds: &str, args: &[&str]) -> Output {
     run(&PathBuf::from("timeout"), &Case::new(&args))
 }
 
-/// Runs ours with a server's port before the arguments.
+/// Runs our program with a server's port before the arguments.
 pub(crate) fn brisk_cli(server: &Server, args: &[&str]) -> Output {
     let port = server.port().to_string();
     let all: Vec<&str> = ["-p", &port].into_iter().chain(args.iter().copied()).collect();
     run(&ours(), &Case::new(&all))
 }
 
-/// Asserts that both programs say the same on both streams, and end with the same code.
+/// Asserts that both programs print the same on both streams, and exit with the same code.
 #[track_caller]
 pub(crate) fn assert_same(case: &Case<'_>) {
     let (expected, found) = (run(&theirs(), case), run(&ours(), case));
@@ -109,7 +109,8 @@ pub(crate) fn assert_same(case: &Case<'_>) {
     );
 }
 
-/// The same where what is printed may still change; if it never is the same, the last difference is shown.
+/// Waits until both programs print the same, for output that may still change. On a timeout, the last difference is
+/// shown.
 #[track_caller]
 pub(crate) fn wait_until_same(case: &Case<'_>) {
     let same = || run(&theirs(), case) == run(&ours(), case);
@@ -122,7 +123,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A real Redis and ours, with the same data.
+/// A real Redis and our server, with the same data.
 pub(crate) fn servers() -> Vec<Server> {
     [Launch::redis(), Launch::subject()]
         .map(|launch| {
@@ -133,7 +134,7 @@ pub(crate) fn servers() -> Vec<Server> {
         .into()
 }
 
-/// Keys of every type.
+/// Writes keys of every type.
 pub(crate) fn prepare(server: &Server) {
     let mut conn = server.connect();
     for line in [

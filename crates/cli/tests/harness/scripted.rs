@@ -1,4 +1,4 @@
-//! A server that answers every request with the same bytes, so that replies of any shape can be shown.
+//! A server that sends the same bytes as the reply to every request, to test replies of any shape.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -29,7 +29,7 @@ impl Scripted {
         self.port.to_string()
     }
 
-    /// Answers with this from now on. Bytes that do not end a line are followed by the end of the stream.
+    /// Sets the reply. If the bytes do not end with a line end, the stream is closed after them.
     pub(crate) fn answer(&self, bytes: &[u8]) {
         *self.reply.lock().expect("no thread panics") = bytes.to_vec();
     }

@@ -1,4 +1,4 @@
-//! A program under a pseudo terminal: what is typed, and what it shows.
+//! A program in a pseudoterminal: types keys, and checks the output.
 
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -19,13 +19,13 @@ pub(crate) struct Terminal {
     child: Child,
     master: File,
     shown: Receiver<Vec<u8>>,
-    /// All that was shown, and how much of it has been expected.
+    /// All output so far, and the length of the part that has already been matched.
     screen: String,
     seen: usize,
 }
 
 impl Terminal {
-    /// Starts a program with a terminal of its own, which Ctrl-C reaches it by.
+    /// Starts a program with its own terminal, so that Ctrl-C works.
     pub(crate) fn start(program: &Path, args: &[&str], vars: &[(&str, &str)]) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
         grantpt(&master).expect("it is ours");
@@ -38,7 +38,7 @@ impl Terminal {
         };
         let size = Winsize { ws_row: 40, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).expect("it has a size");
-        // Only the first process of a session has a terminal that signals it.
+        // `setsid` starts a session with a controlling terminal, which Ctrl-C needs.
         let child = Command::new("setsid")
             .arg("--ctty")
             .arg(program)
@@ -66,7 +66,7 @@ impl Terminal {
         Terminal { child, master, shown, screen: String::new(), seen: 0 }
     }
 
-    /// Waits for a text behind all that was expected before; gives what stands in between.
+    /// Waits for a text after everything that was expected before. Returns the output in between.
     #[track_caller]
     pub(crate) fn expect(&mut self, text: &str) -> String {
         let end = Instant::now() + PATIENCE;
@@ -85,12 +85,12 @@ impl Terminal {
         }
     }
 
-    /// Types keys as they are.
+    /// Types keys unchanged.
     pub(crate) fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("the terminal is open");
     }
 
-    /// Types a line once a prompt is there.
+    /// Types a line after the prompt has appeared.
     #[track_caller]
     pub(crate) fn type_at(&mut self, prompt: &str, line: &str) {
         self.expect(prompt);
@@ -98,12 +98,12 @@ impl Terminal {
         self.press("\r");
     }
 
-    /// Everything shown so far.
+    /// All output so far.
     pub(crate) fn screen(&self) -> &str {
         &self.screen
     }
 
-    /// Waits for the end of the program; gives its exit code.
+    /// Waits until the program exits. Returns its exit code.
     #[track_caller]
     pub(crate) fn end(mut self) -> Option<i32> {
         let mut code = None;
@@ -117,7 +117,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may already have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

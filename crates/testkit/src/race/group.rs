@@ -1,14 +1,14 @@
-//! A group of clients that work on keys of their own: rounds are planned, run and judged.
+//! A group of clients that work on their own keys. Rounds are planned, run and checked.
 //!
 //! ```text
 //!  client 0   |  burst ────── burst ──       |
 //!  client 1   |   burst ───── burst ───────  |        a round; all begin together
 //!  client 2   |     BLPOP ─────────────────x |  x     released: by a push, or CLIENT UNBLOCK
-//!  keeper     |                        push  | look   what all keys hold: the next round's start
+//!  keeper     |                        push  | read   of all keys: the state at the next round's start
 //! ```
 //!
-//! The look at the end is a part of the round's history. It leaves one state only in which the
-//! round can have ended, so rounds are judged one by one and together they are the whole history.
+//! The reads at the end are part of the round's history. They leave only one state in which the round can have ended.
+//! So rounds can be checked one by one, and together they form the whole history.
 
 use super::linear::{Event, EventOf, Verdict, check};
 use super::model::{End, Key, LISTS, Op, State, TEXTS};
@@ -26,16 +26,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Clients that are still blocked after this time get an element, or are stopped.
+/// Clients that are still blocked after this time get an element, or are unblocked.
 const RELEASE_AFTER: Duration = Duration::from_millis(2);
-/// Nodes of one round's search: some hundred times what the longest round needs.
+/// Limit on the nodes of one round's search, a few hundred times the number that the longest round needs.
 const NODES_MAX: usize = 2_000_000;
-/// Values in the lists above which a round ends with empty keys.
+/// A round that ends with more values than this in the lists empties the keys.
 const VALUES_MAX: usize = 24;
 
 type Happened = EventOf<State>;
 
-/// What all groups of a run share.
+/// State that all groups of a run share.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub address: &'a str,
@@ -43,7 +43,7 @@ pub(super) struct Run<'a> {
     pub begun: Instant,
     /// Operations done so far.
     pub done: AtomicU64,
-    /// A group has found something.
+    /// Set when a group has found a violation.
     pub stop: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Run<'_> {
 /// Runs a group to the end of the run.
 ///
 /// # Errors
-/// A connection fails, or an operation never gets a reply.
+/// If a connection fails, or an operation never gets a reply.
 pub(super) fn run(run: &Run<'_>, group: usize) -> Result<(Summary, Option<Found>)> {
     let clients = run.options.clients;
     let names = &Names::new(group);
@@ -130,7 +130,7 @@ impl Client<'_> {
     }
 }
 
-/// Plans rounds, unblocks waiting clients, and judges.
+/// Plans rounds, unblocks waiting clients, and checks the histories.
 struct Keeper<'a> {
     run: &'a Run<'a>,
     names: &'a Names,
@@ -140,7 +140,7 @@ struct Keeper<'a> {
     orders: Vec<Sender<Plan>>,
     reports: Receiver<Report>,
     planner: Planner,
-    /// At the beginning of the round.
+    /// The state at the beginning of the round.
     state: State,
     group: usize,
     rounds: u64,
@@ -173,7 +173,7 @@ impl Keeper<'_> {
         Ok((summary, None))
     }
 
-    /// Runs one round; what happened, the look at its end included.
+    /// Runs one round. Returns its history, including the reads at its end.
     fn round(&mut self) -> Result<Vec<Happened>> {
         for order in &self.orders {
             let plan = self.planner.plan(&self.state);
@@ -218,7 +218,7 @@ impl Keeper<'_> {
         Ok(None)
     }
 
-    /// One operation of the keeper's own.
+    /// Runs one operation of the keeper itself.
     fn one(&mut self, op: Op) -> Result<Happened> {
         let client = self.orders.len();
         let mut bytes = Vec::new();

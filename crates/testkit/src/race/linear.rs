@@ -1,20 +1,20 @@
-//! Whether a history is linearizable: a search for an order of its operations that a sequential
-//! model explains and that keeps to time.
+//! Checks whether a history is linearizable: searches for an order of its operations that a sequential model allows and
+//! that respects real time.
 //!
-//! The search is that of Wing and Gong with Lowe's memory of what was tried. At each step the next
-//! operation of every client is a candidate unless another one that is not placed yet had returned
-//! before it was invoked. A position of the search is the progress of each client and the state, so
-//! a pair that was met before is not entered again.
+//! The search is the algorithm of Wing and Gong with Lowe's cache of visited positions. At each step, the next
+//! operation of every client is a candidate, unless another operation that has not been placed yet returned before it
+//! was invoked. A position of the search consists of the progress of each client and the state. A position that has
+//! been visited is not entered again.
 //!
-//! One reduction keeps the search short: a candidate that changes nothing in whatever state allows
-//! its answer may always be placed at once. Wherever else it stands in an order that works, moving
-//! it to here changes nothing for the others, and no time forbids it. (That it changes nothing in
-//! the present state would not be enough: at its other place it might have.)
+//! One reduction keeps the search short: a candidate that leaves every state unchanged in which its answer is possible
+//! can always be placed immediately. If a valid order has this operation at a later position, the operation can be
+//! moved here: the other operations are not affected, and real time permits it. (It would not be enough if the
+//! operation left only the current state unchanged, because it might change the state at the later position.)
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// What happened to one operation. Times are of one clock, in any unit.
+/// One operation of the history. All times are from one clock, in any unit.
 #[derive(Debug, Clone)]
 pub struct Event<Op, Answer> {
     /// A client's operations take effect in their order in the history.
@@ -25,15 +25,15 @@ pub struct Event<Op, Answer> {
     pub answer: Answer,
 }
 
-/// A sequential specification: a state, and which answers it allows.
+/// A sequential specification: a state, and the answers that it allows.
 pub trait Model: Clone + Eq + Hash {
     type Op;
     type Answer;
 
-    /// The state after `op` of `client`, if the operation may give this answer here.
+    /// The state after `op` of `client`, or `None` if the operation cannot give this answer in the current state.
     fn step(&self, client: usize, op: &Self::Op, answer: &Self::Answer) -> Option<Self>;
 
-    /// Reports whether an operation with this reply leaves every state unchanged that allows it.
+    /// Reports whether an operation with this answer leaves every state unchanged in which the answer is possible.
     fn only_looks(op: &Self::Op, answer: &Self::Answer) -> bool;
 }
 
@@ -43,15 +43,15 @@ pub type EventOf<M> = Event<<M as Model>::Op, <M as Model>::Answer>;
 /// The result of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<M> {
-    /// There is an order, and it ends in this state.
+    /// There is a valid order, and it ends in this state.
     Linearizable(M),
-    /// There is none. How many operations of each client could be placed at most.
+    /// There is no valid order. Contains the maximum number of operations of each client that could be placed.
     Violation(Vec<usize>),
     /// The search was given up.
     Undecided,
 }
 
-/// One node of the search: how far each client has come, and the ways on that were not tried.
+/// One node of the search: the progress of each client, and the candidates that have not been tried yet.
 struct Node<M> {
     placed: Vec<usize>,
     ways: Vec<(usize, M)>,
@@ -59,8 +59,8 @@ struct Node<M> {
 
 /// Searches for an order of `history` from the state `initial`, in at most `nodes_max` nodes.
 ///
-/// Costs O(events x clients) if the replies determine the order; exponential in the number of
-/// operations that overlap at worst.
+/// Takes O(events × clients) time if the replies determine the order. In the worst case, the time is exponential in the
+/// number of overlapping operations.
 pub fn check<M: Model>(initial: &M, history: &[EventOf<M>], nodes_max: usize) -> Verdict<M> {
     let clients = history.iter().map(|event| event.client + 1).max().unwrap_or(0);
     let mut queues: Vec<Vec<&EventOf<M>>> = vec![Vec::new(); clients];
@@ -98,11 +98,11 @@ pub fn check<M: Model>(initial: &M, history: &[EventOf<M>], nodes_max: usize) ->
     Verdict::Violation(deepest)
 }
 
-/// The clients whose next operation may be placed now, with the state that follows; the one that
-/// returned first comes last, to be taken first.
+/// The clients whose next operation may be placed now, with the state that follows. The last client in the list is
+/// tried first, so the client whose operation returned first comes last.
 fn ways<M: Model>(queues: &[Vec<&EventOf<M>>], placed: &[usize], state: &M) -> Vec<(usize, M)> {
     let next = |client: usize| queues[client].get(placed[client]);
-    // A client's operations return in order, so its next one is the first of those to come.
+    // A client's operations return in order, so none of its later operations returned before its next one.
     let returned = (0..queues.len()).filter_map(next).map(|event| event.returned).min();
     let Some(first_returned) = returned else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,13 +1,13 @@
-//! Races: many clients on shared keys, and whether some order of their operations explains every
-//! answer.
+//! Races: many clients work on shared keys, and the checker verifies that some order of their operations explains every
+//! reply.
 //!
 //! - [`linear`]: the checker. [`model`]: the sequential specification of the commands used.
-//! - [`plan`]: random operations: transactions with and without WATCH, scripts, pops that wait.
+//! - [`plan`]: random operations, such as transactions with and without WATCH, scripts, and blocking pops.
 //! - [`wire`]: operations as requests. `group`: rounds of real connections, each with a thread.
 //!
-//! A run has several groups of clients at once. The keys of a group belong to it alone, so a
-//! history is judged group by group; but groups share slots and workers. The result depends on the
-//! machine's timing: a seed repeats the operations, not the race.
+//! A run has several groups of clients at once. Only one group uses a key, so each group's history is checked
+//! separately. Groups share slots and workers. The result depends on the machine's timing: a seed reproduces the
+//! operations, but not their timing.
 
 mod group;
 pub mod linear;
@@ -26,11 +26,11 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub seed: u64,
-    /// Operations in all, at least; a transaction or a script counts as one.
+    /// Minimum number of operations in total. A transaction or a script counts as one.
     pub operations: u64,
-    /// Groups with keys of their own.
+    /// Number of groups. Each has its own keys.
     pub groups: usize,
-    /// Clients of a group.
+    /// Clients per group.
     pub clients: usize,
 }
 
@@ -40,21 +40,21 @@ impl Default for Options {
     }
 }
 
-/// Counts that show that there were races to lose.
+/// Counts that show how much the clients competed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summary {
     pub operations: u64,
     pub rounds: u64,
-    /// Operations that overlapped one of another client of their group.
+    /// Operations that overlapped an operation of another client in their group.
     pub overlapping: u64,
     /// Transactions that ran.
     pub transactions: u64,
-    /// Transactions that did not run since a watched key was changed.
+    /// Transactions that did not run because a watched key was changed.
     pub aborted: u64,
     pub scripts: u64,
-    /// Operations that may wait.
+    /// Operations that may block.
     pub waits: u64,
-    /// Those that got nothing.
+    /// Blocking operations that got nothing.
     pub released: u64,
 }
 
@@ -71,16 +71,15 @@ impl fmt::Display for Summary {
     }
 }
 
-/// A round that no order explains, or none that was found.
+/// A round that no order explains, or for which the search was given up.
 #[derive(Debug)]
 pub struct Found {
     pub group: usize,
     pub round: u64,
-    /// At its beginning.
+    /// The state at its beginning.
     pub state: State,
     pub history: Vec<EventOf<State>>,
-    /// How many operations of each client could be placed at most; nothing if the search was given
-    /// up.
+    /// The maximum number of operations of each client that could be placed; `None` if the search was given up.
     pub placed: Option<Vec<usize>>,
 }
 
@@ -120,11 +119,11 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs clients against the server at `address`, which no other client may use; returns the counts,
-/// and the first finding.
+/// Runs clients against the server at `address`, which no other client may use. Returns the counts and the first
+/// finding.
 ///
 /// # Errors
-/// A connection fails, or an operation never gets a reply.
+/// If a connection fails, or an operation never gets a reply.
 pub fn run(address: &str, options: &Options) -> Result<(Summary, Option<Found>)> {
     let run = &group::Run {
         address,

@@ -1,8 +1,8 @@
-//! The sequential model: a handful of commands on a few keys, each with the answer it must give.
+//! The sequential model: a few commands on a few keys, and the answer that each command must give.
 //!
-//! Values are numbers. Keys are *texts* (strings that hold a number) and *lists*, each of its type
-//! for good, so that no command can fail. Transactions and scripts are sequences of the other
-//! operations; what a client watches is part of the state.
+//! Values are numbers. Keys are *texts* (strings that contain a number) and *lists*. A key never changes its type, so
+//! that no command can fail. Transactions and scripts are sequences of the other operations. The keys that a client
+//! watches are part of the state.
 
 use super::linear::Model;
 use crate::reply::Reply;
@@ -20,7 +20,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// Its bit among the keys that a client watches.
+    /// The bit of this key in the set of keys that a client watches.
     const fn bit(self) -> u8 {
         match self {
             Key::Text(at) => 1 << at,
@@ -29,7 +29,7 @@ impl Key {
     }
 }
 
-/// `t0`, `l1`.
+/// For example `t0` or `l1`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,7 +63,7 @@ pub enum Op {
     Push(usize, End, Vec<i64>),
     Pop(usize, End),
     Range(usize),
-    /// LMOVE: from, to, the end taken from, the end put to.
+    /// LMOVE: source, destination, the end to pop from, the end to push to.
     Move(usize, usize, End, End),
     /// BLPOP or BRPOP.
     WaitPop(Vec<usize>, End),
@@ -71,22 +71,21 @@ pub enum Op {
     WaitMove(usize, usize, End, End),
     Watch(Vec<Key>),
     Unwatch,
-    /// MULTI, these, EXEC.
+    /// MULTI, these operations, EXEC.
     Exec(Vec<Op>),
-    /// MULTI, these, DISCARD.
+    /// MULTI, these operations, DISCARD.
     Discard(Vec<Op>),
-    /// A script that calls these and returns all answers.
+    /// A script that runs these operations and returns all answers.
     Script(Vec<Op>),
-    /// A script that sets a text to the last value if it holds the one before, and returns whether
-    /// it did.
+    /// A script that sets a text to the second value if it contains the first, and returns whether it did.
     CompareAndSet(usize, i64, i64),
 }
 
-/// The keys that a client watches.
+/// The keys that a client watches, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Watch {
     keys: u8,
-    /// One of them was changed.
+    /// True if one of them was changed.
     broken: bool,
 }
 
@@ -99,7 +98,7 @@ pub struct State {
 }
 
 impl State {
-    /// Without any keys.
+    /// A state without keys.
     pub fn new(clients: usize) -> State {
         State { watches: vec![Watch::default(); clients], ..State::default() }
     }
@@ -153,7 +152,7 @@ impl State {
         there
     }
 
-    /// Runs an operation of a client; its answer.
+    /// Runs an operation of a client, and returns its answer.
     pub fn apply(&mut self, client: usize, op: &Op) -> Reply {
         match op {
             Op::Get(at) => text(self.texts[*at]),
@@ -207,7 +206,7 @@ impl State {
         }
     }
 
-    /// The operations about what a client watches.
+    /// Runs WATCH, and the operations that depend on watched keys.
     fn guarded(&mut self, client: usize, op: &Op) -> Reply {
         if let Op::Watch(keys) = op {
             let watch = &mut self.watches[client];
@@ -233,8 +232,8 @@ impl Model for State {
 
     fn step(&self, client: usize, op: &Op, answer: &Reply) -> Option<State> {
         let mut next = self.clone();
-        // A client that had to wait for several lists gets the one that was noticed first, which
-        // need not be the one it named first.
+        // A client that waits for several lists gets an element of the list that the server noticed first, which need
+        // not be the first list in the command.
         if let (Op::WaitPop(lists, end), Reply::Array(_)) = (op, answer) {
             let fits = |list: &&usize| {
                 let head = match end {

@@ -1,23 +1,24 @@
-//! The operations of the clients of a round: random, and cut into bursts that are sent at once.
+//! Plans the operations of a round's clients. They are random, and are split into bursts, each of which is sent without
+//! waiting for replies.
 
 use super::model::{End, Key, LISTS, Op, State, TEXTS};
 use crate::random::Random;
 
-/// Operations of a client in one round: enough for the clients to overlap although their threads do
-/// not begin at the same instant.
+/// Operations of a client in one round: enough that clients overlap even though their threads do not start at the same
+/// instant.
 const OPS_MAX: usize = 12;
 const OPS_MIN: usize = 6;
 /// Operations in a transaction or script.
 const INNER_MAX: usize = 4;
-/// Recent values, one of which a comparison expects.
+/// Number of recent values from which a compare-and-set takes its expected value.
 const RECENT: usize = 12;
-/// From one value to the next: far enough for sums not to look like other values.
+/// Distance between successive values, large enough that sums do not coincide with other values.
 const SPACING: i64 = 1_000;
 
-/// Operations sent one burst after the other.
+/// Bursts of operations, sent one after the other.
 pub type Plan = Vec<Vec<Op>>;
 
-/// Makes plans. Each value it writes is a new one.
+/// Makes plans. Each value that a plan writes is new.
 #[derive(Debug)]
 pub struct Planner {
     random: Random,
@@ -45,7 +46,7 @@ impl Planner {
         bursts
     }
 
-    /// One operation, or a WATCH with the operations up to its end.
+    /// Adds one operation, or a WATCH with the operations up to its EXEC or DISCARD.
     fn unit(&mut self, state: &State, ops: &mut Vec<Op>) {
         match self.random.below(100) {
             0..20 => {
@@ -90,7 +91,7 @@ impl Planner {
 
     fn inner(&mut self, may_wait: bool) -> Vec<Op> {
         let len = 1 + self.random.below(INNER_MAX);
-        // Inside a transaction nothing waits.
+        // Commands do not block inside a transaction.
         let waits = may_wait && self.random.percent(10);
         let mut ops: Vec<Op> = (0..len).map(|_| self.simple()).collect();
         if waits {
@@ -151,7 +152,7 @@ impl Planner {
         keys
     }
 
-    /// A value that was never written before.
+    /// Returns a value that was never written before.
     pub fn fresh(&mut self) -> i64 {
         self.value += 1;
         self.value * SPACING

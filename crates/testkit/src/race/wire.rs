@@ -1,4 +1,4 @@
-//! Operations as requests, and the replies that answer them.
+//! Encodes operations as requests, and reads their replies.
 
 use super::model::{End, Key, Op};
 use crate::conn::Conn;
@@ -30,8 +30,8 @@ impl Names {
         Names { group }
     }
 
-    /// A key's name. The first text and the first list lie in one slot, the last text in one with
-    /// those of all other groups, the others in slots of their own.
+    /// A key's name. The first text and the first list share a slot. The last texts of all groups share a slot. All
+    /// other keys have their own slots.
     fn of(&self, key: Key) -> String {
         let group = self.group;
         match key {
@@ -49,7 +49,7 @@ impl Names {
         self.of(Key::List(at))
     }
 
-    /// The words of an operation that is one request.
+    /// The arguments of an operation that is a single request.
     pub fn words(&self, op: &Op) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         let name = match op {
@@ -150,10 +150,10 @@ impl Names {
         encode_into(out, &self.words(op));
     }
 
-    /// Waits for the answer to an operation that was sent; names of keys are those of the model.
+    /// Waits for the reply to an operation that was sent. Key names in the reply are those of the model.
     ///
     /// # Errors
-    /// The connection fails.
+    /// If the connection fails.
     pub fn answer(&self, op: &Op, conn: &mut Conn) -> io::Result<Reply> {
         if let Op::Exec(ops) | Op::Discard(ops) = op {
             let mut odd = None;
@@ -196,7 +196,7 @@ fn keys_of_one(op: &Op) -> Vec<Key> {
     }
 }
 
-/// A reply with the keys' names cut down to those of the model.
+/// Replaces the key names in a reply with those of the model.
 fn plain(reply: Reply) -> Reply {
     match reply {
         Reply::Bulk(word) if word.starts_with(b"{race") => {

@@ -1,33 +1,33 @@
-//! Many keys as a tree of tokens, with a [`Group`] for what the keys of a pattern have in common.
+//! A tree of the tokens of many keys, with a [`Group`] of totals for the keys of each pattern.
 //!
-//! Words that stand in one place are kept apart while there are few. When there are more than
-//! [`Bounds::words`], those that are rare become one branch, `*`; words that are new then go there, too. If there are
-//! still more groups than [`GROUPS_MAX`] or nodes than [`NODES_MAX`], the bounds are halved for the whole tree: first
-//! the words in one place, then the tokens of a key. So memory does not depend on the number of keys.
+//! Different words at one position are distinguished while there are few. When there are more than [`Bounds::words`],
+//! the rare ones are merged into one branch, `*`. From then on, new words also go to this branch. If there are still
+//! more groups than [`GROUPS_MAX`] or nodes than [`NODES_MAX`], the bounds are halved for the whole tree: first the
+//! words at one position, then the tokens of a key. So memory does not depend on the number of keys.
 
 use super::{Mark, Part, Pattern, Placed, TOKENS_MAX, Token};
 use crate::group::{Group, GroupKey};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Groups that are kept.
+/// Maximum number of groups.
 pub const GROUPS_MAX: usize = 4096;
-/// Nodes of the tree that are kept.
+/// Maximum number of nodes of the tree.
 pub const NODES_MAX: usize = 64 << 10;
-/// Different words in one place of a key.
+/// Maximum number of different words at one position of a key.
 const WORDS_MAX: usize = 64;
-/// Of more words than that, those stay that have so small a part of the keys, or a larger one.
+/// If there are more words, those with at least one in this number of keys stay distinguished.
 const COMMON_PART: u64 = 50;
-/// At the end, this number of words or more in one position become one branch if they have few keys each.
+/// At the end, words at one position are merged if there are at least this many, and they have few keys each.
 const FEW_WORDS_MIN: u64 = 8;
 const KEYS_PER_WORD_MIN: u64 = 4;
 
 /// The bounds on the words that are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Words in one place.
+    /// Maximum number of different words at one position.
     pub words: usize,
-    /// Tokens of a key.
+    /// Maximum number of tokens of a key.
     pub tokens: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Bounds {
 pub struct Tree {
     root: Node,
     bounds: Bounds,
-    /// Not below what there is.
+    /// Upper bounds on the numbers of groups and nodes.
     groups: usize,
     nodes: usize,
 }
@@ -46,7 +46,7 @@ struct Node {
     words: HashMap<Box<[u8]>, Node>,
     separators: BTreeMap<u8, Node>,
     marks: BTreeMap<Mark, Node>,
-    /// Words that are not distinguished.
+    /// The branch of words that are not distinguished.
     any: Option<Box<Node>>,
     groups: BTreeMap<GroupKey, Box<Group>>,
     keys: u64,
@@ -60,8 +60,8 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// The group of a key, and where in the key it differs from others of its pattern: from the first mark to the
-    /// end of the last one. O(tokens), and O(all) when the bounds are met.
+    /// The group of a key, and the part of the key that varies in its pattern: from the start of the first mark to the
+    /// end of the last one. O(tokens), and O(nodes) when the bounds are reached.
     pub fn group(
         &mut self,
         tokens: &[Placed<'_>],
@@ -109,7 +109,7 @@ impl Tree {
         (found, varies)
     }
 
-    /// The group that such a key would go to, if there is one. O(tokens).
+    /// The group to which such a key would be added, if it exists. O(tokens).
     #[must_use]
     pub fn find(&self, tokens: &[Placed<'_>], group: GroupKey) -> Option<&Group> {
         let mut node = &self.root;
@@ -139,7 +139,7 @@ impl Tree {
             } else if self.bounds.tokens > 1 {
                 self.bounds.tokens = (self.bounds.tokens / 2).max(1);
             } else {
-                // Databases, types and encodings alone: their number is bounded elsewhere.
+                // Only databases, types and encodings remain, whose numbers are bounded elsewhere.
                 return;
             }
             self.root.tighten(self.bounds, 0);
@@ -152,13 +152,13 @@ impl Tree {
         self.bounds
     }
 
-    /// How many nodes and groups there are. O(nodes).
+    /// The numbers of nodes and groups. O(nodes).
     #[must_use]
     pub fn count(&self) -> (usize, usize) {
         self.root.count()
     }
 
-    /// All groups with their patterns; words that are rare at the end are not distinguished either.
+    /// All groups with their patterns. Words that are rare at the end are merged too.
     #[must_use]
     pub fn into_groups(mut self) -> Vec<(Pattern, GroupKey, Group)> {
         self.root.merge_rare();
@@ -176,7 +176,7 @@ fn child<'n, K: Ord>(map: &'n mut BTreeMap<K, Node>, key: K, nodes: &mut usize) 
 }
 
 impl Node {
-    /// The branch of a word, and whether it is that of any word.
+    /// The branch of a word, and whether it is the branch for undistinguished words.
     fn word(&mut self, word: &[u8], words_max: usize, nodes: &mut usize) -> (&mut Node, bool) {
         if !self.words.contains_key(word) {
             if self.any.is_none() && self.words.len() >= words_max {
@@ -190,7 +190,7 @@ impl Node {
         (self.words.entry(word.into()).or_default(), false)
     }
 
-    /// Makes one branch of all words with fewer keys than that, and of those for which there is no room.
+    /// Merges all words with fewer keys than this into one branch, and also words for which there is no room.
     fn merge_words(&mut self, keys_min: u64) {
         let mut any = self.any.take().map(|any| *any).unwrap_or_default();
         let rare = self.words.extract_if(|_, node| node.keys < keys_min);
@@ -200,7 +200,7 @@ impl Node {
         self.any = Some(Box::new(any));
     }
 
-    /// Takes over all that another node has.
+    /// Merges another node into this one.
     fn merge(&mut self, other: Node) {
         self.keys += other.keys;
         for (key, group) in other.groups {
@@ -226,12 +226,12 @@ impl Node {
         }
     }
 
-    /// Applies bounds to all that is below; `depth` tokens stand before.
+    /// Applies bounds to the whole subtree, whose root is at `depth` tokens.
     fn tighten(&mut self, bounds: Bounds, depth: usize) {
         if self.words.len() > bounds.words {
             let mut keys: Vec<u64> = self.words.values().map(|node| node.keys).collect();
             keys.sort_unstable_by(|a, b| b.cmp(a));
-            // As many as half of the bound may stay, if they are common.
+            // Up to half of the bound may stay, if they are common.
             let least = keys.get(bounds.words / 2).map_or(0, |keys| keys + 1);
             self.merge_words(least.max(self.keys.div_ceil(COMMON_PART)));
         }
@@ -255,7 +255,7 @@ impl Node {
         children.for_each(|node| node.tighten(bounds, depth + 1));
     }
 
-    /// Puts all groups of a branch into one node.
+    /// Merges all groups of a branch into one node.
     fn flatten(self, into: &mut Node) {
         into.keys += self.keys;
         for (key, group) in self.groups {
@@ -263,19 +263,19 @@ impl Node {
         }
         let below = self.words.into_values().chain(self.separators.into_values());
         let below = below.chain(self.marks.into_values()).chain(self.any.map(|any| *any));
-        // The keys of what is below have been counted.
+        // The keys of the subtree are already counted.
         let keys = into.keys;
         below.for_each(|node| node.flatten(into));
         into.keys = keys;
     }
 
-    /// See [`FEW_WORDS_MIN`].
+    /// Merges rare words at the end; see [`FEW_WORDS_MIN`].
     fn merge_rare(&mut self) {
         let words = self.words.len() as u64;
         let keys: u64 = self.words.values().map(|node| node.keys).sum();
         let are_few = words >= FEW_WORDS_MIN && keys < words * KEYS_PER_WORD_MIN;
         if self.any.is_some() || are_few {
-            // Next to a branch for any word, only common words deserve a line.
+            // If there is a branch for undistinguished words, only common words have their own branch.
             let common = self.keys.div_ceil(COMMON_PART);
             self.merge_words(if are_few { u64::MAX } else { common.min(KEYS_PER_WORD_MIN) });
         }

@@ -33,7 +33,7 @@ fn keys_that_differ_in_marks_are_one_group() {
     assert_eq!(found(tree), [("user:<n>".into(), 1000), ("user:<n>:cart".into(), 1001)]);
 }
 
-/// A name made of letters alone.
+/// A name that consists of letters only.
 fn name(number: usize) -> String {
     let letter = |place: u32| char::from(b'a' + (number / 26_usize.pow(place) % 26) as u8);
     (0..4).map(letter).collect()
@@ -62,7 +62,7 @@ fn a_few_words_with_one_key_each_become_a_wildcard_at_the_end() {
     assert_eq!(found(tree), expected.map(|(pattern, keys)| (pattern.to_owned(), keys)));
 }
 
-/// Names in every place, separators of every kind, and any number of parts.
+/// The keys have names at every position, all kinds of separators, and different numbers of parts.
 #[test]
 fn the_tree_stays_bounded_and_loses_no_key() {
     let mut tree = Tree::default();

@@ -1,5 +1,5 @@
-//! One page with tables and plots, which loads nothing and runs nothing: plots are SVG in the page, and a policy in
-//! its head forbids everything else. Names of keys come from others, so all text is escaped.
+//! A self-contained page with tables and plots, without scripts. Plots are SVG in the page, and a content security
+//! policy in its head forbids everything else. Key names are not trusted, so all text is escaped.
 //!
 //! `plot.rs` draws.
 
@@ -11,7 +11,7 @@ use crate::pattern::shown;
 use plot::{Bar, bars, columns};
 use std::fmt::Write;
 
-/// Bars of a plot.
+/// Maximum number of bars in a plot.
 const BARS_MAX: usize = 15;
 
 const STYLE: &str = "\
@@ -25,7 +25,7 @@ th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #dde3ea;vert
 @media(prefers-color-scheme:dark){body{background:#14191f;color:#dbe2ea}th,td{border-color:#2c3640}\
 .fault{background:#3a1f1c}.note{color:#93a1b0}}";
 
-/// The page. Of patterns and advice there are the first `top`, or all.
+/// The page, with the first `top` patterns and pieces of advice, or all.
 #[must_use]
 pub fn page(report: &Report, top: usize) -> String {
     let mut out = String::new();
@@ -49,13 +49,13 @@ pub fn page(report: &Report, top: usize) -> String {
     out
 }
 
-/// Writing into a string cannot fail.
+/// Appends a text. Writing to a string cannot fail.
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
     out.push('\n');
 }
 
-/// Text that is no markup.
+/// Text that is escaped for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

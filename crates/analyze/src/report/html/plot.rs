@@ -1,10 +1,10 @@
-//! Plots as SVG: bars of two numbers each, and columns of counts.
+//! Plots as SVG: pairs of bars, and columns of counts.
 
 use super::super::{count, size};
 use super::escaped;
 use std::fmt::Write;
 
-/// Measures of a plot, in its own units.
+/// Dimensions of a plot, in its own units.
 const WIDTH: f64 = 900.0;
 const NAMES: f64 = 300.0;
 const FIGURES: f64 = 90.0;
@@ -13,20 +13,20 @@ const GAP: f64 = 9.0;
 const LEGEND: f64 = 22.0;
 const COLUMNS_HEIGHT: f64 = 150.0;
 const LABELS: f64 = 34.0;
-/// Characters of a name.
+/// Maximum number of characters of a name.
 const NAME_CHARS_MAX: usize = 44;
 
-/// Colours by class, so that one style is enough.
+/// Colors by class, so that one style sheet is enough.
 pub(super) const STYLE: &str = "\
 svg text{font:11px system-ui,sans-serif;fill:currentColor}.a{fill:#c8553d}.b{fill:#2a7f9e}.c{fill:#5b8c5a}";
 
-/// A line of a plot: its label, and the numbers of Redis and Brisk.
+/// A row of a plot: its label, and the numbers of Redis and Brisk.
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) values: [f64; 2],
 }
 
-/// Bars from the left, two for each name, as long as their bytes.
+/// Horizontal bars, two for each name, whose lengths are the numbers of bytes.
 pub(super) fn bars(all: &[Bar]) -> String {
     if all.is_empty() {
         return "<p class=note>None.</p>".to_owned();
@@ -67,7 +67,7 @@ pub(super) fn bars(all: &[Bar]) -> String {
     out
 }
 
-/// Columns side by side, as high as their counts, with names below.
+/// Vertical columns, whose heights are the counts, with names below.
 pub(super) fn columns(all: &[(String, u64)]) -> String {
     let most = all.iter().map(|(_, keys)| *keys).max().unwrap_or(0).max(1) as f64;
     let step = WIDTH / all.len().max(1) as f64;

@@ -30,31 +30,31 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The directory if `--dir` names none.
+/// The default of `--dir`.
 const DIRECTORY: &str = "./brisk-cluster";
-/// The file that keeps size and ports of the cluster.
+/// The file that records the size and the ports of the cluster.
 const LAYOUT_FILE: &str = "start-local.conf";
-/// Bytes of this file: three short lines and a comment.
+/// Maximum size of this file, which contains three short lines and a comment.
 const LAYOUT_BYTES_MAX: u64 = 4096;
-/// Nodes of one cluster. Each one is a process with threads and memory of its own.
+/// Maximum number of nodes of a cluster. Each node is a process with its own threads and memory.
 const NODES_MAX: usize = 100;
 
 /// The size of a cluster and its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LocalLayout {
-    /// Primaries, each with a part of the slots.
+    /// Number of primaries. Each serves a part of the slots.
     shards: usize,
-    /// Replicas of each primary.
+    /// Number of replicas per primary.
     replicas: usize,
     /// The port of the first node; the others have the ports after it.
     port: u16,
 }
 
 impl LocalLayout {
-    /// The layout that the options describe; missing options are those of `earlier`, or the defaults.
+    /// The layout that the options specify. Missing options are taken from `earlier`, or are the defaults.
     ///
     /// # Errors
-    /// A number that is not possible, as a text.
+    /// An error text, if a number is out of range.
     fn new(options: &LocalOptions, earlier: Option<LocalLayout>) -> Result<LocalLayout, String> {
         let earlier = earlier.unwrap_or(LocalLayout { shards: 3, replicas: 1, port: 7000 });
         let shards = options.nodes.unwrap_or(earlier.shards);
@@ -116,18 +116,18 @@ impl LocalLayout {
     }
 }
 
-/// A cluster in a directory. No other `brisk-cli` starts or stops it while this value lives.
+/// A cluster in a directory. While this value exists, no other `brisk-cli` can start or stop the cluster.
 #[derive(Debug)]
 struct LocalCluster {
-    /// Absolute.
+    /// The absolute path of the directory.
     dir: PathBuf,
     layout: LocalLayout,
-    /// True if the directory was made for it just now.
+    /// True if the directory was just created for the cluster.
     is_new: bool,
     _lock: File,
 }
 
-/// A node of it.
+/// A node of the cluster.
 #[derive(Clone, Debug)]
 struct LocalNode {
     port: u16,
@@ -138,7 +138,7 @@ impl LocalCluster {
     /// Opens the cluster of a directory.
     ///
     /// # Errors
-    /// A text that says why it is no directory of a cluster, or that another `brisk-cli` works on it.
+    /// A text that says why it is not the directory of a cluster, or that another `brisk-cli` is using it.
     fn open(dir: &Path) -> Result<LocalCluster, String> {
         let path = dir.join(LAYOUT_FILE);
         let mut file = match File::options().read(true).write(true).open(&path) {
@@ -161,10 +161,10 @@ impl LocalCluster {
         Ok(LocalCluster { dir, layout, is_new: false, _lock: file })
     }
 
-    /// Opens the cluster of the options, or makes an empty one.
+    /// Opens the cluster that the options specify, or creates an empty one.
     ///
     /// # Errors
-    /// A text: the directory has other files, or a cluster of another size.
+    /// An error text, for example if the directory contains other files, or a cluster of a different size.
     fn open_or_create(options: &LocalOptions) -> Result<LocalCluster, String> {
         let dir = directory(options);
         if dir.join(LAYOUT_FILE).exists() {
@@ -227,7 +227,7 @@ fn failed(verb: &str, path: &Path, error: &std::io::Error) -> String {
     format!("Cannot {verb} {}: {}", path.display(), plain(error))
 }
 
-/// A word of a command line for a shell.
+/// Quotes an argument for a shell, if necessary.
 fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./-+,:@%=".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {

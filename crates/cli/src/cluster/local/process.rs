@@ -1,4 +1,4 @@
-//! The process of a node: its program, its start, and whether it runs.
+//! The process of a node: finds its program, starts it, and checks whether it is running.
 
 use super::{LocalLayout, LocalNode, failed};
 use crate::link::plain;
@@ -15,15 +15,15 @@ const SERVER: &str = "brisk-server";
 const CONFIG_FILE: &str = "brisk.conf";
 const PID_FILE: &str = "brisk.pid";
 const LOG_FILE: &str = "brisk.log";
-/// The end of a log that is looked at for its last lines.
+/// The number of bytes at the end of a log that are searched for the last lines.
 const LOG_TAIL_BYTES: u64 = 4096;
-/// Lines of the log that an error shows.
+/// Number of log lines that an error shows.
 const LOG_TAIL_LINES: usize = 5;
 
 /// The named server, the one next to this program, or the first one in `PATH`.
 ///
 /// # Errors
-/// A text that says where it was looked for.
+/// A text that lists the searched locations.
 pub(super) fn find_server(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(path) = named {
         if !path.is_file() {
@@ -36,7 +36,7 @@ pub(super) fn find_server(named: Option<&Path>) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = own.map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
     let mut programs = directories.map(|directory| directory.join(SERVER));
-    // An empty or relative entry of PATH counts from the working directory, which a node leaves.
+    // Make the path absolute, because relative entries of PATH depend on the working directory, which a node changes.
     let found = programs.find(|program| program.is_file()).map(|program| program.canonicalize());
     match (found, own) {
         (Some(Ok(program)), _) => Ok(program),
@@ -49,7 +49,8 @@ pub(super) fn find_server(named: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 impl LocalNode {
-    /// Its settings. Relative paths count from the directory of the node, so the cluster may be moved.
+    /// The node's settings. Relative paths are relative to the node's directory, so the cluster's directory can be
+    /// moved.
     fn config(&self, layout: LocalLayout, threads: usize) -> String {
         let port = self.port;
         let LocalLayout { shards, replicas, .. } = layout;
@@ -73,7 +74,7 @@ impl LocalNode {
         )
     }
 
-    /// Makes its directory and its settings, unless they exist.
+    /// Creates its directory and its configuration file, unless they exist.
     ///
     /// # Errors
     /// A text that names the file.
@@ -89,10 +90,10 @@ impl LocalNode {
         written.map_err(|error| failed("write", &path, &error))
     }
 
-    /// Starts its process, in a process group of its own: neither Ctrl-C nor the end of the terminal reaches it.
+    /// Starts its process in a separate process group, so that neither Ctrl-C nor closing the terminal ends it.
     ///
     /// # Errors
-    /// A text.
+    /// An error text.
     pub(super) fn start(&self, server: &Path) -> Result<Child, String> {
         let path = self.dir.join(LOG_FILE);
         let log = File::options().create(true).append(true).open(&path);
@@ -100,35 +101,37 @@ impl LocalNode {
         let copy = log.try_clone().map_err(|error| failed("open", &path, &error))?;
         let mut command = Command::new(server);
         command.arg(CONFIG_FILE).current_dir(&self.dir).process_group(0);
-        // The server logs to the file itself; these are for errors before that.
+        // The server logs to this file. Its output is redirected there too, so that errors before its logging starts
+        // are kept.
         command.stdin(Stdio::null()).stdout(log).stderr(copy);
         let child = command
             .spawn()
             .map_err(|error| format!("Cannot start {}: {}", server.display(), plain(&error)))?;
-        // The server writes the same number later; until then a failed start finds it here.
+        // The server writes the same number later. Until then, the cleanup after a failed start finds it here.
         let path = self.dir.join(PID_FILE);
         let written = fs::write(&path, format!("{}\n", child.id()));
         written.map_err(|error| failed("write", &path, &error))?;
         Ok(child)
     }
 
-    /// Its process, if it runs. A node that ends removes the file before its process is gone.
+    /// Its process, if it is running. A node that is shutting down removes the PID file before its process exits.
     pub(super) fn pid(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.dir.join(PID_FILE)).ok()?;
         let pid = Pid::from_raw(text.trim().parse().ok()?)?;
         self.is_running(pid).then_some(pid)
     }
 
-    /// Reports whether the process runs. Another process may have the number of one that died, but not its directory.
+    /// Reports whether the process is running. Another process may have reused the ID, but it has a different working
+    /// directory.
     pub(super) fn is_running(&self, pid: Pid) -> bool {
         let directory = fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero()));
         directory.is_ok_and(|directory| directory == self.dir)
     }
 
-    /// Requests its end by a signal, for a node that accepts no commands.
+    /// Requests shutdown by a signal, for a node that accepts no commands.
     pub(super) fn terminate(&self) {
         if let Some(pid) = self.pid() {
-            // If it has just ended, all is as it should be.
+            // If the process has just exited, there is nothing to do.
             let _ = kill_process(pid, Signal::TERM);
         }
     }

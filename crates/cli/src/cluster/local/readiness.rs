@@ -1,29 +1,29 @@
-//! The readiness of a node: if it serves, by its own reports.
+//! Checks whether a node is ready to serve, by its own reports.
 
 use crate::cluster::fields::InfoFields;
 use crate::cluster::node::{Line, Node, parse_nodes, ranges};
 use crate::session::Session;
 use std::time::Duration;
 
-/// All slots, as CLUSTER INFO writes the number.
+/// The number of slots in the format of CLUSTER INFO.
 const ALL_SLOTS: &str = "16384";
-/// A node of this machine that is silent for this long is taken as not ready.
+/// A local node that does not reply within this time is considered not ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The state of a node on its way to service.
+/// The state of a starting node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NodeReadiness {
-    /// It serves; the text is its role, for people.
+    /// It is serving. The text describes its role.
     Ready(String),
-    /// It loads its data, which may take any time.
+    /// It is loading its data, which may take any time.
     Loading,
-    /// It waits for this.
+    /// It is waiting for the described event.
     Waiting(String),
     /// It rejects commands, with this error.
     Refused(String),
 }
 
-/// Looks at the node of a port.
+/// Checks the node on a port.
 pub(super) fn probe(port: u16, session: &Session) -> NodeReadiness {
     let Some(mut node) = Node::reach("127.0.0.1", i64::from(port), session, PATIENCE) else {
         return NodeReadiness::Waiting("it accepts no connection".to_owned());
@@ -64,7 +64,7 @@ fn look(node: &mut Node) -> Result<NodeReadiness, String> {
 /// The role of the node itself.
 ///
 /// # Errors
-/// Its replicas, or its link to the primary, are not ready.
+/// If its replicas, or its link to the primary, are not ready.
 fn role(lines: &[Line], info: &InfoFields) -> Result<String, String> {
     let own = lines.iter().find(|line| line.has_flag("myself"));
     let own = own.ok_or("it does not list itself in CLUSTER NODES")?;

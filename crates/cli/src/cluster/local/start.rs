@@ -1,4 +1,4 @@
-//! `start-local`.
+//! `start-local`: starts a local cluster.
 
 use super::readiness::{NodeReadiness, probe};
 use super::{LocalCluster, LocalNode, process, shell_word};
@@ -9,9 +9,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// The time between two looks at the nodes.
+/// The interval between checks of the nodes.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest time until a further node is ready, else the start has failed. Loading of data may take any time.
+/// If no further node becomes ready within this time, the start has failed. Loading data may take any time.
 const STALLED_MAX: Duration = Duration::from_secs(60);
 /// The time within which nodes must exit after a failed start.
 const END_MAX: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ fn start(task: &Task<'_>) -> Result<(), String> {
         nodes.into_iter().partition(|node| node.pid().is_some());
     let checked = stopped.iter().try_for_each(check_port);
     if let Err(text) = checked {
-        // A directory without any node would only be in the way of the next try.
+        // Remove the directory, because without nodes it would block the next attempt.
         if cluster.is_new {
             let _ = std::fs::remove_file(cluster.dir.join(super::LAYOUT_FILE));
             let _ = std::fs::remove_dir(&cluster.dir);
@@ -73,8 +73,8 @@ fn start(task: &Task<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that no process listens on the port. Brisk's own sockets share ports, so a second server would start
-/// and take a part of the connections.
+/// Checks that no process listens on the port. Brisk's sockets allow port sharing, so a second server could start and
+/// would receive some of the connections.
 fn check_port(node: &LocalNode) -> Result<(), String> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, node.port)) {
         Ok(_) => Ok(()),
@@ -90,7 +90,7 @@ fn check_port(node: &LocalNode) -> Result<(), String> {
     }
 }
 
-/// Waits until all nodes serve.
+/// Waits until all nodes are serving.
 fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> {
     let mut progress = Instant::now();
     loop {
@@ -128,7 +128,7 @@ fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> 
     }
 }
 
-/// Checks that the process of a node still runs.
+/// Checks that the process of a node is still running.
 fn check_process(started: &mut Started) -> Result<(), String> {
     let node = &started.node;
     let how = match &mut started.child {
@@ -140,7 +140,7 @@ fn check_process(started: &mut Started) -> Result<(), String> {
     })
 }
 
-/// Ends the nodes that this program has started.
+/// Stops the nodes that this program has started.
 fn end(all: &mut [Started]) {
     let mut ours: Vec<(&LocalNode, &mut Child)> = all
         .iter_mut()
@@ -158,7 +158,7 @@ fn end(all: &mut [Started]) {
         pause(LOOK);
     }
     for (_, child) in ours {
-        // It did not end by itself.
+        // Kill a process that did not exit in time.
         let _ = child.kill();
     }
 }

@@ -1,4 +1,4 @@
-//! `stop-local`.
+//! `stop-local`: stops a local cluster.
 
 use super::{LocalCluster, LocalNode, directory, shell_word};
 use crate::cluster::node::Node;
@@ -8,17 +8,18 @@ use crate::pause::pause;
 use rustix::process::Pid;
 use std::time::{Duration, Instant};
 
-/// The time between two looks at a process.
+/// The interval between checks of a process.
 const LOOK: Duration = Duration::from_millis(20);
-/// A node that is silent for this long gets a signal instead of a command.
+/// A node that does not reply within this time gets a signal instead of a command.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long nodes may take for their end: a primary hands over for up to ten seconds (`shutdown-timeout`), then it
+/// How long nodes may take to shut down. A primary waits up to ten seconds to hand over (`shutdown-timeout`), and then
 /// writes its data.
 const END_MAX: Duration = Duration::from_secs(120);
 
-/// The error of a node that cannot end at present: it writes the first append-only file after a full copy, for example.
+/// The error of a node that cannot shut down at the moment, for example because it is writing the first append-only
+/// file after a full copy.
 const NOT_NOW: &str = "ERR Errors trying to SHUTDOWN";
-/// The time between two SHUTDOWN to a node with this error.
+/// The interval after which SHUTDOWN is sent again to a node that replied with this error.
 const RETRY: Duration = Duration::from_millis(200);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
@@ -38,7 +39,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
         tell::good(&format!("[OK] No node of {} is running.\n", cluster.dir.display()));
         return Ok(());
     }
-    // A primary whose replicas have ended hands over to none of them, so the roles stay as they are.
+    // Stop the replicas first. A primary without running replicas does not hand over, so the roles do not change.
     let number = running.len();
     let (replicas, others): (Vec<_>, Vec<_>) = running
         .into_iter()
@@ -60,14 +61,14 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A node that is to end.
+/// A node that is being stopped.
 struct Ending {
     node: LocalNode,
     pid: Pid,
     /// `None` if it accepts no commands.
     link: Option<Link>,
     is_replica: bool,
-    /// It rejected SHUTDOWN for now; it gets the command again at this time.
+    /// If the node has temporarily rejected SHUTDOWN, the time at which it gets the command again.
     retry: Option<Instant>,
 }
 
@@ -81,7 +82,7 @@ fn connect(node: LocalNode, pid: Pid, task: &Task<'_>) -> Ending {
     Ending { node, pid, link: reached.link(), is_replica, retry: None }
 }
 
-/// Ends the nodes of a group together; gives what failed.
+/// Stops the nodes of a group together. Returns the failures.
 fn end(mut group: Vec<Ending>) -> Vec<String> {
     group.iter_mut().for_each(Ending::request);
     let mut failures = Vec::new();
@@ -112,7 +113,7 @@ fn end(mut group: Vec<Ending>) -> Vec<String> {
 }
 
 impl Ending {
-    /// Requests the end of the node.
+    /// Requests the node's shutdown.
     fn request(&mut self) {
         self.retry = None;
         let sent = self.link.as_mut().map(|link| link.send(&["SHUTDOWN"]));
@@ -121,12 +122,12 @@ impl Ending {
         }
     }
 
-    /// Reports whether the node still runs. A node that cannot end at present gets the command again.
+    /// Reports whether the node is still running. A node that could not shut down gets the command again.
     ///
     /// # Errors
     /// The error with which the node rejects SHUTDOWN.
     fn look(&mut self) -> Result<bool, String> {
-        // A node that ends sends nothing.
+        // A node that is shutting down sends no reply.
         match self.link.as_mut().and_then(refusal) {
             Some(text) if text.starts_with(NOT_NOW) => self.retry = Some(Instant::now() + RETRY),
             Some(text) => return Err(text),

@@ -7,18 +7,18 @@ use crate::session::{Session, Told};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Nodes that are looked at.
+/// Maximum number of nodes to query.
 const NODES_MAX: usize = 4096;
-/// A node that is silent for this long counts as unreachable.
+/// A node that does not reply within this time is considered unreachable.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// All nodes that one node of the cluster lists.
+/// The nodes that one node of the cluster lists.
 #[derive(Debug)]
 pub(super) struct ClusterFacts {
     pub(super) nodes: Vec<NodeFacts>,
 }
 
-/// A node, as the cluster lists it, and its own report.
+/// A node: its line in the cluster's list, and its own report.
 #[derive(Debug)]
 pub(super) struct NodeFacts {
     pub(super) line: Line,
@@ -35,10 +35,10 @@ pub(super) struct NodeReport {
 }
 
 impl ClusterFacts {
-    /// Looks at all nodes that the node of this address lists.
+    /// Queries all nodes that the node at this address lists.
     ///
     /// # Errors
-    /// That node cannot be reached or is no node of a cluster; a message says so.
+    /// If that node cannot be reached, or is not a cluster node. A message has been printed.
     pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<ClusterFacts, Told> {
         let mut entry = Node::connect(host, port, session)?;
         let others = entry.load()?;
@@ -49,14 +49,14 @@ impl ClusterFacts {
             let report = reached.and_then(|mut node| report(&mut node));
             nodes.push(NodeFacts { line, report });
         }
-        // An order that does not depend on the node of the command line.
+        // Sort, so that the order does not depend on the node on the command line.
         nodes.sort_by_key(|node| {
             (node.line.slots.first().copied().unwrap_or(SLOTS), node.place_key())
         });
         Ok(ClusterFacts { nodes })
     }
 
-    /// The primaries, by their first slot.
+    /// The primaries, in the order of their first slots.
     pub(super) fn primaries(&self) -> impl Iterator<Item = &NodeFacts> {
         self.nodes.iter().filter(|node| node.line.replicates.is_none())
     }
@@ -80,19 +80,19 @@ impl ClusterFacts {
         slots.len()
     }
 
-    /// The different values that a field of CLUSTER INFO has at the nodes, in order.
+    /// The distinct values that the nodes report for a field of CLUSTER INFO, in order.
     pub(super) fn values(&self, field: &str) -> BTreeSet<&str> {
         let reports = self.nodes.iter().filter_map(|node| node.report.as_ref());
         reports.filter_map(|report| report.cluster.get(field)).collect()
     }
 
-    /// The largest number that a field of CLUSTER INFO has at any node.
+    /// The largest number that any node reports for a field of CLUSTER INFO.
     pub(super) fn newest(&self, field: &str) -> Option<i64> {
         let reports = self.nodes.iter().filter_map(|node| node.report.as_ref());
         reports.filter_map(|report| report.cluster.number(field)).max()
     }
 
-    /// Everything that is not as it should be, one line each.
+    /// The problems of the cluster, one line each.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let missing = usize::from(SLOTS) - self.assigned_slots();
@@ -121,7 +121,7 @@ impl NodeFacts {
         self.line.replicates.is_some()
     }
 
-    /// The bytes of the replication stream that this replica lags by; `None` if a side is not known.
+    /// The number of bytes that this replica lags behind its primary; `None` if one of the offsets is unknown.
     pub(super) fn lag(&self, primary: &NodeFacts) -> Option<i64> {
         let written = primary.report.as_ref()?.server.number("master_repl_offset")?;
         let listed = primary.report.as_ref()?.server.replicas();

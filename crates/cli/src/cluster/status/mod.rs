@@ -12,7 +12,7 @@ use super::node::ranges;
 use super::{Done, SLOTS, Task, count, tell};
 use crate::session::Told;
 
-/// Digits of a node's id that are shown.
+/// Number of digits of a node ID that are shown.
 const ID_DIGITS: usize = 8;
 
 pub(super) fn run(task: &Task<'_>) -> Done {
@@ -58,7 +58,7 @@ fn summary(facts: &ClusterFacts) -> String {
     text
 }
 
-/// A shard: a line of its own, and one for each of its nodes.
+/// The lines of a shard: one for the shard, and one for each of its nodes.
 fn shard(facts: &ClusterFacts, primary: &NodeFacts) -> String {
     let slots = &primary.line.slots;
     let mut text = if slots.is_empty() {
@@ -92,7 +92,7 @@ fn in_sync(facts: &ClusterFacts, runs: &str) -> String {
     runs.split(',').map(place).collect::<Vec<_>>().join(" ")
 }
 
-/// Address, id, and what the node reports.
+/// The line of a node: its address, its ID, and its report.
 fn node(facts: &ClusterFacts, node: &NodeFacts, primary: Option<&NodeFacts>) -> String {
     let id: String = node.line.id.chars().take(ID_DIGITS).collect();
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! Options of clusters, and those about the program itself.
+//! Options for clusters, and options about the program itself.
 
 use super::super::{Mode, parse};
 use super::{Completed, Does, Row, Section, Told};

@@ -1,4 +1,4 @@
-//! Options about the commands that are sent, and about how their replies are shown.
+//! Options for sending commands, and for the output format of replies.
 
 use super::super::parse::{Words, seconds};
 use super::super::{Options, Protocol, Refusal};

@@ -1,12 +1,12 @@
-//! All options: their names, what they take, what they are for, and what they set. The command line is read by
-//! this table, and `--help`, the manual page and the completions of shells are made of it.
+//! All options: their names, values, descriptions, and effects. The parser uses this table, and `--help`, the manual
+//! page and the shell completions are generated from it.
 //!
 //! | file | options |
 //! |---|---|
 //! | `server.rs` | the server, the user, and TLS |
-//! | `commands.rs` | what is sent, and how replies are shown |
+//! | `commands.rs` | sending commands, and the format of replies |
 //! | `modes.rs` | keys and data, scripts, measuring |
-//! | `clusters.rs` | `--cluster` and what belongs to it; about the program |
+//! | `clusters.rs` | `--cluster` and related options; options about the program |
 
 mod clusters;
 mod commands;
@@ -19,9 +19,9 @@ use super::{Options, Refusal};
 /// The effect of an option.
 #[derive(Clone, Copy)]
 pub(crate) enum Does {
-    /// Stands alone.
+    /// Takes no value.
     Flag(fn(&mut Options)),
-    /// Takes the words behind it that it needs.
+    /// Takes the following arguments that it needs.
     Value(fn(&mut Options, &mut Words) -> Result<(), Refusal>),
     /// The program prints a text about itself, and exits.
     Tells(Told),
@@ -37,10 +37,10 @@ pub(crate) enum Told {
     Completions,
 }
 
-/// The values that a shell may complete after an option.
+/// The values that a shell can complete after an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completed {
-    /// Nothing it could know.
+    /// None.
     Nothing,
     File,
     Folder,
@@ -56,7 +56,7 @@ pub(crate) struct Row {
     pub(crate) names: &'static [&'static str],
     /// Names that are accepted but not shown.
     pub(crate) old_names: &'static [&'static str],
-    /// What follows it, such as `<host>`; empty for a flag.
+    /// Its value, such as `<host>`; empty for a flag.
     pub(crate) value: &'static str,
     pub(crate) completed: Completed,
     pub(crate) text: &'static str,
@@ -96,7 +96,7 @@ impl Row {
     }
 }
 
-/// Options that belong together.
+/// A group of related options.
 #[derive(Clone, Copy)]
 pub(crate) struct Section {
     pub(crate) title: &'static str,
@@ -116,7 +116,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     clusters::PROGRAM,
 ];
 
-/// The option of this name.
+/// The option with this name.
 pub(super) fn find(name: &str) -> Option<&'static Row> {
     SECTIONS.iter().flat_map(|section| section.rows).find(|row| row.has(name))
 }

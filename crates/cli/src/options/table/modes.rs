@@ -1,4 +1,4 @@
-//! Options that have the program do something else than send a command.
+//! Options that select a mode other than sending a command.
 
 use super::super::parse::Words;
 use super::super::{Debugging, Mode, Options, Refusal};

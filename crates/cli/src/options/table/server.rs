@@ -166,7 +166,7 @@ fn speak(options: &mut Options, protocol: Protocol) {
     options.protocol = protocol;
 }
 
-/// One list of what is allowed, whichever version the names belong to.
+/// Adds allowed ciphers. There is one list for all TLS versions.
 fn ciphers(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
     let more = words.text();
     let ciphers = &mut options.tls_files.ciphers;
