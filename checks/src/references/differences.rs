@@ -132,7 +132,7 @@ const COMMANDS: &[Difference] = &[
     },
     Difference {
         commands: &["debug"],
-        text: "DEBUG SLEEP stops all workers except that of the admin port.",
+        text: "DEBUG SLEEP stops all workers except the worker of the admin port.",
     },
 ];
 
@@ -151,7 +151,7 @@ const SCRIPTS: &[Difference] = &[
         text: "`redis.set_repl` checks its argument and has no effect. All changes are replicated and \
                written to the append-only file.",
     },
-    Difference { commands: &[], text: "An interpreter takes more than 100 KiB of memory." },
+    Difference { commands: &[], text: "A script interpreter takes more than 100 KiB of memory." },
     Difference {
         commands: &["eval", "evalsha", "fcall"],
         text: "A script may use keys that it does not declare. All other commands wait while it runs.",
@@ -214,8 +214,8 @@ const PERSISTENCE: &[Difference] = &[
     Difference {
         commands: &[],
         text: "With `appendfsync always`, a full disk causes MISCONF errors until there is space \
-               again. Redis exits. A failed `fdatasync` stops Brisk with every policy; with \
-               `everysec` Redis rejects writes instead.",
+               again. Redis exits. A failed `fdatasync` stops Brisk regardless of `appendfsync`; \
+               with `everysec`, Redis rejects writes instead.",
     },
     Difference {
         commands: &[],
@@ -289,7 +289,8 @@ const REPLICATION: &[Difference] = &[
     Difference {
         commands: &[],
         text: "REPLICATION COMPARE compares a primary with its Brisk replicas. To do so, it adds \
-               PINGs with a message to the replication stream, which other replicas ignore.",
+               PINGs with a message to the replication stream. Replicas that are not Brisk ignore \
+               this message.",
     },
 ];
 
@@ -307,8 +308,8 @@ const CONFIGURATION: &[Difference] = &[
     Difference {
         commands: &[],
         text: "TLS certificates of the server and of clients must be X.509 version 3 (rustls). \
-               Version 1 is accepted only for certificate authorities. OpenSSL accepts it \
-               everywhere. `openssl x509 -req` creates version 1 unless you give it `-extfile`.",
+               Version 1 is accepted only for CA certificates. OpenSSL accepts it everywhere. \
+               `openssl x509 -req` creates version 1 unless you give it `-extfile`.",
     },
     Difference {
         commands: &[],
@@ -414,8 +415,8 @@ const WITH_VALKEY: &[(&str, Difference)] = &[
         "transactions",
         Difference {
             commands: &["multi", "watch"],
-            text: "MULTI and WATCH in a transaction abort it. When `maxmemory` is exceeded, only \
-                   commands that need memory are rejected.",
+            text: "MULTI and WATCH in a transaction abort the transaction. When `maxmemory` is \
+                   exceeded, only commands that need memory are rejected.",
         },
     ),
     (

@@ -21,7 +21,7 @@ pub(super) const FLAGS: &[(&str, &str)] = &[
     ),
     ("skip_monitor", "Not shown by MONITOR."),
     ("skip_slowlog", "Not recorded in the slow log."),
-    ("asking", "Accepted for a slot that is being imported, without ASKING."),
+    ("asking", "Accepted without ASKING for a slot that is being imported."),
     ("fast", "Takes constant or logarithmic time for each element."),
     ("no_auth", "Allowed before authentication."),
     ("no_mandatory_keys", "May be called without keys."),

@@ -43,8 +43,8 @@ COMMAND INFO get
 const LEGEND: &str = "
 ## Reading the pages
 
-**Syntax.** Words in capital letters are typed as shown, in any case. Other words stand for values. `[x]` is optional,
-`<x | y>` is a choice, and `x [x ...]` may be repeated.
+**Syntax.** Words in capital letters are typed as shown, in upper or lower case. Other words stand for values. `[x]` is
+optional, `<x | y>` is a choice, and `x [x ...]` may be repeated.
 
 **Since** shows the project that introduced the command (Redis, Valkey or Brisk) and the version in which it appeared.
 

@@ -19,9 +19,9 @@ The format is the Prometheus text format 0.0.4, or OpenMetrics 1.0 if the reques
 
 - Metrics named `redis_…` have the names and meanings of the widely used exporter for Redis, so its dashboards work.
   Metrics named `brisk_…` are Brisk's own.
-- Most metrics are fields of INFO. Durations and times are in seconds and sizes are in bytes, whatever the unit of the
-  field; metrics whose name ends with `_usec` are in microseconds.
-- A metric is omitted while the server has no data for it: for example, those about a primary exist only on a replica.
+- Most metrics are fields of INFO. Durations and times are in seconds and sizes are in bytes, regardless of the unit of
+  the field; metrics whose name ends with `_usec` are in microseconds.
+- A metric is omitted while the server has no data for it: for example, metrics about a primary exist only on a replica.
 - A metric of type unknown grows like a counter, but its established name lacks the suffix `_total`.
 
 ";

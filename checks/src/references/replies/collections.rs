@@ -83,13 +83,13 @@ pub(super) const REPLIES: &[Replies] = &[
         "hscan",
         &[(
             Array,
-            "Two elements: the cursor for the next call, `0` at the end; and a flat array of fields and values, or of \
-             fields only with `NOVALUES`.",
+            "Two elements: the cursor for the next call, or `0` when the iteration is complete; \
+             and a flat array of fields and values, or of fields only with `NOVALUES`.",
         )],
     ),
     ("hset", &[(Integer, "The number of fields that were added.")]),
     ("hsetex", &[(Integer, "1: all fields were set; 0: the condition is not met.")]),
-    ("hsetnx", &[(Integer, "1: the field was set; 0: it exists.")]),
+    ("hsetnx", &[(Integer, "1: the field was set; 0: the field already exists.")]),
     ("hstrlen", &[(Integer, "The length of the value in bytes; 0: the field does not exist.")]),
     ("sadd", &[(Integer, "The number of members that were added.")]),
     ("scard", &[(Integer, "The number of members; 0: the key does not exist.")]),
@@ -102,7 +102,10 @@ pub(super) const REPLIES: &[Replies] = &[
     ("sunionstore", STORED),
     ("sintercard", CARDINALITY),
     ("sismember", &[(Integer, "1: the set has this member; 0: it does not.")]),
-    ("smismember", &[(Array, "An integer for each member: 1: the set has it; 0: it does not.")]),
+    (
+        "smismember",
+        &[(Array, "An integer for each member: 1: the set has this member; 0: it does not.")],
+    ),
     ("smove", &[(Integer, "1: the member was moved; 0: the source does not have it.")]),
     (
         "spop",
@@ -117,7 +120,7 @@ pub(super) const REPLIES: &[Replies] = &[
         &[
             (Bulk, "A member."),
             (Null, "The key does not exist."),
-            (Array, "With a count: members; a negative count can repeat them."),
+            (Array, "With a count: members; with a negative count, members can repeat."),
         ],
     ),
     ("srem", &[(Integer, "The number of members that were removed.")]),
@@ -125,7 +128,8 @@ pub(super) const REPLIES: &[Replies] = &[
         "sscan",
         &[(
             Array,
-            "Two elements: the cursor for the next call, `0` at the end; and an array of members.",
+            "Two elements: the cursor for the next call, or `0` when the iteration is complete; \
+             and an array of members.",
         )],
     ),
     ("bzmpop", SORTED_MULTIPLE_POP),
@@ -183,8 +187,8 @@ pub(super) const REPLIES: &[Replies] = &[
         "zscan",
         &[(
             Array,
-            "Two elements: the cursor for the next call, `0` at the end; and a flat array of members and scores, or of \
-             members only with `NOSCORES`.",
+            "Two elements: the cursor for the next call, or `0` when the iteration is complete; \
+             and a flat array of members and scores, or of members only with `NOSCORES`.",
         )],
     ),
     ("zscore", &[(Double, "The score."), (Null, "The member does not exist.")]),

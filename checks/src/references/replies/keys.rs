@@ -59,13 +59,14 @@ pub(super) const REPLIES: &[Replies] = &[
     ),
     ("randomkey", &[(Bulk, "The name of a key."), (Null, "The database is empty.")]),
     ("rename", OK),
-    ("renamenx", &[(Integer, "1: the key was renamed; 0: the new name exists.")]),
+    ("renamenx", &[(Integer, "1: the key was renamed; 0: the new name already exists.")]),
     ("restore", OK),
     (
         "scan",
         &[(
             Array,
-            "Two elements: the cursor for the next call, `0` at the end; and an array of the names of keys.",
+            "Two elements: the cursor for the next call, or `0` when the iteration is complete; \
+             and an array of the names of keys.",
         )],
     ),
     (
@@ -90,8 +91,8 @@ pub(super) const REPLIES: &[Replies] = &[
         "waitaof",
         &[(
             Array,
-            "Two integers: 1 if this server has synced the writes to disk, otherwise 0; and the number of replicas \
-             that have.",
+            "Two integers: 1 if this server has synced the writes to disk, otherwise 0; and the \
+             number of replicas that have synced them.",
         )],
     ),
     ("append", &[(Integer, "The length of the string in bytes.")]),
@@ -110,7 +111,7 @@ pub(super) const REPLIES: &[Replies] = &[
         "lcs",
         &[
             (Bulk, "The longest common subsequence."),
-            (Integer, "With `LEN`: its length."),
+            (Integer, "With `LEN`: the length of this subsequence."),
             (
                 Map,
                 "With `IDX`: `matches`, the ranges that match in both strings; and `len`, the length.",
@@ -139,7 +140,7 @@ pub(super) const REPLIES: &[Replies] = &[
             (Bulk, "With `GET`: the old value, whether or not the new one was set."),
         ],
     ),
-    ("setnx", &[(Integer, "1: the value was set; 0: the key exists.")]),
+    ("setnx", &[(Integer, "1: the value was set; 0: the key already exists.")]),
     ("setrange", &[(Integer, "The length of the string in bytes.")]),
     ("strlen", &[(Integer, "The length of the string in bytes; 0: the key does not exist.")]),
     ("bitcount", &[(Integer, "The number of set bits.")]),

@@ -77,7 +77,10 @@ pub(super) const REPLIES: &[Replies] = &[
     ("bgsave", &[(Status, "The snapshot has started or is scheduled.")]),
     ("command", &[(Array, "An array for each command, as for COMMAND INFO.")]),
     ("command|count", &[(Integer, "The number of commands.")]),
-    ("command|docs", &[(Map, "The documentation of each command: a map, by its name.")]),
+    (
+        "command|docs",
+        &[(Map, "The name of each command, with a map that contains its documentation.")],
+    ),
     ("command|getkeys", &[(Array, "The keys.")]),
     ("command|getkeysandflags", &[(Array, "An array for each key: its name and its flags.")]),
     (
@@ -109,7 +112,10 @@ pub(super) const REPLIES: &[Replies] = &[
             "A map for each command: `calls`, and `histogram_usec` with the cumulative number of calls by duration.",
         )],
     ),
-    ("latency|history", &[(Array, "An array for each spike: Unix time and milliseconds.")]),
+    (
+        "latency|history",
+        &[(Array, "An array for each spike: its Unix time, and its duration in milliseconds.")],
+    ),
     (
         "latency|latest",
         &[(
@@ -132,7 +138,7 @@ pub(super) const REPLIES: &[Replies] = &[
     ("monitor", &[(Status, "`OK`, and then a line for each command that the server executes.")]),
     ("psync", STREAM),
     ("sync", STREAM),
-    ("replconf", &[(Status, "`OK`."), (Nothing, "To an acknowledgement.")]),
+    ("replconf", &[(Status, "`OK`."), (Nothing, "For an acknowledgement (`ACK`).")]),
     ("replicaof", OK),
     ("slaveof", OK),
     ("replication", &[(Array, "The subcommands with their syntax.")]),
@@ -158,7 +164,8 @@ pub(super) const REPLIES: &[Replies] = &[
         "slowlog|get",
         &[(
             Array,
-            "An array for each entry: ID, Unix time, microseconds, arguments, client address and client name.",
+            "An array for each entry: ID, Unix time, duration in microseconds, arguments, client \
+             address and client name.",
         )],
     ),
     ("slowlog|len", &[(Integer, "The number of entries.")]),

@@ -13,14 +13,18 @@ pub(super) const REPLIES: &[Replies] = &[
         "xautoclaim",
         &[(
             Array,
-            "Three elements: the ID from which to continue, `0-0` at the end; the claimed entries, or their IDs with \
-             `JUSTID`; and the IDs of entries that no longer exist.",
+            "Three elements: the ID from which to continue, or `0-0` when the iteration is \
+             complete; the claimed entries (only their IDs with `JUSTID`); and the IDs of entries \
+             that no longer exist.",
         )],
     ),
-    ("xclaim", &[(Array, "The claimed entries, or their IDs with `JUSTID`.")]),
+    ("xclaim", &[(Array, "The claimed entries; with `JUSTID`, only their IDs.")]),
     ("xdel", &[(Integer, "The number of entries that were deleted.")]),
     ("xgroup|create", OK),
-    ("xgroup|createconsumer", &[(Integer, "1: the consumer was created; 0: it exists.")]),
+    (
+        "xgroup|createconsumer",
+        &[(Integer, "1: the consumer was created; 0: the consumer already exists.")],
+    ),
     ("xgroup|delconsumer", &[(Integer, "The number of pending messages that the consumer had.")]),
     ("xgroup|destroy", &[(Integer, "1: the group was deleted; 0: it did not exist.")]),
     ("xgroup|setid", OK),
@@ -141,7 +145,7 @@ const UNSUBSCRIBED: &[Variant] = &[(
 )];
 const RECEIVERS: &[Variant] = &[(
     Integer,
-    "The number of clients that received the message; in a cluster, those of this node.",
+    "The number of clients that received the message; in a cluster, only those connected to this node.",
 )];
 const SUBSCRIBERS: &[Variant] =
     &[(Array, "A flat array of the channels and the numbers of their subscribers.")];

@@ -73,7 +73,7 @@ pub fn cluster_countkeysinslot(slot: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Unassigns slots of this node.
+/// Unassigns slots from this node.
 ///
 /// `CLUSTER DELSLOTS slot …`
 ///
@@ -84,7 +84,7 @@ pub fn cluster_delslots(slots: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Unassigns ranges of slots of this node.
+/// Unassigns ranges of slots from this node.
 ///
 /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
 ///
@@ -104,7 +104,7 @@ pub fn cluster_failover() -> Command<(), (), options::ClusterFailover> {
     Command::typed(Request::new("CLUSTER FAILOVER", PLAIN))
 }
 
-/// Unassigns all slots of this node.
+/// Unassigns all slots from this node.
 ///
 /// `CLUSTER FLUSHSLOTS`
 ///
@@ -124,7 +124,7 @@ pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Returns keys of a slot.
+/// Returns keys in a slot.
 ///
 /// `CLUSTER GETKEYSINSLOT slot count`
 ///

@@ -317,8 +317,8 @@ pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> 
 ///
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
-/// O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.
-/// Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+M*log(M)) for N elements, M of which are returned; O(N) if the elements are not sorted. Since Redis 1.0.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
     let mut request = Request::new("SORT", PLAIN);
     request.key(key);
@@ -329,8 +329,8 @@ pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
 ///
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] STORE destination`
 ///
-/// O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.
-/// Since Redis 1.0.0. Errors: those of the server.
+/// O(N+M*log(M)) for N elements, M of which are returned; O(N) if the elements are not sorted. Since Redis 1.0.0.
+/// Errors: those of the server.
 pub fn sort_store(
     key: impl ToArg,
     destination: impl ToArg,
@@ -347,8 +347,8 @@ pub fn sort_store(
 ///
 /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
-/// O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.
-/// Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+M*log(M)) for N elements, M of which are returned; O(N) if the elements are not sorted. Since Redis 7.0.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
     let mut request = Request::new("SORT_RO", READS);
     request.key(key);
@@ -392,8 +392,8 @@ pub fn type_of(key: impl ToArg) -> Command<(), String> {
 ///
 /// `UNLINK key …`
 ///
-/// O(1) for each key; another thread frees the value in O(its size). Since Redis 4.0.0. Errors: those of the
-/// server.
+/// O(1) for each key; another thread frees the value, in proportion to its size. Since Redis 4.0.0. Errors:
+/// those of the server.
 pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("UNLINK", PLAIN);
     request.keys(keys);

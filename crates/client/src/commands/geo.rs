@@ -68,8 +68,8 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
-/// of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -94,8 +94,8 @@ pub fn georadius<T>(
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
-/// of the server.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
+/// Errors: those of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -124,8 +124,8 @@ pub fn georadius_store(
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
-/// of the server.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
+/// Errors: those of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -154,8 +154,8 @@ pub fn georadius_store_dist(
 /// `GEORADIUS_RO key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT
 /// count [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.10. Errors: those
-/// of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.10.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` argument instead")]
 pub fn georadius_ro<T>(
     key: impl ToArg,
@@ -178,8 +178,8 @@ pub fn georadius_ro<T>(
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
-/// of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -202,8 +202,8 @@ pub fn georadiusbymember<T>(
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
-/// of the server.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
+/// Errors: those of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -230,8 +230,8 @@ pub fn georadiusbymember_store(
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.0. Errors: those
-/// of the server.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
+/// Errors: those of the server.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -258,8 +258,8 @@ pub fn georadiusbymember_store_dist(
 /// `GEORADIUSBYMEMBER_RO key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
 ///
-/// O(N+log(M)) with N members in the square around the circle, of M in all. Since Redis 3.2.10. Errors: those
-/// of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.10.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -282,8 +282,8 @@ pub fn georadiusbymember_ro<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_member_by_radius<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -305,8 +305,8 @@ pub fn geosearch_from_member_by_radius<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_member_by_box<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -330,8 +330,8 @@ pub fn geosearch_from_member_by_box<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_lon_lat_by_radius<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -353,8 +353,8 @@ pub fn geosearch_from_lon_lat_by_radius<T>(
 /// `GEOSEARCH key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> |
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn geosearch_from_lon_lat_by_box<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -378,8 +378,8 @@ pub fn geosearch_from_lon_lat_by_box<T>(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server.
 pub fn geosearchstore_from_member_by_radius(
     destination: impl ToArg,
     source: impl ToArg,
@@ -403,8 +403,8 @@ pub fn geosearchstore_from_member_by_radius(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server.
 pub fn geosearchstore_from_member_by_box(
     destination: impl ToArg,
     source: impl ToArg,
@@ -430,8 +430,8 @@ pub fn geosearchstore_from_member_by_box(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server.
 pub fn geosearchstore_from_lon_lat_by_radius(
     destination: impl ToArg,
     source: impl ToArg,
@@ -455,8 +455,8 @@ pub fn geosearchstore_from_lon_lat_by_radius(
 /// `GEOSEARCHSTORE destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M |
 /// KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]`
 ///
-/// O(N+log(M)) with N members in the rectangle around the shape, of M in all. Since Redis 6.2.0. Errors:
-/// those of the server.
+/// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
+/// Errors: those of the server.
 pub fn geosearchstore_from_lon_lat_by_box(
     destination: impl ToArg,
     source: impl ToArg,

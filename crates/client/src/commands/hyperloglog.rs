@@ -11,7 +11,7 @@ use crate::request::Request;
 ///
 /// `PFADD key element …`
 ///
-/// O(1) to add every element. Since Redis 2.8.9. Errors: those of the server.
+/// O(1) for each element. Since Redis 2.8.9. Errors: those of the server.
 pub fn pfadd(key: impl ToArg, elements: impl ToArgs) -> Command<(), bool> {
     let mut request = Request::new("PFADD", PLAIN);
     request.key(key);

@@ -127,7 +127,7 @@ pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `LINSERT key <BEFORE | AFTER> pivot element`
 ///
-/// O(N) in the number of elements before that one. Since Redis 2.2.0. Errors: those of the server.
+/// O(N) in the number of elements before the pivot. Since Redis 2.2.0. Errors: those of the server.
 pub fn linsert(
     key: impl ToArg,
     side: types::Place,

@@ -59,8 +59,8 @@ pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
 ///
 /// `SINTER key …`
 ///
-/// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 1.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N*M) at worst, with N members in the smallest of M sets. Since Redis 1.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SINTER", READS);
     request.keys(keys);
@@ -71,8 +71,7 @@ pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `SINTERCARD numkeys key … [LIMIT limit]`
 ///
-/// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 7.0.0.
-/// Errors: those of the server.
+/// O(N*M) at worst, with N members in the smallest of M sets. Since Redis 7.0.0. Errors: those of the server.
 pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
     let mut request = Request::new("SINTERCARD", READS);
     request.arg(keys.count());
@@ -84,8 +83,7 @@ pub fn sintercard(keys: impl ToArgs) -> Command<(), i64, options::Sintercard> {
 ///
 /// `SINTERSTORE destination key …`
 ///
-/// O(N*M) with N the number of members of the smallest set and M the number of sets, at worst. Since Redis 1.0.0.
-/// Errors: those of the server.
+/// O(N*M) at worst, with N members in the smallest of M sets. Since Redis 1.0.0. Errors: those of the server.
 pub fn sinterstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("SINTERSTORE", PLAIN);
     request.key(destination);

@@ -13,8 +13,8 @@ use crate::request::Request;
 ///
 /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
 ///
-/// O(K) + O(M*log(N)) for K keys and M removed members of N. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// O(K) + O(M*log(N)) for K keys and N members, M of which are removed. Since Redis 7.0.0. Errors: those of
+/// the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 ///
 /// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.
@@ -106,8 +106,8 @@ pub fn zcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), 
 ///
 /// `ZDIFF numkeys key … [WITHSCORES]`
 ///
-/// O(L + (N-K)log(N)). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// O(L + (N-K)log(N)) with L members in all sets, N in the first set and K in the result. Since Redis 6.2.0.
+/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
     let mut request = Request::new("ZDIFF", READS);
     request.arg(keys.count());
@@ -119,7 +119,8 @@ pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
 ///
 /// `ZDIFFSTORE destination numkeys key …`
 ///
-/// O(L + (N-K)log(N)). Since Redis 6.2.0. Errors: those of the server.
+/// O(L + (N-K)log(N)) with L members in all sets, N in the first set and K in the result. Since Redis 6.2.0.
+/// Errors: those of the server.
 pub fn zdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ZDIFFSTORE", PLAIN);
     request.key(destination);
@@ -145,7 +146,8 @@ pub fn zincrby(key: impl ToArg, increment: impl ToArg, member: impl ToArg) -> Co
 ///
 /// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///
-/// O(N*K). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N*K) with N members in the smallest of K sets. Since Redis 6.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
     let mut request = Request::new("ZINTER", READS);
     request.arg(keys.count());
@@ -157,7 +159,7 @@ pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
 ///
 /// `ZINTERCARD numkeys key … [LIMIT limit]`
 ///
-/// O(N*K). Since Redis 7.0.0. Errors: those of the server.
+/// O(N*K) with N members in the smallest of K sets. Since Redis 7.0.0. Errors: those of the server.
 pub fn zintercard(keys: impl ToArgs) -> Command<(), i64, options::Zintercard> {
     let mut request = Request::new("ZINTERCARD", READS);
     request.arg(keys.count());
@@ -169,7 +171,7 @@ pub fn zintercard(keys: impl ToArgs) -> Command<(), i64, options::Zintercard> {
 ///
 /// `ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX]`
 ///
-/// O(N*K). Since Redis 2.0.0. Errors: those of the server.
+/// O(N*K) with N members in the smallest of K sets. Since Redis 2.0.0. Errors: those of the server.
 pub fn zinterstore(
     destination: impl ToArg,
     keys: impl ToArgs,
@@ -199,8 +201,8 @@ pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(
 ///
 /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
 ///
-/// O(K). Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the
-/// reply.
+/// O(K) + O(M*log(N)) for K keys and N members, M of which are removed. Since Redis 7.0.0. Errors: those of
+/// the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
 pub fn zmpop<K, T>(
     keys: impl ToArgs,
     side: types::Extreme,
@@ -228,8 +230,8 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
 ///
 /// `ZPOPMAX key [count]`
 ///
-/// O(log(N)*M). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)*M) with N members, M of which are removed. Since Redis 5.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmax> {
     let mut request = Request::new("ZPOPMAX", PLAIN);
     request.key(key);
@@ -240,8 +242,8 @@ pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopma
 ///
 /// `ZPOPMIN key [count]`
 ///
-/// O(log(N)*M). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)*M) with N members, M of which are removed. Since Redis 5.0.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmin> {
     let mut request = Request::new("ZPOPMIN", PLAIN);
     request.key(key);
@@ -259,13 +261,13 @@ pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandm
     Command::typed(request)
 }
 
-/// Returns a range of members by rank, score or text, in either direction. Members; with `WITHSCORES`, pairs
-/// of member and score.
+/// Returns a range of members by rank, score or lexicographic order, in either direction. Members; with
+/// `WITHSCORES`, pairs of member and score.
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///
-/// O(log(N)+M). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)+M) with N members, M of which are returned. Since Redis 1.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 pub fn zrange<T>(
     key: impl ToArg,
     start: impl ToArg,
@@ -282,8 +284,8 @@ pub fn zrange<T>(
 ///
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)+M) with N members, M of which are returned. Since Redis 2.8.9. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `BYLEX` argument instead")]
 pub fn zrangebylex<T>(
     key: impl ToArg,
@@ -301,8 +303,8 @@ pub fn zrangebylex<T>(
 ///
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 1.0.5. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)+M) with N members, M of which are returned. Since Redis 1.0.5. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `BYSCORE` argument instead")]
 pub fn zrangebyscore<T>(
     key: impl ToArg,
@@ -320,7 +322,7 @@ pub fn zrangebyscore<T>(
 ///
 /// `ZRANGESTORE dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 6.2.0. Errors: those of the server.
+/// O(log(N)+M) with N members, M of which are stored. Since Redis 6.2.0. Errors: those of the server.
 pub fn zrangestore(
     destination: impl ToArg,
     source: impl ToArg,
@@ -351,7 +353,7 @@ pub fn zrank(key: impl ToArg, member: impl ToArg) -> Command<(), Option<i64>, op
 ///
 /// `ZREM key member …`
 ///
-/// O(M*log(N)). Since Redis 1.2.0. Errors: those of the server.
+/// O(M*log(N)) with N members, M of which are removed. Since Redis 1.2.0. Errors: those of the server.
 pub fn zrem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     let mut request = Request::new("ZREM", PLAIN);
     request.key(key);
@@ -363,7 +365,7 @@ pub fn zrem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
 ///
 /// `ZREMRANGEBYLEX key min max`
 ///
-/// O(log(N)+M). Since Redis 2.8.9. Errors: those of the server.
+/// O(log(N)+M) with N members, M of which are removed. Since Redis 2.8.9. Errors: those of the server.
 pub fn zremrangebylex(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZREMRANGEBYLEX", PLAIN);
     request.key(key);
@@ -376,7 +378,7 @@ pub fn zremrangebylex(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Comm
 ///
 /// `ZREMRANGEBYRANK key start stop`
 ///
-/// O(log(N)+M). Since Redis 2.0.0. Errors: those of the server.
+/// O(log(N)+M) with N members, M of which are removed. Since Redis 2.0.0. Errors: those of the server.
 pub fn zremrangebyrank(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZREMRANGEBYRANK", PLAIN);
     request.key(key);
@@ -389,7 +391,7 @@ pub fn zremrangebyrank(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> 
 ///
 /// `ZREMRANGEBYSCORE key min max`
 ///
-/// O(log(N)+M). Since Redis 1.2.0. Errors: those of the server.
+/// O(log(N)+M) with N members, M of which are removed. Since Redis 1.2.0. Errors: those of the server.
 pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("ZREMRANGEBYSCORE", PLAIN);
     request.key(key);
@@ -402,8 +404,8 @@ pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Co
 ///
 /// `ZREVRANGE key start stop [WITHSCORES]`
 ///
-/// O(log(N)+M). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)+M) with N members, M of which are returned. Since Redis 1.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` argument instead")]
 pub fn zrevrange<T>(
     key: impl ToArg,
@@ -421,8 +423,8 @@ pub fn zrevrange<T>(
 ///
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)+M) with N members, M of which are returned. Since Redis 2.8.9. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` and `BYLEX` arguments instead")]
 pub fn zrevrangebylex<T>(
     key: impl ToArg,
@@ -440,8 +442,8 @@ pub fn zrevrangebylex<T>(
 ///
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
 ///
-/// O(log(N)+M). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the
-/// reply.
+/// O(log(N)+M) with N members, M of which are returned. Since Redis 2.2.0. Errors: those of the server;
+/// `UnexpectedReply` if `T` does not fit the reply.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` and `BYSCORE` arguments instead")]
 pub fn zrevrangebyscore<T>(
     key: impl ToArg,

@@ -429,8 +429,8 @@ pub fn xsetid(key: impl ToArg, last_id: impl ToArg) -> Command<(), (), options::
 ///
 /// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
 ///
-/// O(N) in the number of deleted entries, most of which are freed in blocks of many. Since Redis 5.0.0.
-/// Errors: those of the server.
+/// O(N) in the number of deleted entries. Most of them are freed in blocks. Since Redis 5.0.0. Errors: those
+/// of the server.
 pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
     let mut request = Request::new("XTRIM", PLAIN);
     request.key(key);
@@ -444,8 +444,8 @@ pub fn xtrim_max_len(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64,
 ///
 /// `XTRIM key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]`
 ///
-/// O(N) in the number of deleted entries, most of which are freed in blocks of many. Since Redis 5.0.0.
-/// Errors: those of the server.
+/// O(N) in the number of deleted entries. Most of them are freed in blocks. Since Redis 5.0.0. Errors: those
+/// of the server.
 pub fn xtrim_min_id(key: impl ToArg, threshold: impl ToArg) -> Command<(), i64, options::Xtrim> {
     let mut request = Request::new("XTRIM", PLAIN);
     request.key(key);

@@ -47,9 +47,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         Kind::Many(special::OUTPUT_LIMITS),
     )
     .about(
-        "Limits on unsent output, for normal clients, replicas and subscribers. A client \
-             is closed if it reaches the hard limit (in bytes), or stays above the soft limit \
-             (in bytes) for the given seconds. 0 is unlimited.",
+        "Limits on unsent output, for normal clients, replicas and subscribers. A client is closed \
+         if it reaches the hard limit (in bytes), or stays above the soft limit (in bytes) for the \
+         given number of seconds. 0 is unlimited.",
     ),
     Directive::memory(
         "output-soft-limit",

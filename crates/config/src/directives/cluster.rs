@@ -108,8 +108,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     .sensitive(),
     Directive::text("cluster-coordinator-ca-file", "", field!(cluster.cluster_coordinator_ca_file))
         .about(
-            "Certificates of the authorities that etcds:// trusts; empty uses those of the \
-             system.",
+            "CA certificates that etcds:// trusts; empty uses those of the system.",
         )
         .immutable(),
     Directive::text("cluster-name", "brisk", field!(cluster.cluster_name))
@@ -141,7 +140,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, 100),
         field!(cluster.cluster_init_replicas),
     )
-    .about("Number of replicas of each of these shards.")
+    .about("Number of replicas of each shard that cluster-init-shards creates.")
     .immutable(),
     Directive::choice(
         "cluster-etcd-loss",

@@ -136,8 +136,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .ignored("Packet marks are not supported."),
     Directive::choice("io-backend", "auto", choice!(network.io_backend))
         .about(
-            "Kernel interface of the event loops. auto uses the faster one, by measurement, \
-             if the kernel supports it.",
+            "Kernel interface of the event loops. auto uses the interface that was faster in \
+             measurements, if the kernel supports it.",
         )
         .fixed(),
     Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us))
@@ -162,5 +162,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1, 1000),
         field!(network.max_new_tls_connections_per_cycle),
     )
-    .about("The same limit for TLS connections, whose handshakes cost more."),
+    .about(
+        "Maximum number of TLS connections that a worker accepts in one iteration of its event \
+         loop; their handshakes cost more.",
+    ),
 ];

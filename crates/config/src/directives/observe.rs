@@ -51,7 +51,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "50 99 99.9",
         Kind::Many(special::PERCENTILES),
     )
-    .about("Percentiles of these histograms that INFO shows, from 0 to 100.")
+    .about("Percentiles of the latency histograms that INFO shows, from 0 to 100.")
     .binary(),
     Directive::new("notify-keyspace-events", "", Kind::One(notify::NOTIFY)).about(
         "Key changes to publish: K and E select the channels, g $ l s h z x e t d m n the \

@@ -77,7 +77,7 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         "yes",
         field!(persistence.rdb_save_incremental_fsync),
     )
-    .about("Sync a snapshot to disk in steps while it is written."),
+    .about("Sync a snapshot to disk in steps while it is being written."),
     Directive::switch(
         "stop-writes-on-bgsave-error",
         "yes",
@@ -114,7 +114,7 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
     )
     .about("Bytes to load before clients are served.")
     .hidden()
-    .ignored("Clients are served continuously while a dataset is loaded."),
+    .ignored("Clients are served continuously while a dataset is being loaded."),
 ];
 
 pub(super) const APPEND_ONLY: &[Directive] = &[
@@ -178,7 +178,7 @@ pub(super) const APPEND_ONLY: &[Directive] = &[
         "yes",
         field!(persistence.aof_rewrite_incremental_fsync),
     )
-    .about("Sync a rewritten file to disk in steps while it is written."),
+    .about("Sync a rewritten file to disk in steps while it is being written."),
     Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated))
         .about("Load an append-only file whose end is missing, for example after a crash."),
     Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble))

@@ -252,8 +252,8 @@ pub(super) const ADVANCED: &[Directive] = &[
         field!(process.busy_reply_threshold_ms),
     )
     .about(
-        "Milliseconds after which a running script makes the server reply BUSY to other \
-             clients, so that they can stop it; 0 disables this.",
+        "Milliseconds after which a running script makes the server reply BUSY to other clients, \
+         so that they can stop the script; 0 disables this.",
     )
     .alias("lua-time-limit"),
     Directive::text("locale-collate", "", field!(process.locale_collate))

@@ -74,9 +74,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .about("File with Diffie-Hellman parameters.")
         .ignored("This key exchange is not used."),
     Directive::text("tls-ca-cert-file", "", field!(tls.ca_cert_file))
-        .about("File with the certificates of trusted authorities."),
+        .about("File with trusted CA certificates."),
     Directive::text("tls-ca-cert-dir", "", field!(tls.ca_cert_dir))
-        .about("Directory with the certificates of trusted authorities."),
+        .about("Directory with trusted CA certificates."),
     Directive::text("tls-protocols", "", field!(tls.protocols))
         .about("Supported TLS versions, for example \"TLSv1.2 TLSv1.3\"; empty means both."),
     Directive::text("tls-ciphers", "", field!(tls.ciphers))
@@ -84,7 +84,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites))
         .about("Cipher suites for TLS 1.3; empty uses all secure ones."),
     Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients))
-        .about("Require clients to present a certificate from a trusted authority."),
+        .about("Require clients to present a certificate signed by a trusted CA."),
     Directive::switch("tls-replication", "no", field!(tls.replication))
         .about("Use TLS for the connection to the primary."),
     Directive::switch("tls-cluster", "no", field!(tls.cluster))

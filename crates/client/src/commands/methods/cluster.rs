@@ -45,14 +45,14 @@ impl Client {
         commands::cluster_countkeysinslot(slot).on(self)
     }
 
-    /// Unassigns slots of this node.
+    /// Unassigns slots from this node.
     ///
     /// `CLUSTER DELSLOTS slot …`
     pub fn cluster_delslots(&self, slots: impl ToArgs) -> Command<&Client, ()> {
         commands::cluster_delslots(slots).on(self)
     }
 
-    /// Unassigns ranges of slots of this node.
+    /// Unassigns ranges of slots from this node.
     ///
     /// `CLUSTER DELSLOTSRANGE start-slot end-slot …`
     pub fn cluster_delslotsrange(&self, slot_ranges: impl ToArgs) -> Command<&Client, ()> {
@@ -66,7 +66,7 @@ impl Client {
         commands::cluster_failover().on(self)
     }
 
-    /// Unassigns all slots of this node.
+    /// Unassigns all slots from this node.
     ///
     /// `CLUSTER FLUSHSLOTS`
     pub fn cluster_flushslots(&self) -> Command<&Client, ()> {
@@ -80,7 +80,7 @@ impl Client {
         commands::cluster_forget(node_id).on(self)
     }
 
-    /// Returns keys of a slot.
+    /// Returns keys in a slot.
     ///
     /// `CLUSTER GETKEYSINSLOT slot count`
     pub fn cluster_getkeysinslot<T>(

@@ -104,7 +104,7 @@ impl Client {
         commands::function_load(function_code).on(self)
     }
 
-    /// Loads the libraries of a payload.
+    /// Loads the libraries in a payload of FUNCTION DUMP.
     ///
     /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
     pub fn function_restore(

@@ -150,8 +150,8 @@ impl Client {
         commands::zrandmember(key).on(self)
     }
 
-    /// Returns a range of members by rank, score or text, in either direction. Members; with `WITHSCORES`, pairs
-    /// of member and score.
+    /// Returns a range of members by rank, score or lexicographic order, in either direction. Members; with
+    /// `WITHSCORES`, pairs of member and score.
     ///
     /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
     pub fn zrange<T>(

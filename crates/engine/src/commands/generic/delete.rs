@@ -40,7 +40,7 @@ const UNLINK: Command = Command {
         group: Group::Generic,
         summary: "Deletes keys. Another thread frees their values.",
         since: "4.0.0",
-        complexity: "O(1) for each key; another thread frees the value in O(its size).",
+        complexity: "O(1) for each key; another thread frees the value, in proportion to its size.",
         arity: -2,
         flags: Flags::WRITE.union(Flags::FAST),
         categories: Categories::KEYSPACE,

@@ -77,7 +77,7 @@ const UPPER_CASE: (&str, &str) = ("7.0.0", "Units can be in upper case.");
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "3.2.0",
-    complexity: "O(N+log(M)) with N members in the square around the circle, of M in all.",
+    complexity: "O(N+log(M)) with N members in the square around the circle, and M members in total.",
     ..Spec::EMPTY
 };
 const STORING: Flags = Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS);

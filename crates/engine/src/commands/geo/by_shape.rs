@@ -43,7 +43,7 @@ const COUNT: Arg = Arg::block(
 const ROW: Spec = Spec {
     group: Group::Geo,
     since: "6.2.0",
-    complexity: "O(N+log(M)) with N members in the rectangle around the shape, of M in all.",
+    complexity: "O(N+log(M)) with N members in the rectangle around the shape, and M members in total.",
     history: &[("7.0.0", "Units can be in upper case.")],
     ..Spec::EMPTY
 };

@@ -147,7 +147,7 @@ const PFADD: Command = Command {
         group: Group::HyperLogLog,
         summary: "Adds elements to a HyperLogLog. Creates the key if it does not exist.",
         since: "2.8.9",
-        complexity: "O(1) to add every element.",
+        complexity: "O(1) for each element.",
         arity: -2,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],

@@ -81,7 +81,7 @@ const LINSERT: Command = Command {
         group: Group::List,
         summary: "Inserts an element before or after the first one that equals a value.",
         since: "2.2.0",
-        complexity: "O(N) in the number of elements before that one.",
+        complexity: "O(N) in the number of elements before the pivot.",
         arity: 5,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],

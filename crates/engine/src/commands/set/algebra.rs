@@ -272,8 +272,7 @@ const fn stored(
 
 const SOURCES: KeySpec = KeySpec::range(2, -1, 1).read_only(KeyFlags::ACCESS);
 
-const O_INTERSECTION: &str =
-    "O(N*M) with N the number of members of the smallest set and M the number of sets, at worst";
+const O_INTERSECTION: &str = "O(N*M) at worst, with N members in the smallest of M sets";
 const O_ALL: &str = "O(N) in the number of members of all sets together";
 
 const SINTER: Command =

@@ -94,7 +94,7 @@ const BZMPOP: Spec = Spec {
     group: Group::SortedSet,
     summary: "Removes and returns members of the first sorted set that is not empty. Blocks until there is one.",
     since: "7.0.0",
-    complexity: "O(K) + O(M*log(N)) for K keys and M removed members of N.",
+    complexity: "O(K) + O(M*log(N)) for K keys and N members, M of which are removed.",
     arity: -5,
     flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
     keys: &[KeySpec::counted(2).read_write(USES)],

@@ -165,7 +165,7 @@ const XTRIM: Command = Command {
         group: Group::Stream,
         summary: "Deletes the oldest entries of a stream.",
         since: "5.0.0",
-        complexity: "O(N) in the number of deleted entries, most of which are freed in blocks of many.",
+        complexity: "O(N) in the number of deleted entries. Most of them are freed in blocks.",
         arity: -4,
         flags: Flags::WRITE,
         tips: &["nondeterministic_output"],

@@ -163,7 +163,7 @@ const SET: Command = Command {
     spec: Spec {
         name: "set",
         group: Group::String,
-        summary: "Sets the string value of a key, whatever the key held before.",
+        summary: "Sets the string value of a key and replaces a previous value of any type.",
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         keys: &[KeySpec::at(1)

@@ -48,7 +48,7 @@ fn count_keys(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const GETKEYSINSLOT: Command = Command {
     spec: Spec {
         name: "getkeysinslot",
-        summary: "Returns keys of a slot.",
+        summary: "Returns keys in a slot.",
         complexity: "O(log(N)) in the number of requested keys.",
         arity: 4,
         tips: &["nondeterministic_output"],

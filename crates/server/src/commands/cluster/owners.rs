@@ -48,7 +48,7 @@ pub(super) const ADDSLOTSRANGE: Command = Command {
 };
 
 pub(super) const DELSLOTS: Command = Command {
-    spec: Spec { name: "delslots", summary: "Unassigns slots of this node.", ..CHANGES_SLOTS },
+    spec: Spec { name: "delslots", summary: "Unassigns slots from this node.", ..CHANGES_SLOTS },
     run: |call, args| delete(call, args, single_slots),
     subcommands: &[],
 };
@@ -56,7 +56,7 @@ pub(super) const DELSLOTS: Command = Command {
 pub(super) const DELSLOTSRANGE: Command = Command {
     spec: Spec {
         name: "delslotsrange",
-        summary: "Unassigns ranges of slots of this node.",
+        summary: "Unassigns ranges of slots from this node.",
         ..CHANGES_RANGES
     },
     run: |call, args| delete(call, args, ranges_of_slots),
@@ -104,7 +104,7 @@ fn delete(call: &mut Call<'_>, args: &Args<'_>, parse: SlotParser) -> Result<Out
 }
 
 pub(super) const FLUSHSLOTS: Command = Command {
-    spec: Spec { name: "flushslots", summary: "Unassigns all slots of this node.", ..CHANGES },
+    spec: Spec { name: "flushslots", summary: "Unassigns all slots from this node.", ..CHANGES },
     run: flush,
     subcommands: &[],
 };

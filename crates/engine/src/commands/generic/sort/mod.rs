@@ -344,7 +344,8 @@ const CATEGORIES: Categories = Categories::SET
     .union(Categories::LIST)
     .union(Categories::DANGEROUS);
 
-const COMPLEXITY: &str = "O(N+M*log(M)) with N the number of elements and M the number of those returned; O(N) if their order stays.";
+const COMPLEXITY: &str =
+    "O(N+M*log(M)) for N elements, M of which are returned; O(N) if the elements are not sorted.";
 
 const SOURCE: KeySpec = KeySpec::at(1).read_only(KeyFlags::ACCESS);
 
