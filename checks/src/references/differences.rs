@@ -148,13 +148,13 @@ const SCRIPTS: &[Difference] = &[
     },
     Difference {
         commands: &["eval", "evalsha", "fcall"],
-        text: "`redis.set_repl` checks its argument and has no effect. All changes are replicated and \
-               written to the append-only file.",
+        text: "`redis.set_repl` checks its argument but has no effect. All changes are replicated \
+               and written to the append-only file.",
     },
     Difference { commands: &[], text: "A script interpreter takes more than 100 KiB of memory." },
     Difference {
         commands: &["eval", "evalsha", "fcall"],
-        text: "A script may use keys that it does not declare. All other commands wait while it runs.",
+        text: "A script may use keys that it does not declare, but then all other commands wait while it runs.",
     },
 ];
 

@@ -305,8 +305,8 @@ pub fn restore(
 ///
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 ///
-/// O(1) for a call, O(N) in the number of keys from cursor 0 until it is 0 again. Since Redis 2.8.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of keys. Since
+/// Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> {
     let mut request = Request::new("SCAN", READS);
     request.arg(cursor);

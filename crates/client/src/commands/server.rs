@@ -742,7 +742,7 @@ pub fn slowlog_reset() -> Command<(), ()> {
 ///
 /// `SWAPDB index1 index2`
 ///
-/// O(N) in the number of clients that watch or wait for keys of either database. Since Redis 4.0.0. Errors:
+/// O(N) in the number of clients that watch or wait for keys in either database. Since Redis 4.0.0. Errors:
 /// those of the server.
 pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SWAPDB", PLAIN);

@@ -144,7 +144,7 @@ pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) ->
 ///
 /// `SPOP key [count]`
 ///
-/// O(1), with a count O(N) in the number of members removed. Since Redis 1.0.0. Errors: those of the server;
+/// O(1); with a count, O(N) in the number of members removed. Since Redis 1.0.0. Errors: those of the server;
 /// `UnexpectedReply` if `T` does not fit the reply.
 pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
     let mut request = Request::new("SPOP", PLAIN);
@@ -156,8 +156,8 @@ pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
 ///
 /// `SRANDMEMBER key [count]`
 ///
-/// O(1), with a count O(N) in the number of members returned. Since Redis 1.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// O(1); with a count, O(N) in the number of members returned. Since Redis 1.0.0. Errors: those of the
+/// server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandmember> {
     let mut request = Request::new("SRANDMEMBER", READS);
     request.key(key);

@@ -177,7 +177,7 @@ const SCAN: Command = Command {
         group: Group::Generic,
         summary: "Iterates over the keys of the database.",
         since: "2.8.0",
-        complexity: "O(1) for a call, O(N) in the number of keys from cursor 0 until it is 0 again.",
+        complexity: "O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of keys.",
         arity: -2,
         flags: Flags::READONLY,
         categories: Categories::KEYSPACE,

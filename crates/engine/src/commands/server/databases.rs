@@ -150,7 +150,7 @@ const SWAPDB: Command = Command {
         group: Group::Server,
         summary: "Exchanges two databases.",
         since: "4.0.0",
-        complexity: "O(N) in the number of clients that watch or wait for keys of either database.",
+        complexity: "O(N) in the number of clients that watch or wait for keys in either database.",
         arity: 3,
         flags: Flags::WRITE.union(Flags::FAST),
         categories: Categories::KEYSPACE.union(Categories::DANGEROUS),

@@ -55,9 +55,9 @@ The reply has one map for each replica:
 | `state` | `equal`; `differs`; `healed`: slots differed and were repaired; `silent`: the replica did not report in time |
 | `offset` | replication offset at which the comparison ended; -1 if the replica did not report |
 | `compared` | number of slots that were compared |
-| `skipped` | number of slots that were not compared because they have more than 65,536 keys, or small values that are as much work to compare |
+| `skipped` | number of slots that were not compared because they have more than 65,536 keys, or fewer keys with small values that take as long to compare |
 | `differing` | slots that still differ, each as database, slot, and the offset at which the difference was found |
-| `unnamed` | number of further slots that differ; the replica did not name them |
+| `unnamed` | number of additional differing slots that the replica did not list |
 | `healed` | slots that differed and were repaired, in the same form |
 
 ```text
@@ -108,7 +108,7 @@ const REPLICATION: Command = Command {
         summary: "A container for commands about this server and its replicas.",
         since: "0.1.0",
         origin: Origin::Brisk,
-        details: "Without a subcommand, it replies as REPLICATION HELP.",
+        details: "Without a subcommand, the reply is that of REPLICATION HELP.",
         complexity: "Depends on subcommand.",
         // As with COMMAND, access control also checks a request without a subcommand.
         arity: -1,
