@@ -37,8 +37,8 @@ pub struct Pauser {
 
 /// A body with a stack of its own, which runs for one input after another.
 pub struct Fiber<I: 'static, O: 'static> {
-    /// Is resumed with an input to start a run, or with `None` to continue after a pause. `None`
-    /// between two runs ends the coroutine.
+    /// The coroutine is resumed with an input to start a run, or with `None` to continue after a
+    /// pause. `None` between two runs ends the coroutine.
     coroutine: Option<Coroutine<Option<I>, Option<O>, ()>>,
     pauser: Rc<Pauser>,
     is_paused: bool,

@@ -32,7 +32,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Returns the value for changes. It is copied first if it is shared.
+    /// Returns a mutable reference to the value. It is copied first if it is shared.
     #[inline]
     pub fn make_mut(this: &mut Shared<T>) -> &mut T {
         if Arc::strong_count(&this.0) != 1 {

@@ -17,7 +17,7 @@ pub fn make_huge_pages(mappings: &str) {
     for start in places_worth_it(mappings) {
         let start = without_provenance_mut(start);
         // SAFETY: this advice changes where pages are located, but nothing that can be read or
-        // written, whatever is mapped there now. Failure is harmless.
+        // written, regardless of what is mapped there now. Failure is harmless.
         unsafe { libc::madvise(start, HUGE, libc::MADV_COLLAPSE) };
     }
 }
