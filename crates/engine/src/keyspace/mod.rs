@@ -98,7 +98,8 @@ impl Database {
         self.inner_deadlines.store(true, Ordering::Relaxed);
     }
 
-    /// Called before or after the contents of two databases are exchanged.
+    /// Sets the flag in both databases if either has it. Called before or after their contents are
+    /// exchanged.
     fn share_inner_deadlines(&self, other: &Database) {
         let any = self.has_inner_deadlines() || other.has_inner_deadlines();
         self.inner_deadlines.store(any, Ordering::Relaxed);

@@ -219,7 +219,7 @@ fn random_patterns_match_as_by_trying_all() {
     assert!(found > 1000, "only {found} of the pairs match");
 }
 
-/// Measured with Redis 7.0.15: 1000 stars match, 1001 do not, whatever follows them.
+/// Measured with Redis 7.0.15: 1000 stars match, 1001 do not, regardless of what follows them.
 #[test]
 fn very_many_stars_match_nothing() {
     let stars = |count: usize| b"*?".repeat(count);

@@ -72,7 +72,8 @@ impl Prepared {
         Prepared::looked_up(result, Vec::new(), (0, 0))
     }
 
-    /// For a command that looked up keys in `slots`, with the numbers of keys found and not found.
+    /// Creates the result of a command that looked up keys in `slots`. `found` contains the numbers of keys found and
+    /// not found.
     pub(crate) fn looked_up<R: Send + 'static>(
         result: R,
         slots: Vec<SlotId>,
@@ -188,9 +189,8 @@ impl Ctx<'_, '_> {
         steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
-    /// Number of members of the smallest of `sets` sets that are checked before counting the common
-    /// members is left to another thread. Even among many members, `limit` common ones are often
-    /// found quickly.
+    /// Returns how many members of the smallest of `sets` sets are checked before another thread takes over counting
+    /// the common members. Even among many members, `limit` common ones are often found quickly.
     pub(crate) fn counted_at_once(&self, steps: usize, limit: usize, sets: usize) -> usize {
         match self.is_long(steps) {
             false => usize::MAX,

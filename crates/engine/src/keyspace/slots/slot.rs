@@ -112,7 +112,7 @@ impl Slot {
 ///
 /// Every change to the table passes `Change::preserve` first, so that a snapshot in progress gets
 /// the value as it was when the snapshot began. No other path leads to a `&mut` of an entry, or
-/// into or out of the table. The two exceptions have names that say so (`SlotGuard::stash`).
+/// into or out of the table. The two exceptions are `SlotGuard::stash` and `SlotGuard::unstash`.
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {

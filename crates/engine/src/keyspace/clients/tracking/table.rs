@@ -9,7 +9,7 @@ use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// A key with more readers than this stores them in a set.
+/// Maximum number of readers that a key stores in a list. More readers are stored in a set.
 const LISTED_MAX: usize = 32;
 /// Size of the smallest index.
 const INDEX_MIN: usize = 8;
