@@ -8,7 +8,7 @@
 //! | a NUL in a string or comment is a character | `\000`; a space |
 //! | a NUL elsewhere is an error | another character that is an error |
 //! | `\r`, `\n`, `\r\n` and `\n\r` end a line | `\n` |
-//! | hexadecimal numbers beyond 64 bits and with an exponent | the same number, decimal |
+//! | hexadecimal numbers beyond 64 bits or with an exponent | the same number, decimal |
 //!
 //! Source that only Luau accepts, with types or `` `x{1}` ``, is passed on unchanged where
 //! possible: Luau reports its errors.

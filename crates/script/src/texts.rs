@@ -1,6 +1,6 @@
 //! The error texts in which Redis 7 and Valkey 8 differ.
 
-/// The texts of one of them.
+/// The texts of one of the two servers.
 #[derive(Debug)]
 pub struct Texts {
     /// The API's table, as errors name it. Scripts find it under both names.
