@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-/// An equal event within this time is counted instead of logged again.
+/// Time in ms within which an equal event is counted instead of logged again.
 const MERGED_WITHIN_MS: u64 = 60_000;
 /// Number of recent entries that are compared with a new event.
 const LOOKED_AT_MAX: usize = 10;
