@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_without_effect_are_named_if_set_to_another_value() {
+    fn directives_without_effect_are_named_if_not_at_their_default() {
         let with = |lines: &[(&str, &[&str])]| {
             let mut config = Config::default();
             for (name, words) in lines {

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_of_a_line_is_one() {
+    fn each_form_of_line_end_ends_one_line() {
         assert_eq!(translated("a\rb\r\nc\n\rd\n\ne\r\rf"), "a\nb\nc\nd\n\ne\n\nf");
         assert_eq!(translated("return 'a\\\n\rb'"), "return 'a\\\nb'");
     }

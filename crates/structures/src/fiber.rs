@@ -173,7 +173,7 @@ mod tests {
 
     /// Each pauser pauses only its own fiber, even if one fiber runs within another.
     #[test]
-    fn a_fiber_within_another_pauses_alone() {
+    fn pausing_a_nested_fiber_does_not_pause_the_outer_one() {
         let make = |outer: &Rc<Pauser>| {
             let outer = Rc::clone(outer);
             move |()| {

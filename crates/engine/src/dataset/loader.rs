@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn loading_leaves_no_effects_and_leaves_the_hooks_of_others() {
+    fn loading_leaves_no_effects_and_does_not_change_hooks() {
         let mut db = Db::new();
         db.check("SET k 1", "OK").check("SET other 1", "OK");
         let file = saved(&db);

@@ -83,7 +83,7 @@ mod tests {
 
     /// Released pages stay released.
     #[test]
-    fn huge_pages_are_worth_it_where_much_is_used() {
+    fn huge_pages_are_worth_it_where_much_memory_is_used() {
         const PAGE: usize = 4096;
         let (length, access) = (4 * HUGE, libc::PROT_READ | libc::PROT_WRITE);
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

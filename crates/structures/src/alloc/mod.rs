@@ -232,7 +232,7 @@ mod tests {
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[test]
-    fn allocations_count_as_what_jemalloc_makes_of_them() {
+    fn allocations_are_counted_with_the_size_classes_of_jemalloc() {
         use super::taken;
         use std::alloc::{GlobalAlloc, Layout};
         use tikv_jemallocator::{Jemalloc, usable_size};

@@ -200,7 +200,7 @@ fn one_element(pattern: &[u8], byte: u8) -> Option<usize> {
 }
 
 #[test]
-fn random_patterns_match_as_by_trying_all() {
+fn random_patterns_match_as_in_an_exhaustive_search() {
     const PATTERN_BYTES: &[u8] = b"ab-*?[]^\\";
     const TEXT_BYTES: &[u8] = b"ab-^";
     let mut random = Random::seeded(1);

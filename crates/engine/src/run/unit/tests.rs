@@ -281,7 +281,7 @@ fn a_key_is_watched_again_while_an_ended_watch_is_left() {
 }
 
 #[test]
-fn several_sessions_leave_watches_over_and_all_are_taken_out() {
+fn leftover_watches_of_several_sessions_are_all_removed() {
     let mut db = Db::new();
     let mut leftovers = EndedWatches::default();
     let mut sessions: Vec<Watches> = (0..3).map(|_| watches()).collect();
