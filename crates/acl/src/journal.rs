@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 /// Where a rejected command came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
-    /// A client sent it on its own.
+    /// A client sent the command on its own.
     TopLevel,
-    /// It was to be queued, or EXEC ran it.
+    /// The command was to be queued, or EXEC ran it.
     Multi,
-    /// A script called it.
+    /// A script called the command.
     Script,
 }
 

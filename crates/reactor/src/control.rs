@@ -252,7 +252,7 @@ impl Control {
         peer
     }
 
-    /// Returns the local address. One system call per call.
+    /// Returns the local address. Each call makes one system call.
     #[must_use]
     pub fn local_addr(&self, token: Token) -> PeerAddr {
         let Some(fd) = self.fd(token) else { return PeerAddr::Unknown };

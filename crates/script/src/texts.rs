@@ -3,7 +3,7 @@
 /// The texts of one of the two servers.
 #[derive(Debug)]
 pub struct Texts {
-    /// The API's table, as errors name it. Scripts find it under both names.
+    /// The API's table, as errors name it. Scripts find it under both names, `redis` and `server`.
     pub(crate) api: &'static str,
     /// `call` without arguments.
     pub(crate) no_command: &'static str,

@@ -231,7 +231,7 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     out.resize(start + len, 0);
     if expand(block, &mut out[start..]).is_none() {
         out.truncate(start);
-        // This finds the fault.
+        // Validation finds the fault.
         validate(block, len)?;
         return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
     }

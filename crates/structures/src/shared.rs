@@ -24,7 +24,7 @@ impl<T> Shared<T> {
         Shared(Arc::new(value))
     }
 
-    /// Returns true if both are the same value, not merely equal ones.
+    /// Returns true if the two are the same value, not merely equal values.
     #[must_use]
     pub fn ptr_eq(this: &Shared<T>, other: &Shared<T>) -> bool {
         Arc::ptr_eq(&this.0, &other.0)

@@ -1,8 +1,8 @@
 //! The side effects of a write: effects to propagate, and keyspace events to publish.
 //!
-//! Both are recorded only while they are needed ([`Hooks`]); otherwise a write costs only one more
-//! branch. An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that
-//! replaying it later gives the same keyspace.
+//! Effects and events are recorded only while they are needed ([`Hooks`]); otherwise a write costs
+//! only one more branch. An effect is canonical and absolute (`SET k v PXAT …`, never a relative
+//! time), so that replaying it later gives the same keyspace.
 
 use crate::base::place::{DbIndex, SlotId, Ticket};
 use crate::env::journal::Journal;

@@ -124,7 +124,7 @@ pub struct Keyspace {
     journal: Journal,
     waiting: waiting::Waiting,
     watching: watching::Watching,
-    /// Number of sessions that watch keys, and of their watches.
+    /// Number of sessions that watch keys, and number of their watches.
     watching_clients: AtomicUsize,
     watches: AtomicUsize,
     /// Watches that have ended and are still in the queues of their keys.

@@ -34,7 +34,7 @@ pub enum Value {
     Stream(Box<stream::Stream>),
 }
 
-// It fits into an entry, next to the key.
+// A value fits into an entry, next to the key.
 const _: () = assert!(size_of::<Value>() <= 24);
 
 impl Value {

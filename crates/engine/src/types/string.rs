@@ -1,8 +1,8 @@
 //! Strings: integers and short strings are stored in the entry, long ones in shared chunks.
 //!
-//! As in Redis, OBJECT ENCODING shows how a string was created: `int`, `embstr` if it was set and
-//! has at most 44 bytes, `raw` if it is longer or was changed in place. The storage depends only on
-//! the length.
+//! As in Redis, OBJECT ENCODING shows how a string was created: `int`, `embstr` if it was set as a
+//! whole and has at most 44 bytes, `raw` if it is longer or was changed in place. The storage
+//! depends only on the length.
 
 use super::{Encoding, Type, Value, ValueKind, kind_byte};
 use super::{Entry, Stored, StoredMut};

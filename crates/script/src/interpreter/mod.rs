@@ -281,13 +281,13 @@ pub type Place = (Vec<u8>, i64);
 /// The result of a run of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Its reply is in the buffer.
+    /// The script's reply is in the buffer.
     Replied,
-    /// It returned an error reply, or failed.
+    /// The script returned an error reply, or failed.
     Failed(Failure),
-    /// The host stopped it, at this position in the script if it is known.
+    /// The host stopped the script, at this position if the position is known.
     Stopped(Option<Place>),
-    /// It is suspended; [`Interpreter::go_on`] resumes it.
+    /// The script is suspended; [`Interpreter::go_on`] resumes it.
     Suspended,
 }
 

@@ -168,8 +168,8 @@ impl ComputedCommand {
 }
 
 impl PreparedResult {
-    /// Has both parts freed by another thread, because they may hold the last reference to
-    /// something huge.
+    /// Has the views and the result freed by another thread, because they may hold the last reference to something
+    /// huge.
     pub(crate) fn discard(self, env: &Env) {
         discard_views(env, self.views);
         env.garbage.borrow_mut().push(Garbage::Other(self.product.result));
@@ -182,8 +182,8 @@ pub(crate) fn discard_views(env: &Env, views: Vec<View>) {
 }
 
 impl Ctx<'_, '_> {
-    /// Reports whether a command with this number of steps is computed on another thread. This is
-    /// never so in transactions and scripts, where a command must end immediately.
+    /// Reports whether a command with this number of steps is computed on another thread. Returns false in transactions
+    /// and scripts, where a command must end immediately.
     #[inline]
     pub fn is_long(&self, steps: usize) -> bool {
         steps >= LONG_STEPS_MIN && self.can_wait()

@@ -71,7 +71,7 @@ fn with_payload(db: &mut Db, line: &str) -> String {
     format!("{before}{} {after}", db.run(&format!("DUMP {key}")))
 }
 
-/// This also holds for large values.
+/// This is also true of large values.
 #[test]
 fn a_result_that_is_found_early_is_returned_at_once() {
     let mut db = large();

@@ -6,7 +6,7 @@ use crate::types::{Entry, StoredMut, Value};
 use brisk_structures::slot::{Slot as RawSlot, SlotGuard as RawGuard};
 use brisk_structures::table::TableRef;
 
-/// The state of a slot next to its table.
+/// The state that a slot stores in addition to its table.
 #[derive(Debug)]
 pub struct SlotMeta {
     /// Lower bound of the expiry times of the slot's keys and of the fields of its hashes. Removing

@@ -175,7 +175,8 @@ impl<R: Read + Seek> AofReader<R> {
                     let fault = self.fault_in_command(kind);
                     return Err(AofError::Torn { at: self.whole_until(), fault });
                 }
-                // This also applies after a batch: another server has begun a command there.
+                // This is damage even after a batch, because another server has begun a command
+                // there.
                 Err(kind) => {
                     let (at, fault) = (self.whole_until(), self.fault_in_command(kind));
                     return Err(AofError::Damaged { at, fault, next_valid: None });

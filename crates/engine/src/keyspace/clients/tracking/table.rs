@@ -160,7 +160,7 @@ const fn place_in(mark: IndexTag) -> usize {
     (mark as u32 - 1) as usize
 }
 
-/// One shard.
+/// The tracked keys of one shard.
 #[derive(Debug, Default)]
 pub(super) struct TrackingTable {
     entries: Vec<Tracked>,
