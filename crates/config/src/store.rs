@@ -92,7 +92,7 @@ impl Store {
     /// changed.
     ///
     /// First every name is checked, then every value is set in a copy, then `apply(old, new)` puts
-    /// the copy into force. If `apply` fails, it must leave the server as it was with the old
+    /// the copy into effect. If `apply` fails, it must leave the server as it was with the old
     /// configuration.
     ///
     /// # Errors

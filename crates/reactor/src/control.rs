@@ -381,7 +381,7 @@ impl Control {
         self.lingering.push(Reverse((deadline, token.to_u64())));
     }
 
-    /// Marks connections whose linger time is over for closing. Returns the suspended listeners
+    /// Marks for closing the connections whose linger time is over. Returns the suspended listeners
     /// that may accept again.
     #[inline]
     pub(crate) fn expire(&mut self) -> Vec<u32> {

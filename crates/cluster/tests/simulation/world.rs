@@ -389,7 +389,7 @@ impl World {
         [one, other].iter().all(|node| self.now_ms >= self.nodes[*node].unlinked_until_ms)
     }
 
-    /// Each primary sends to the nodes that follow it according to their own documents.
+    /// Each primary sends its stream to the nodes that follow it according to their own documents.
     fn send_stream(&mut self) {
         self.after(ACK_PERIOD_MS, Event::SendStream);
         let now_ms = self.now_ms;

@@ -57,8 +57,8 @@ const PRELUDE: &str = include_str!("../prelude.luau");
 /// The version information that scripts can read.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// The version of Redis whose behavior this server has. `redis_number` is the same version as
-    /// `0x00MMmmpp`.
+    /// The version of Redis whose behavior this server provides. `redis_number` is the same version
+    /// as `0x00MMmmpp`.
     pub redis: &'static str,
     pub redis_number: u32,
     pub name: &'static str,
